@@ -1,0 +1,38 @@
+//! Randomness, injected: only session and entry ids need it.
+
+use parking_lot::Mutex;
+
+use super::{Error, Result};
+
+/// A source of random numbers.
+pub trait Entropy: Send + Sync {
+    /// 64 random bits.
+    fn next(&self) -> Result<u64>;
+}
+
+/// The operating system's randomness.
+#[derive(Debug, Default)]
+pub struct OsEntropy;
+
+impl Entropy for OsEntropy {
+    fn next(&self) -> Result<u64> {
+        getrandom::u64().map_err(|e| Error::unavailable("the system gives no randomness").with_source(e.to_string()))
+    }
+}
+
+/// A repeatable sequence from a seed, for tests.
+#[derive(Debug)]
+pub struct SeededEntropy(Mutex<fastrand::Rng>);
+
+impl SeededEntropy {
+    /// The sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+    }
+}
+
+impl Entropy for SeededEntropy {
+    fn next(&self) -> Result<u64> {
+        Ok(self.0.lock().u64(..))
+    }
+}

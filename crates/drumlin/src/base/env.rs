@@ -1,0 +1,23 @@
+//! Everything a store takes from its surroundings, in one value.
+
+use std::sync::Arc;
+
+use super::{Clock, Entropy, OsEntropy, Pool, Result, SystemClock};
+
+/// Clock, entropy and CPU pool of a store.
+#[derive(Clone)]
+pub struct Env {
+    /// Tells the time of commits.
+    pub clock: Arc<dyn Clock>,
+    /// Makes session and entry ids.
+    pub entropy: Arc<dyn Entropy>,
+    /// Runs encoding, decoding and filtering.
+    pub pool: Pool,
+}
+
+impl Env {
+    /// The system's clock and randomness, and a pool of `threads` CPU threads (0: one per core).
+    pub fn system(threads: usize) -> Result<Self> {
+        Ok(Self { clock: Arc::new(SystemClock), entropy: Arc::new(OsEntropy), pool: Pool::new(threads)? })
+    }
+}

@@ -1,0 +1,129 @@
+//! One public error. Its kind says what the caller can do; its message names what was wrong and what was expected.
+//!
+//! Invariant: no message, Debug print or source ever holds a credential.
+
+use std::fmt;
+
+/// What a caller can do about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A path, version, snapshot or column does not exist.
+    NotFound,
+    /// Something is in the way of what was to be made.
+    AlreadyExists,
+    /// The call cannot be right whatever the store holds. Nothing was changed.
+    InvalidArgument,
+    /// The data's schema does not fit the table's. Nothing was changed.
+    SchemaMismatch,
+    /// Another commit touched what this one rests on: run it again.
+    Conflict,
+    /// Storage did not do it (disk full, no permission, I/O error). Nothing was applied.
+    Unavailable,
+    /// The commit was asked for and it is not yet known whether it was applied; the message carries its id.
+    InDoubt,
+    /// Bytes read are not the bytes written. The message names object and offset.
+    Corrupt,
+    /// Another process has the store open for writing; the message names it.
+    Locked,
+    /// The version read from is gone.
+    SnapshotExpired,
+    /// The store was made by a newer format, or asks for a feature that this build does not know.
+    Unsupported,
+    /// The store handle was closed, or poisoned by an earlier failure: open the store again.
+    Closed,
+    /// The caller's own cancel flag stopped the call. Nothing was changed.
+    Cancelled,
+}
+
+/// The error of every fallible call of this crate.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! constructors {
+    ($($name:ident => $kind:ident),* $(,)?) => {
+        $(
+            #[doc = concat!("An error of kind [`ErrorKind::", stringify!($kind), "`].")]
+            pub fn $name(message: impl Into<String>) -> Self {
+                Self::new(ErrorKind::$kind, message)
+            }
+        )*
+    };
+}
+
+impl Error {
+    /// An error of `kind` with the evidence in `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    constructors! {
+        not_found => NotFound,
+        already_exists => AlreadyExists,
+        invalid => InvalidArgument,
+        schema_mismatch => SchemaMismatch,
+        conflict => Conflict,
+        unavailable => Unavailable,
+        in_doubt => InDoubt,
+        corrupt => Corrupt,
+        locked => Locked,
+        snapshot_expired => SnapshotExpired,
+        unsupported => Unsupported,
+        closed => Closed,
+        cancelled => Cancelled,
+    }
+
+    /// Adds the underlying error.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Puts `context` and a colon before the message.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message);
+        self
+    }
+
+    /// The kind: what the caller can do.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The message alone, without its source.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(source) = &self.source {
+            write!(f, " ({source})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Arrow refuses bad input; data read from storage is checked before Arrow sees it, and mapped to `Corrupt` there.
+impl From<arrow::error::ArrowError> for Error {
+    fn from(error: arrow::error::ArrowError) -> Self {
+        Error::invalid(error.to_string())
+    }
+}

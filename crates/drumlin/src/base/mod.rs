@@ -1,0 +1,23 @@
+//! The ground floor: errors, clock, entropy, CPU pool, checksums. Knows no upper type.
+//!
+//! Whatever makes a run unrepeatable (time, randomness, threads) is handed in through [`Env`], so that a whole
+//! store can be simulated, faulted and replayed from a seed. Clippy bans the direct calls elsewhere.
+
+mod checksum;
+mod clock;
+mod entropy;
+mod env;
+mod error;
+mod ids;
+pub mod planted;
+mod pool;
+mod progress;
+
+pub use checksum::{checksum, checksum_at};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use entropy::{Entropy, OsEntropy, SeededEntropy};
+pub use env::Env;
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{BlockId, EntryId, Seq, SessionId, TableId, Timestamp, Version};
+pub use pool::Pool;
+pub use progress::{Cancel, Progress, Task};

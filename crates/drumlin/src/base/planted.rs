@@ -1,0 +1,53 @@
+//! Planted bugs: build-time switches that break one rule each, so that the tests can show that they notice.
+//!
+//! Without the `planted-bugs` feature every switch is a constant `false`.
+
+/// One rule that can be broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Bug {
+    /// Blocks are deleted before the commit that unlinks them.
+    DeleteBeforeUnlink = 1,
+    /// A block is not synced before the commit that refers to it.
+    SkipBlockSync = 2,
+    /// A new object's directory entry is not synced.
+    SkipDirectorySync = 3,
+    /// A log record is acknowledged without a sync.
+    SkipLogSync = 4,
+    /// A new log segment's directory entry is not synced.
+    SkipLogDirectorySync = 5,
+    /// A checkpoint forgets the rows that were deleted while it ran.
+    ForgetConcurrentDeletes = 6,
+    /// The log is cut although the catalog snapshot is not durable yet.
+    CutLogBeforeSnapshot = 7,
+}
+
+#[cfg(feature = "planted-bugs")]
+mod switch {
+    use std::cell::Cell;
+
+    thread_local! {
+        static PLANTED: Cell<u8> = const { Cell::new(0) };
+    }
+
+    /// Breaks one rule on this thread, or none.
+    pub fn plant(bug: Option<super::Bug>) {
+        PLANTED.set(bug.map_or(0, |bug| bug as u8));
+    }
+
+    /// Whether `bug` is planted on this thread.
+    pub fn planted(bug: super::Bug) -> bool {
+        PLANTED.get() == bug as u8
+    }
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+mod switch {
+    /// Always `false` in this build.
+    #[inline(always)]
+    pub const fn planted(_: super::Bug) -> bool {
+        false
+    }
+}
+
+pub use switch::*;
