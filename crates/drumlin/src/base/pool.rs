@@ -3,7 +3,9 @@
 //! A task never blocks on its own pool: [`Pool::map`] called from a pool thread runs its items by work stealing,
 //! so a pool of one thread always finishes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 
@@ -38,6 +40,47 @@ impl Pool {
             return items.into_iter().map(work).collect();
         }
         self.threads.install(|| items.into_par_iter().map(work).collect::<Vec<_>>()).into_iter().collect()
+    }
+
+    /// A pipeline: `items` are drawn on the calling thread, `work` runs on the pool, and `sink` takes the results on the
+    /// calling thread in the order of the items. At most `ahead` items are under way, and, beyond the first, only
+    /// so many that their `weight`s stay within `budget`. Must not be called from a thread of the pool.
+    pub fn ordered<T: Send, U: Send>(
+        &self,
+        items: impl Iterator<Item = Result<T>>,
+        weight: impl Fn(&T) -> u64,
+        ahead: usize,
+        budget: u64,
+        work: impl Fn(T) -> Result<U> + Send + Sync,
+        mut sink: impl FnMut(U) -> Result<()>,
+    ) -> Result<()> {
+        assert!(self.threads.current_thread_index().is_none(), "a pool thread must not wait for its own pool");
+        let work = &work;
+        self.threads.in_place_scope(|scope| {
+            let mut running: VecDeque<(u64, Receiver<Result<U>>)> = VecDeque::new();
+            let mut under_way = 0;
+            let mut finish = |running: &mut VecDeque<(u64, Receiver<Result<U>>)>, under_way: &mut u64| {
+                let (weight, receiver) = running.pop_front().expect("called while something runs");
+                *under_way -= weight;
+                sink(receiver.recv().map_err(|_| Error::closed("a task of the CPU pool died"))??)
+            };
+            for item in items {
+                let item = item?;
+                let weight = weight(&item);
+                while !running.is_empty() && (running.len() >= ahead || under_way + weight > budget) {
+                    finish(&mut running, &mut under_way)?;
+                }
+                let (sender, receiver) = sync_channel(1);
+                // The receiver is gone if an earlier item failed.
+                scope.spawn(move |_| drop(sender.send(work(item))));
+                running.push_back((weight, receiver));
+                under_way += weight;
+            }
+            while !running.is_empty() {
+                finish(&mut running, &mut under_way)?;
+            }
+            Ok(())
+        })
     }
 
     /// Runs `work` on a thread of the pool, without waiting for it.

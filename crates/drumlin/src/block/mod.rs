@@ -1,0 +1,13 @@
+//! Blocks: immutable objects of about 8 MiB that hold the encoded columns of row groups, of one or many tables.
+//!
+//! Knows where bytes lie and that they are the bytes written; not what they are for.
+
+mod cache;
+mod directory;
+mod reader;
+mod writer;
+
+pub use cache::CacheStat;
+pub use directory::{Address, Column, Directory};
+pub use reader::BlockReader;
+pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Written};

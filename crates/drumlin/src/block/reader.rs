@@ -1,0 +1,120 @@
+//! Reads row groups: directory first, then the segments asked for, neighbours in one request, every byte checked
+//! before anyone sees it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cache::{BlockCache, Cached};
+use super::{Address, CacheStat, Directory};
+use crate::base::{Error, Result, checksum_at};
+use crate::storage::{Storage, names};
+
+/// A row group up to this size is read whole with its directory, in one request.
+const WHOLE_BYTES_MAX: u64 = 256 << 10;
+/// Segments this close together are read in one request.
+const GAP_BYTES_MAX: u64 = 64 << 10;
+
+/// Reads blocks through a cache.
+pub struct BlockReader {
+    storage: Arc<dyn Storage>,
+    cache: BlockCache,
+}
+
+impl BlockReader {
+    /// A reader whose cache holds up to `cache_bytes`.
+    pub fn new(storage: Arc<dyn Storage>, cache_bytes: u64) -> Self {
+        Self { storage, cache: BlockCache::new(cache_bytes) }
+    }
+
+    /// How the cache has served.
+    pub fn cache(&self) -> CacheStat {
+        self.cache.stat()
+    }
+
+    /// The directory of a row group. A small row group's segments come along into the cache.
+    pub fn directory(&self, address: &Address) -> Result<Arc<Directory>> {
+        let at = address.offset + address.segment_bytes;
+        if let Some(Cached::Directory(directory)) = self.cache.get(address.block, at) {
+            return Ok(directory);
+        }
+        let end = at + u64::from(address.directory_bytes);
+        let start = if address.bytes() <= WHOLE_BYTES_MAX { address.offset } else { at };
+        let bytes = self.read(address, &[start..end])?.remove(0);
+        let directory = Arc::new(Directory::decode(&bytes[(at - start) as usize..], address)?);
+        if start < at {
+            for (index, column) in directory.columns.iter().enumerate() {
+                let from = (column.offset - start) as usize;
+                let segment = bytes.slice(from..from + column.bytes as usize);
+                verify(address, &directory, index, &segment)?;
+                self.cache.insert(address.block, column.offset, Cached::Segment(segment));
+            }
+        }
+        self.cache.insert(address.block, at, Cached::Directory(directory.clone()));
+        Ok(directory)
+    }
+
+    /// The segments of `columns` (indexes into the directory), in that order.
+    pub fn segments(&self, address: &Address, directory: &Directory, columns: &[usize]) -> Result<Vec<Bytes>> {
+        let mut found: Vec<Option<Bytes>> = columns
+            .iter()
+            .map(|&index| match self.cache.get(address.block, directory.columns[index].offset) {
+                Some(Cached::Segment(bytes)) => Some(bytes),
+                _ => None,
+            })
+            .collect();
+        let mut missing: Vec<usize> = (0..columns.len()).filter(|&i| found[i].is_none()).collect();
+        missing.sort_by_key(|&i| directory.columns[columns[i]].offset);
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &i in &missing {
+            let column = &directory.columns[columns[i]];
+            let end = column.offset + column.bytes;
+            match ranges.last_mut() {
+                Some(range) if column.offset <= range.end + GAP_BYTES_MAX => range.end = range.end.max(end),
+                _ => ranges.push(column.offset..end),
+            }
+        }
+        if !ranges.is_empty() {
+            let parts = self.read(address, &ranges)?;
+            for i in missing {
+                let column = &directory.columns[columns[i]];
+                let part = ranges.partition_point(|range| range.end < column.offset + column.bytes);
+                let from = (column.offset - ranges[part].start) as usize;
+                let segment = parts[part].slice(from..from + column.bytes as usize);
+                verify(address, directory, columns[i], &segment)?;
+                self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
+                found[i] = Some(segment);
+            }
+        }
+        Ok(found.into_iter().map(|bytes| bytes.expect("every missing segment was read")).collect())
+    }
+
+    /// Reads and checks every byte of a row group from storage, past the cache.
+    pub fn verify(&self, address: &Address) -> Result<Directory> {
+        let at = address.offset + address.segment_bytes;
+        let bytes = self.read(address, &[address.offset..at + u64::from(address.directory_bytes)])?.remove(0);
+        let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
+        for (index, column) in directory.columns.iter().enumerate() {
+            let from = (column.offset - address.offset) as usize;
+            verify(address, &directory, index, &bytes[from..from + column.bytes as usize])?;
+        }
+        Ok(directory)
+    }
+
+    fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.storage.get_ranges(&names::block(address.block), ranges)
+    }
+}
+
+fn verify(address: &Address, directory: &Directory, index: usize, bytes: &[u8]) -> Result<()> {
+    let column = &directory.columns[index];
+    let name = names::block(address.block);
+    if checksum_at(bytes, &name, column.offset) != column.checksum {
+        return Err(Error::corrupt(format!(
+            "{name}: segment of column {index} at offset {}: the checksum does not match",
+            column.offset
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Packs encoded row groups into blocks, in the order they are handed over, and writes each block once it is full.
+//!
+//! Addresses depend on that order alone, so the bytes on disk do not depend on the number of threads. Blocks that a
+//! failed or cancelled operation wrote are deleted when the writer is dropped; what that misses is swept with the
+//! session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, MAGIC};
+use crate::base::{BlockId, Result, SessionId, checksum_at};
+use crate::segment::Segment;
+use crate::storage::{PutMode, Storage, names};
+
+/// A row group ready to be written: one segment for each column.
+pub struct EncodedRowGroup {
+    /// Rows of each segment.
+    pub rows: u32,
+    /// The columns, in schema order.
+    pub segments: Vec<Segment>,
+}
+
+/// Hands out the numbers of one session's blocks.
+#[derive(Debug)]
+pub struct BlockNumbers {
+    session: SessionId,
+    next: AtomicU64,
+}
+
+impl BlockNumbers {
+    /// Numbers for `session`, which has written nothing yet.
+    pub fn new(session: SessionId) -> Self {
+        Self { session, next: AtomicU64::new(0) }
+    }
+
+    /// The session that writes.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    fn next(&self) -> BlockId {
+        BlockId { session: self.session, number: self.next.fetch_add(1, Ordering::SeqCst) }
+    }
+}
+
+/// A block that is on storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its id.
+    pub block: BlockId,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// Packs row groups into blocks.
+pub struct BlockWriter {
+    storage: Arc<dyn Storage>,
+    numbers: Arc<BlockNumbers>,
+    block_bytes: u64,
+    current: Option<Current>,
+    written: Vec<Written>,
+}
+
+/// The block being filled.
+struct Current {
+    id: BlockId,
+    name: String,
+    parts: Vec<Bytes>,
+    bytes: u64,
+}
+
+impl Current {
+    fn push(&mut self, part: Bytes) {
+        self.bytes += part.len() as u64;
+        self.parts.push(part);
+    }
+
+    fn align(&mut self) {
+        const ZEROS: [u8; ALIGNMENT as usize] = [0; ALIGNMENT as usize];
+        let gap = self.bytes.next_multiple_of(ALIGNMENT) - self.bytes;
+        if gap > 0 {
+            self.push(Bytes::from_static(&ZEROS[..gap as usize]));
+        }
+    }
+}
+
+impl BlockWriter {
+    /// A writer that closes a block once it holds `block_bytes`.
+    pub fn new(storage: Arc<dyn Storage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
+        Self { storage, numbers, block_bytes, current: None, written: Vec::new() }
+    }
+
+    /// Places a row group behind the ones before it; writes the block if that fills it.
+    pub fn push(&mut self, group: EncodedRowGroup) -> Result<Address> {
+        let current = self.current.get_or_insert_with(|| {
+            let id = self.numbers.next();
+            let mut header = Vec::with_capacity(16);
+            header.extend_from_slice(MAGIC);
+            header.extend_from_slice(&BLOCK_VERSION.to_le_bytes());
+            header.extend_from_slice(&[0; 4]);
+            let mut current = Current { id, name: names::block(id), parts: Vec::new(), bytes: 0 };
+            current.push(Bytes::from(header));
+            current
+        });
+        current.align();
+        let offset = current.bytes;
+        let mut columns = Vec::with_capacity(group.segments.len());
+        for segment in group.segments {
+            current.align();
+            columns.push(Column {
+                offset: current.bytes,
+                bytes: segment.bytes.len() as u64,
+                checksum: checksum_at(&segment.bytes, &current.name, current.bytes),
+                stats: segment.stats,
+            });
+            current.push(Bytes::from(segment.bytes));
+        }
+        let directory = Directory { rows: group.rows, columns }.encode();
+        let address = Address {
+            block: current.id,
+            offset,
+            segment_bytes: current.bytes - offset,
+            directory_bytes: u32::try_from(directory.len()).expect("a directory is far below 4 GiB"),
+            checksum: checksum_at(&directory, &current.name, current.bytes),
+        };
+        current.push(Bytes::from(directory));
+        if current.bytes >= self.block_bytes {
+            self.flush()?;
+        }
+        Ok(address)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if let Some(current) = self.current.take() {
+            // Listed before the put: what may be there is deleted if this fails.
+            self.written.push(Written { block: current.id, bytes: current.bytes });
+            self.storage.put(&current.name, &current.parts, PutMode::Create)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last block. The blocks stay the caller's to abandon until [`BlockWriter::keep`].
+    pub fn finish(&mut self) -> Result<&[Written]> {
+        self.flush()?;
+        Ok(&self.written)
+    }
+
+    /// The blocks are referred to by a commit now: dropping the writer leaves them alone.
+    pub fn keep(mut self) {
+        self.written.clear();
+    }
+}
+
+impl Drop for BlockWriter {
+    fn drop(&mut self) {
+        let names: Vec<String> = self.written.iter().map(|written| names::block(written.block)).collect();
+        if !names.is_empty() {
+            // Best effort: the session's sweep finds what stays.
+            self.storage.delete_many(&names);
+        }
+    }
+}

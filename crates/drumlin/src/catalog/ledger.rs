@@ -1,0 +1,103 @@
+//! Who still needs which block: live bytes are counted, so that what a drop frees is known without reading anything.
+//!
+//! Invariants: a block's `parts` are the distinct addresses in it that some row group record names; a block whose last
+//! part goes is condemned at once, and stays listed until its object is deleted.
+
+use imbl::OrdMap;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{BlockId, Error, Result, Seq};
+use crate::block::Address;
+
+/// How much of a block is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockUse {
+    /// Size of the object in bytes.
+    pub bytes: u64,
+    /// Bytes of the row groups in use.
+    pub live_bytes: u64,
+    /// Row groups in use.
+    pub parts: u64,
+}
+
+/// A block that nothing needs any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condemned {
+    /// Size of the object in bytes.
+    pub bytes: u64,
+    /// The commit that let go of it: only readers of older states may still need it.
+    pub seq: Seq,
+}
+
+/// The use of all blocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    blocks: OrdMap<BlockId, BlockUse>,
+    /// Addresses that more than one record names, with the number of records beyond the first.
+    shared: OrdMap<Address, u64>,
+    condemned: OrdMap<BlockId, Condemned>,
+}
+
+impl Ledger {
+    /// Blocks in use.
+    pub fn blocks(&self) -> impl Iterator<Item = (&BlockId, &BlockUse)> {
+        self.blocks.iter()
+    }
+
+    /// Whether a block is in use or condemned: on storage for a reason.
+    pub fn knows(&self, block: BlockId) -> bool {
+        self.blocks.contains_key(&block) || self.condemned.contains_key(&block)
+    }
+
+    /// Blocks that wait to be deleted.
+    pub fn condemned(&self) -> impl Iterator<Item = (&BlockId, &Condemned)> {
+        self.condemned.iter()
+    }
+
+    pub(super) fn add_block(&mut self, block: BlockId, bytes: u64) -> Result<()> {
+        if self.knows(block) {
+            return Err(Error::corrupt(format!("block {block} is added twice")));
+        }
+        self.blocks.insert(block, BlockUse { bytes, ..BlockUse::default() });
+        Ok(())
+    }
+
+    /// A new record names `address`.
+    pub(super) fn add(&mut self, address: &Address) -> Result<()> {
+        let unknown = || Error::corrupt(format!("a row group lies in block {}, which is unknown", address.block));
+        let used = self.blocks.get_mut(&address.block).ok_or_else(unknown)?;
+        used.live_bytes += address.bytes();
+        used.parts += 1;
+        Ok(())
+    }
+
+    /// One more record names `address`.
+    pub(super) fn share(&mut self, address: &Address) {
+        *self.shared.entry(*address).or_insert(0) += 1;
+    }
+
+    /// One record less names `address`.
+    pub(super) fn release(&mut self, address: &Address, seq: Seq) -> Result<()> {
+        if let Some(more) = self.shared.get_mut(address) {
+            *more -= 1;
+            if *more == 0 {
+                self.shared.remove(address);
+            }
+            return Ok(());
+        }
+        let unknown = || Error::corrupt(format!("block {} is released more often than it was used", address.block));
+        let used = self.blocks.get_mut(&address.block).ok_or_else(unknown)?;
+        used.live_bytes = used.live_bytes.checked_sub(address.bytes()).ok_or_else(unknown)?;
+        used.parts = used.parts.checked_sub(1).ok_or_else(unknown)?;
+        if used.parts == 0 {
+            let bytes = used.bytes;
+            self.blocks.remove(&address.block);
+            self.condemned.insert(address.block, Condemned { bytes, seq });
+        }
+        Ok(())
+    }
+
+    pub(super) fn reclaimed(&mut self, block: BlockId) {
+        self.condemned.remove(&block);
+    }
+}

@@ -1,0 +1,247 @@
+//! Typing: syntax against a schema gives a plan.
+//!
+//! Invariant: what binds evaluates; the only errors left for rows are sums and products beyond 128 bits.
+
+use arrow::datatypes::{DataType, Schema};
+
+use super::kind::{Kind, Placed, compare_literals};
+use super::names;
+use super::plan::{Column, Node, Pattern, Test, Value};
+use super::syntax::{CompareOp, Expr, Literal};
+use crate::base::{Error, Result};
+
+/// Binds a predicate.
+pub fn bind(expr: &Expr, schema: &Schema) -> Result<Node> {
+    Binder { schema }.predicate(expr)
+}
+
+struct Binder<'a> {
+    schema: &'a Schema,
+}
+
+/// A side of a comparison.
+enum Operand<'a> {
+    Literal(&'a Literal),
+    Value(Value),
+    Truth(Node),
+}
+
+impl Binder<'_> {
+    fn predicate(&self, expr: &Expr) -> Result<Node> {
+        match expr {
+            Expr::Literal(Literal::Bool(value)) => Ok(Node::Constant(Some(*value))),
+            Expr::Literal(Literal::Null) => Ok(Node::Constant(None)),
+            Expr::Column(path) => {
+                let column = self.column(path)?;
+                match column.kind {
+                    Some(Kind::Bool) => Ok(Node::Flag(column)),
+                    Some(Kind::Null) => Ok(Node::Constant(None)),
+                    _ => Err(self.expected("a predicate", expr)),
+                }
+            }
+            Expr::Literal(_) | Expr::Negate(_) | Expr::Chain { .. } => Err(self.expected("a predicate", expr)),
+            Expr::Not(expr) => Ok(Node::Not(Box::new(self.predicate(expr)?))),
+            Expr::And(terms) => Ok(Node::And(terms.iter().map(|term| self.predicate(term)).collect::<Result<_>>()?)),
+            Expr::Or(terms) => Ok(Node::Or(terms.iter().map(|term| self.predicate(term)).collect::<Result<_>>()?)),
+            Expr::Compare { op, left, right } => self.compare(*op, left, right),
+            Expr::Between { expr, negated, low, high } => {
+                let both =
+                    Node::And(vec![self.compare(CompareOp::Ge, expr, low)?, self.compare(CompareOp::Le, expr, high)?]);
+                Ok(negate(both, *negated))
+            }
+            Expr::In { expr, negated, list } => Ok(negate(self.among(expr, list)?, *negated)),
+            Expr::Like { expr, negated, insensitive, pattern, escape } => {
+                Ok(negate(self.like(expr, pattern, *escape, *insensitive)?, *negated))
+            }
+            Expr::IsNull { expr, negated } => {
+                let node = match self.operand(expr)? {
+                    Operand::Literal(literal) => Node::Constant(Some(*literal == Literal::Null)),
+                    Operand::Value(value) => Node::IsNull(value),
+                    Operand::Truth(Node::Flag(column)) => Node::IsNull(Value::Column(column)),
+                    Operand::Truth(node) => Node::IsTruth(Box::new(node), None),
+                };
+                Ok(negate(node, *negated))
+            }
+            Expr::IsTruth { expr, negated, truth } => {
+                Ok(negate(Node::IsTruth(Box::new(self.predicate(expr)?), Some(*truth)), *negated))
+            }
+        }
+    }
+
+    fn operand<'e>(&self, expr: &'e Expr) -> Result<Operand<'e>> {
+        Ok(match expr {
+            Expr::Literal(literal) => Operand::Literal(literal),
+            Expr::Column(path) => match self.column(path)? {
+                column if column.kind == Some(Kind::Bool) => Operand::Truth(Node::Flag(column)),
+                column => Operand::Value(Value::Column(column)),
+            },
+            Expr::Negate(_) | Expr::Chain { .. } => Operand::Value(self.arithmetic(expr)?),
+            _ => Operand::Truth(self.predicate(expr)?),
+        })
+    }
+
+    fn arithmetic(&self, expr: &Expr) -> Result<Value> {
+        match expr {
+            Expr::Literal(Literal::Number(number)) => match number.unscaled() {
+                Some((value, scale)) => Ok(Value::Number { value, scale }),
+                None if number.is_fractional() && number.nearest().is_finite() => Ok(Value::Float(number.nearest())),
+                None => Err(Error::invalid(format!(
+                    "{} is out of range for arithmetic (38 digits)",
+                    names::clip(&number.to_string())
+                ))),
+            },
+            Expr::Column(path) => {
+                let column = self.column(path)?;
+                match column.kind {
+                    Some(Kind::Number { .. } | Kind::Float) => Ok(Value::Column(column)),
+                    _ => Err(self.expected("a number for arithmetic", expr)),
+                }
+            }
+            Expr::Negate(expr) => Ok(Value::Negate(Box::new(self.arithmetic(expr)?))),
+            Expr::Chain { first, rest } => {
+                let first = Box::new(self.arithmetic(first)?);
+                let rest = rest.iter().map(|(op, term)| Ok((*op, self.arithmetic(term)?))).collect::<Result<_>>()?;
+                Ok(Value::Chain { first, rest })
+            }
+            _ => Err(self.expected("a number for arithmetic", expr)),
+        }
+    }
+
+    fn compare(&self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Node> {
+        let mismatch =
+            || Error::invalid(format!("{} and {} do not compare", self.described(left), self.described(right)));
+        match (self.operand(left)?, self.operand(right)?) {
+            (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => Ok(Node::Constant(None)),
+            (Operand::Literal(a), Operand::Literal(b)) => {
+                compare_literals(a, b).map(|order| Node::Constant(Some(op.holds(order)))).map_err(Error::invalid)
+            }
+            (Operand::Value(value), Operand::Literal(literal)) => self.compare_literal(op, left, value, literal),
+            (Operand::Literal(literal), Operand::Value(value)) => {
+                self.compare_literal(op.flipped(), right, value, literal)
+            }
+            (Operand::Truth(left), Operand::Literal(Literal::Bool(right))) => {
+                Ok(Node::CompareTruth { op, left: Box::new(left), right: Box::new(Node::Constant(Some(*right))) })
+            }
+            (Operand::Literal(Literal::Bool(left)), Operand::Truth(right)) => {
+                Ok(Node::CompareTruth { op, left: Box::new(Node::Constant(Some(*left))), right: Box::new(right) })
+            }
+            (Operand::Truth(left), Operand::Truth(right)) => {
+                Ok(Node::CompareTruth { op, left: Box::new(left), right: Box::new(right) })
+            }
+            (Operand::Value(a), Operand::Value(b)) => match (self.kind(left, &a)?, a, self.kind(right, &b)?, b) {
+                (Kind::Null, ..) | (_, _, Kind::Null, _) => Ok(Node::Constant(None)),
+                (a, _, b, _) if !a.meets(b) => Err(mismatch()),
+                (Kind::Text | Kind::Binary, Value::Column(left), _, Value::Column(right)) => {
+                    Ok(Node::CompareBytes { op, left, right })
+                }
+                (_, left, _, right) => Ok(Node::CompareValues { op, left, right }),
+            },
+            // A column of nulls only has a value, and compares with anything.
+            (Operand::Value(value), _) | (_, Operand::Value(value)) if value.kind() == Some(Kind::Null) => {
+                Ok(Node::Constant(None))
+            }
+            _ => Err(mismatch()),
+        }
+    }
+
+    fn compare_literal(&self, op: CompareOp, expr: &Expr, value: Value, literal: &Literal) -> Result<Node> {
+        match self.kind(expr, &value)? {
+            Kind::Null => Ok(Node::Constant(None)),
+            kind => Ok(Node::Test(value, Test::compare(op, self.place(expr, kind, literal)?))),
+        }
+    }
+
+    fn among(&self, expr: &Expr, list: &[Literal]) -> Result<Node> {
+        let value = match self.operand(expr)? {
+            Operand::Value(value) => value,
+            _ => {
+                let equals = |literal: &Literal| self.compare(CompareOp::Eq, expr, &Expr::Literal(literal.clone()));
+                return Ok(Node::Or(list.iter().map(equals).collect::<Result<_>>()?));
+            }
+        };
+        let kind = self.kind(expr, &value)?;
+        if kind == Kind::Null {
+            return Ok(Node::Constant(None));
+        }
+        let literals = list.iter().filter(|literal| **literal != Literal::Null);
+        let placed = literals.map(|literal| self.place(expr, kind, literal)).collect::<Result<Vec<_>>>()?;
+        let has_null = placed.len() < list.len();
+        let test = Node::Test(value, Test::among(placed));
+        Ok(if has_null { Node::Or(vec![test, Node::Constant(None)]) } else { test })
+    }
+
+    fn like(&self, expr: &Expr, pattern: &Literal, escape: Option<char>, insensitive: bool) -> Result<Node> {
+        let Operand::Value(value) = self.operand(expr)? else {
+            return Err(self.expected("a text column before `like`", expr));
+        };
+        match (self.kind(expr, &value)?, pattern) {
+            (Kind::Null, _) | (Kind::Text, Literal::Null) => Ok(Node::Constant(None)),
+            (Kind::Text, Literal::Text(pattern)) => Ok(Node::Test(
+                value,
+                match Pattern::new(pattern, escape, insensitive) {
+                    (Some(pattern), _) => Test::Like(pattern),
+                    (None, text) => Test::Bytes(CompareOp::Eq, text.into_bytes()),
+                },
+            )),
+            _ => Err(self.expected("a text column before `like`", expr)),
+        }
+    }
+
+    fn place(&self, expr: &Expr, kind: Kind, literal: &Literal) -> Result<Placed> {
+        kind.place(literal).map_err(|problem| Error::invalid(format!("{}: {problem}", self.described(expr))))
+    }
+
+    fn kind(&self, expr: &Expr, value: &Value) -> Result<Kind> {
+        value
+            .kind()
+            .ok_or_else(|| Error::invalid(format!("{}: values of this type do not compare", self.described(expr))))
+    }
+
+    fn column(&self, path: &[String]) -> Result<Column> {
+        let (root, below) = path.split_first().expect("a path has a name");
+        let index = self.schema.index_of(root).map_err(|_| names::unknown(root, "the table", self.schema.fields()))?;
+        let mut data_type = self.schema.field(index).data_type();
+        let mut parent = root;
+        for name in below {
+            let DataType::Struct(fields) = data_type else {
+                return Err(Error::invalid(format!(
+                    "{} is of type {data_type} and has no field {}",
+                    names::written(parent),
+                    names::written(name)
+                )));
+            };
+            let (_, field) = fields.find(name).ok_or_else(|| names::unknown(name, &names::written(parent), fields))?;
+            (data_type, parent) = (field.data_type(), name);
+        }
+        Ok(Column { index, path: path.to_vec(), kind: Kind::of(data_type) })
+    }
+
+    /// An expression in a message: a column with its type.
+    fn described(&self, expr: &Expr) -> String {
+        let text = names::clip(&expr.to_string());
+        match expr {
+            Expr::Column(path) => match self.data_type(path) {
+                Some(data_type) => format!("{text} ({data_type})"),
+                None => text,
+            },
+            _ => text,
+        }
+    }
+
+    fn data_type(&self, path: &[String]) -> Option<DataType> {
+        let mut data_type = self.schema.field_with_name(path.first()?).ok()?.data_type();
+        for name in &path[1..] {
+            let DataType::Struct(fields) = data_type else { return None };
+            data_type = fields.find(name)?.1.data_type();
+        }
+        Some(data_type.clone())
+    }
+
+    fn expected(&self, what: &str, found: &Expr) -> Error {
+        Error::invalid(format!("expected {what}, found {}", self.described(found)))
+    }
+}
+
+fn negate(node: Node, negated: bool) -> Node {
+    if negated { Node::Not(Box::new(node)) } else { node }
+}

@@ -1,0 +1,91 @@
+//! Truth values of a batch's rows.
+//!
+//! Invariant: null means unknown, and nothing else; the answer has one value for each row.
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, new_null_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::kernels::{boolean, cmp};
+use arrow::compute::{cast, is_null};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+
+use super::arithmetic::{self, Operand};
+use super::column;
+use super::kind::Kind;
+use super::plan::{Node, Value};
+use super::syntax::CompareOp;
+use crate::base::Result;
+
+/// Evaluates a predicate on every row.
+pub fn evaluate(node: &Node, batch: &RecordBatch) -> Result<BooleanArray> {
+    let rows = batch.num_rows();
+    match node {
+        Node::Constant(value) => Ok(constant(*value, rows)),
+        Node::And(terms) => fold(terms, batch, true),
+        Node::Or(terms) => fold(terms, batch, false),
+        Node::Not(node) => Ok(boolean::not(&evaluate(node, batch)?)?),
+        Node::IsTruth(node, truth) => Ok(is_truth(&evaluate(node, batch)?, *truth)),
+        Node::IsNull(Value::Column(column)) => Ok(is_null(&column::fetch(batch, column)?)?),
+        Node::IsNull(value) => Ok(arithmetic::evaluate(value, batch)?.is_null(rows)),
+        Node::Flag(column) => Ok(cast(&column::fetch(batch, column)?, &DataType::Boolean)?.as_boolean().clone()),
+        Node::Test(Value::Column(column), test) => column::test(&column::fetch(batch, column)?, test),
+        Node::Test(value, test) => Ok(arithmetic::evaluate(value, batch)?.test(test, rows)),
+        Node::CompareValues { op, left, right } => {
+            let (left, right) = (arithmetic::evaluate(left, batch)?, arithmetic::evaluate(right, batch)?);
+            Ok(Operand::compare(&left, &right, *op, rows))
+        }
+        Node::CompareBytes { op, left, right } => {
+            let wide = if left.kind == Some(Kind::Text) { DataType::LargeUtf8 } else { DataType::LargeBinary };
+            let plain = |column| -> Result<ArrayRef> { Ok(cast(&column::fetch(batch, column)?, &wide)?) };
+            Ok(compare(*op, &plain(left)?, &plain(right)?)?)
+        }
+        Node::CompareTruth { op, left, right } => Ok(compare(*op, &evaluate(left, batch)?, &evaluate(right, batch)?)?),
+    }
+}
+
+/// Arrow's comparison kernel for an operator.
+pub fn compare(op: CompareOp, left: &dyn Datum, right: &dyn Datum) -> Result<BooleanArray, ArrowError> {
+    match op {
+        CompareOp::Eq => cmp::eq(left, right),
+        CompareOp::Ne => cmp::neq(left, right),
+        CompareOp::Lt => cmp::lt(left, right),
+        CompareOp::Le => cmp::lt_eq(left, right),
+        CompareOp::Gt => cmp::gt(left, right),
+        CompareOp::Ge => cmp::gt_eq(left, right),
+    }
+}
+
+/// `value` in every row.
+pub fn constant(value: Option<bool>, rows: usize) -> BooleanArray {
+    match value {
+        Some(true) => BooleanArray::new(BooleanBuffer::new_set(rows), None),
+        Some(false) => BooleanArray::new(BooleanBuffer::new_unset(rows), None),
+        None => new_null_array(&DataType::Boolean, rows).as_boolean().clone(),
+    }
+}
+
+/// `and` (if `all`) or `or` of terms; stops once every row is decided.
+fn fold(terms: &[Node], batch: &RecordBatch, all: bool) -> Result<BooleanArray> {
+    let mut answer = constant(Some(all), batch.num_rows());
+    for term in terms {
+        let next = evaluate(term, batch)?;
+        answer = if all { boolean::and_kleene(&answer, &next)? } else { boolean::or_kleene(&answer, &next)? };
+        let decided = if all { answer.false_count() } else { answer.true_count() };
+        if decided == answer.len() {
+            break;
+        }
+    }
+    Ok(answer)
+}
+
+fn is_truth(answer: &BooleanArray, truth: Option<bool>) -> BooleanArray {
+    let known = answer.nulls().map(NullBuffer::inner);
+    let found = match truth {
+        None => known.map_or_else(|| BooleanBuffer::new_unset(answer.len()), |known| !known),
+        Some(truth) => {
+            let values = if truth { answer.values().clone() } else { !answer.values() };
+            known.map_or(values.clone(), |known| known & &values)
+        }
+    };
+    BooleanArray::new(found, None)
+}

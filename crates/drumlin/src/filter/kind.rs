@@ -1,0 +1,181 @@
+//! Kinds: what Arrow's types mean for comparison.
+//!
+//! Invariant: types of one kind compare alike whatever their physical form, so a bound filter runs on every variant of
+//! the schema's type. The value of a numeric or temporal kind is an integer at a scale.
+
+use std::cmp::Ordering;
+
+use arrow::datatypes::{DataType, TimeUnit};
+
+use super::moment::{Form, Moment};
+use super::names::clip;
+use super::number::{Number, Place, compare_scaled, float_key};
+use super::syntax::Literal;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    Bool,
+    /// Integers (scale 0) and decimals: `value / 10^scale`.
+    Number {
+        scale: i32,
+    },
+    Float,
+    /// Dates and timestamps: `value * step / 10^scale` seconds since 1970.
+    Instant {
+        scale: i32,
+        step: i64,
+        zoned: bool,
+    },
+    /// Time of day: `value / 10^scale` seconds since midnight.
+    Time {
+        scale: i32,
+    },
+    /// `value / 10^scale` seconds.
+    Duration {
+        scale: i32,
+    },
+    Text,
+    Binary,
+}
+
+/// A literal moved into the domain of a kind.
+#[derive(Clone, Debug)]
+pub enum Placed {
+    Key(Place<i128>),
+    Bytes(Vec<u8>),
+}
+
+impl Kind {
+    /// The kind of a type; `None` if its values are not compared here.
+    pub fn of(data_type: &DataType) -> Option<Kind> {
+        let digits = |unit: &TimeUnit| match unit {
+            TimeUnit::Second => 0,
+            TimeUnit::Millisecond => 3,
+            TimeUnit::Microsecond => 6,
+            TimeUnit::Nanosecond => 9,
+        };
+        Some(match data_type {
+            DataType::Null => Kind::Null,
+            DataType::Boolean => Kind::Bool,
+            data_type if data_type.is_integer() => Kind::Number { scale: 0 },
+            DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+                Kind::Number { scale: i32::from(*scale) }
+            }
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => Kind::Float,
+            DataType::Date32 => Kind::Instant { scale: 0, step: 86_400, zoned: false },
+            DataType::Date64 => Kind::Instant { scale: 3, step: 1, zoned: false },
+            DataType::Timestamp(unit, zone) => Kind::Instant { scale: digits(unit), step: 1, zoned: zone.is_some() },
+            DataType::Time32(unit) | DataType::Time64(unit) => Kind::Time { scale: digits(unit) },
+            DataType::Duration(unit) => Kind::Duration { scale: digits(unit) },
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                Kind::Binary
+            }
+            DataType::Dictionary(_, values) => return Kind::of(values),
+            _ => return None,
+        })
+    }
+
+    /// What a message calls a value of this kind.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Null => "a null",
+            Kind::Bool => "a boolean",
+            Kind::Number { .. } | Kind::Float => "a number",
+            Kind::Instant { zoned: true, .. } => "a timestamp with time zone",
+            Kind::Instant { step, scale, .. } if step > 1 || scale == 0 => "a date or timestamp",
+            Kind::Instant { .. } => "a timestamp",
+            Kind::Time { .. } => "a time of day",
+            Kind::Duration { .. } => "a duration",
+            Kind::Text => "a text",
+            Kind::Binary => "binary",
+        }
+    }
+
+    /// Whether values of the two kinds compare with each other.
+    pub fn meets(self, other: Kind) -> bool {
+        match (self, other) {
+            (Kind::Number { .. } | Kind::Float, Kind::Number { .. } | Kind::Float) => true,
+            (Kind::Instant { zoned: a, .. }, Kind::Instant { zoned: b, .. }) => a == b,
+            (Kind::Time { .. }, Kind::Time { .. }) | (Kind::Duration { .. }, Kind::Duration { .. }) => true,
+            (a, b) => a == b,
+        }
+    }
+
+    /// Moves a literal into this kind's domain, or says what was expected instead.
+    pub fn place(self, literal: &Literal) -> Result<Placed, String> {
+        let mismatch =
+            || Err(format!("expected {} to compare with, found {}", self.noun(), clip(&literal.to_string())));
+        match (self, literal) {
+            (Kind::Number { scale }, Literal::Number(number)) => Ok(Placed::Key(number.floor(scale))),
+            (Kind::Float, Literal::Number(number)) => {
+                let (floor, exact) = number.floor_float();
+                Ok(Placed::Key((i128::from(float_key(floor)), exact)))
+            }
+            (Kind::Float, Literal::Text(text)) => match special_float(text) {
+                Some(value) => Ok(Placed::Key((i128::from(float_key(value)), true))),
+                None => mismatch(),
+            },
+            (Kind::Instant { .. }, Literal::Moment(moment)) if moment.form != Form::Time => self.place_instant(moment),
+            (Kind::Instant { .. }, Literal::Text(text)) => match Moment::timestamp(text) {
+                Some(moment) => self.place_instant(&moment),
+                None => Err(format!(
+                    "'{}' is not a date or timestamp: expected 'YYYY-MM-DD[ HH:MM[:SS[.f]][zone]]'",
+                    clip(text)
+                )),
+            },
+            (Kind::Time { scale }, Literal::Moment(moment)) if moment.form == Form::Time => {
+                Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale)))
+            }
+            (Kind::Time { scale }, Literal::Text(text)) => match Moment::time(text) {
+                Some(moment) => Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale))),
+                None => Err(format!("'{}' is not a time of day: expected 'HH:MM[:SS[.f]]'", clip(text))),
+            },
+            (Kind::Duration { .. }, _) => Err("durations compare only with duration columns".to_owned()),
+            (Kind::Text, Literal::Text(text)) => Ok(Placed::Bytes(text.as_bytes().to_vec())),
+            (Kind::Binary, Literal::Binary(bytes)) => Ok(Placed::Bytes(bytes.clone())),
+            _ => mismatch(),
+        }
+    }
+
+    fn place_instant(self, moment: &Moment) -> Result<Placed, String> {
+        let Kind::Instant { scale, step, zoned } = self else { unreachable!("called for instants") };
+        if moment.zoned && !zoned {
+            return Err(format!("{moment} has a time zone and the column has none"));
+        }
+        let (floor, exact) = Number::scaled(moment.value, moment.scale).floor(scale);
+        let step = i128::from(step);
+        Ok(Placed::Key((floor.div_euclid(step), exact && floor.rem_euclid(step) == 0)))
+    }
+}
+
+/// The floats that no number can write.
+fn special_float(text: &str) -> Option<f64> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "nan" => Some(f64::NAN),
+        "inf" | "+inf" | "infinity" | "+infinity" => Some(f64::INFINITY),
+        "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// Compares two literals; says why if they do not compare.
+pub fn compare_literals(left: &Literal, right: &Literal) -> Result<Ordering, String> {
+    match (left, right) {
+        (Literal::Bool(a), Literal::Bool(b)) => Ok(a.cmp(b)),
+        (Literal::Number(a), Literal::Number(b)) => Ok(a.compare(b)),
+        (Literal::Text(a), Literal::Text(b)) => Ok(a.cmp(b)),
+        (Literal::Binary(a), Literal::Binary(b)) => Ok(a.cmp(b)),
+        (Literal::Moment(a), Literal::Text(text)) => {
+            let read = if a.form == Form::Time { Moment::time(text) } else { Moment::timestamp(text) };
+            let b = read.ok_or_else(|| format!("'{}' does not compare with {a}", clip(text)))?;
+            Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
+        }
+        (Literal::Text(_), Literal::Moment(_)) => compare_literals(right, left).map(Ordering::reverse),
+        (Literal::Moment(a), Literal::Moment(b)) if (a.form == Form::Time) == (b.form == Form::Time) => {
+            Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
+        }
+        _ => Err(format!("{} and {} do not compare", clip(&left.to_string()), clip(&right.to_string()))),
+    }
+}

@@ -1,0 +1,122 @@
+//! Filters: a row predicate parsed from text, typed against a schema, pruned by statistics and evaluated exactly.
+//!
+//! Text becomes a [`Filter`] (names, no types), [`Filter::bind`] makes it a [`BoundFilter`] (columns, kinds, and
+//! literals moved into their column's own domain), and that answers two questions: can this row group be skipped
+//! ([`BoundFilter::verdict`]), and which rows of this batch match ([`BoundFilter::evaluate`]).
+//!
+//! Invariants:
+//! - The answer is exact: no engine applies the filter again. Numbers and instants compare by value, whatever the widths
+//!   and units; nothing is rounded but what the text itself says (`/` and floats).
+//! - SQL's three truth values. A row matches only if the predicate is true; null is "unknown".
+//! - A verdict follows from the statistics alone and is true of every row; in doubt it is [`Verdict::Some`].
+//! - Text of any length and nesting gives a filter or an error: nesting is bounded before anything recurses.
+
+mod arithmetic;
+mod bind;
+mod column;
+mod evaluate;
+mod kind;
+mod moment;
+mod names;
+mod number;
+mod parse;
+mod plan;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod words;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::datatypes::Schema;
+
+use crate::base::Result;
+use crate::segment::ColumnStats;
+
+/// A row predicate in the language of SQL's `WHERE`, not yet tied to a schema.
+///
+/// Its [`Display`](fmt::Display) is canonical: equal filters print the same, and the text parses to an equal filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter(syntax::Expr);
+
+impl Filter {
+    /// Parses one predicate.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming what was found, where, and what was expected.
+    pub fn parse(text: &str) -> Result<Filter> {
+        parse::parse(text).map(Filter)
+    }
+
+    /// The names of the columns referred to; of `a.b`, the name `a`.
+    pub fn columns(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.0.collect_columns(&mut names);
+        names
+    }
+
+    /// Ties the filter to a schema.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a column that the schema lacks, or for operands of types that do not go together.
+    pub fn bind(&self, schema: &Schema) -> Result<BoundFilter> {
+        let root = bind::bind(&self.0, schema)
+            .map_err(|error| error.context(format_args!("filter `{}`", names::clip(&self.to_string()))))?;
+        let mut columns = BTreeSet::new();
+        for name in self.columns() {
+            columns.extend(schema.index_of(&name).ok());
+        }
+        Ok(BoundFilter { root, columns: columns.into_iter().collect() })
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What statistics say about the rows of a row group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No row matches.
+    None,
+    /// Every row matches.
+    All,
+    /// Unknown: the rows must be looked at.
+    Some,
+}
+
+/// A [`Filter`] tied to a schema.
+#[derive(Clone, Debug)]
+pub struct BoundFilter {
+    root: plan::Node,
+    columns: Vec<usize>,
+}
+
+impl BoundFilter {
+    /// Indexes, in the bound schema, of the columns that [`BoundFilter::evaluate`] needs; sorted, no duplicates.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// What follows for `rows` rows from the statistics of their columns; `stats` is asked by index in the bound schema.
+    pub fn verdict(&self, rows: u64, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> Verdict {
+        verdict::verdict(&self.root, rows, stats)
+    }
+
+    /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.
+    ///
+    /// The batch holds the columns needed by name, in the schema's types or physical variants of them (narrower
+    /// integers and decimals, string views, dictionaries).
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an integer or decimal calculation leaves 128 bits, naming the operation, or if the batch lacks
+    /// a column; `SchemaMismatch` if it holds a column in another type.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        evaluate::evaluate(&self.root, batch)
+    }
+}

@@ -1,0 +1,70 @@
+//! Names in messages: which words need quotes, and which column was probably meant.
+
+use arrow::datatypes::Fields;
+
+use crate::base::Error;
+
+/// Words that are not read as a bare column name.
+const RESERVED: [&str; 15] = [
+    "and", "between", "case", "cast", "escape", "exists", "false", "ilike", "in", "is", "like", "not", "null", "or",
+    "true",
+];
+
+/// Columns named in a message.
+const LISTED_MAX: usize = 20;
+
+/// Characters of a filter shown in a message.
+const SHOWN_CHARS_MAX: usize = 120;
+
+/// A name as it is written in a filter.
+pub fn written(name: &str) -> String {
+    let plain =
+        name.chars().enumerate().all(|(at, c)| c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit()));
+    if plain && !is_reserved(name) && !name.is_empty() {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
+}
+
+/// The head of a long text.
+pub fn clip(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The error for a name that is not among `fields`; `within` names their parent.
+pub fn unknown(name: &str, within: &str, fields: &Fields) -> Error {
+    let close = fields
+        .iter()
+        .map(|field| (distance(&name.to_lowercase(), &field.name().to_lowercase()), field))
+        .filter(|(distance, field)| *distance <= 1 + field.name().chars().count() / 4)
+        .min_by_key(|(distance, _)| *distance);
+    let hint = close.map(|(_, field)| format!("; did you mean {}?", written(field.name()))).unwrap_or_default();
+    let mut listed = fields.iter().take(LISTED_MAX).map(|field| written(field.name())).collect::<Vec<_>>().join(", ");
+    if fields.len() > LISTED_MAX {
+        listed += &format!(" and {} more", fields.len() - LISTED_MAX);
+    }
+    Error::invalid(format!("{within} has no column {}{hint} (columns: {listed})", clip(&written(name))))
+}
+
+/// Edits from one name to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b = b.chars().collect::<Vec<_>>();
+    let mut row = (0..=b.len()).collect::<Vec<_>>();
+    for (i, x) in a.chars().take(SHOWN_CHARS_MAX).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,234 @@
+//! The bound form of a filter: columns, kinds, and literals in their column's domain.
+//!
+//! Invariant: every node yields one of three truth values for each row; every value has one kind, known here.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::kind::{Kind, Placed};
+use super::number::Place;
+use super::syntax::{ArithmeticOp, CompareOp};
+
+#[derive(Clone, Debug)]
+pub enum Node {
+    Constant(Option<bool>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    /// Never null: whether the node is this truth value (`None`: unknown).
+    IsTruth(Box<Node>, Option<bool>),
+    /// Never null.
+    IsNull(Value),
+    /// A boolean column.
+    Flag(Column),
+    /// A value against literals; null where the value is.
+    Test(Value, Test),
+    CompareValues {
+        op: CompareOp,
+        left: Value,
+        right: Value,
+    },
+    CompareBytes {
+        op: CompareOp,
+        left: Column,
+        right: Column,
+    },
+    CompareTruth {
+        op: CompareOp,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+}
+
+/// A column of the bound schema, or a field below it.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// In the bound schema.
+    pub index: usize,
+    pub path: Vec<String>,
+    pub kind: Option<Kind>,
+}
+
+/// What is computed row by row.
+#[derive(Clone, Debug)]
+pub enum Value {
+    Column(Column),
+    Number { value: i128, scale: i32 },
+    Float(f64),
+    Negate(Box<Value>),
+    Chain { first: Box<Value>, rest: Vec<(ArithmeticOp, Value)> },
+}
+
+/// A test of one non-null value. Keys are values of the kind's domain, floats as `float_key`.
+#[derive(Clone, Debug)]
+pub enum Test {
+    Constant(bool),
+    Key(CompareOp, i128),
+    Bytes(CompareOp, Vec<u8>),
+    Keys(KeySet),
+    ByteStrings(ByteSet),
+    Like(Pattern),
+}
+
+#[derive(Clone, Debug)]
+pub struct KeySet {
+    pub sorted: Vec<i128>,
+    pub hashed: HashSet<i128, BuildHasherDefault<KeyHasher>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ByteSet {
+    pub sorted: Vec<Vec<u8>>,
+    pub hashed: HashSet<Vec<u8>>,
+}
+
+/// A pattern in the form of Arrow's kernels, whose escape character is always the backslash.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    pub text: String,
+    pub insensitive: bool,
+    /// What every match starts with; empty if unknown.
+    pub prefix: Vec<u8>,
+    /// Whether all that starts so matches.
+    pub prefix_only: bool,
+}
+
+impl Test {
+    /// The comparison with a literal as one with its floor.
+    pub fn compare(op: CompareOp, placed: Placed) -> Test {
+        match placed {
+            Placed::Bytes(bytes) => Test::Bytes(op, bytes),
+            Placed::Key((floor, exact)) => Self::compare_floor(op, (floor, exact)),
+        }
+    }
+
+    fn compare_floor(op: CompareOp, (floor, exact): Place<i128>) -> Test {
+        match op {
+            op if exact => Test::Key(op, floor),
+            CompareOp::Lt | CompareOp::Le => Test::Key(CompareOp::Le, floor),
+            CompareOp::Gt | CompareOp::Ge => Test::Key(CompareOp::Gt, floor),
+            CompareOp::Eq => Test::Constant(false),
+            CompareOp::Ne => Test::Constant(true),
+        }
+    }
+
+    /// Membership among literals; those between two values of the domain match nothing.
+    pub fn among(list: Vec<Placed>) -> Test {
+        let mut keys = Vec::new();
+        let mut strings = Vec::new();
+        for placed in list {
+            match placed {
+                Placed::Key((key, true)) => keys.push(key),
+                Placed::Key(_) => {}
+                Placed::Bytes(bytes) => strings.push(bytes),
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        strings.sort_unstable();
+        strings.dedup();
+        match (keys.as_slice(), strings.as_slice()) {
+            ([], []) => Test::Constant(false),
+            ([key], []) => Test::Key(CompareOp::Eq, *key),
+            ([], [bytes]) => Test::Bytes(CompareOp::Eq, bytes.clone()),
+            ([], _) => Test::ByteStrings(ByteSet { hashed: strings.iter().cloned().collect(), sorted: strings }),
+            _ => Test::Keys(KeySet { hashed: keys.iter().copied().collect(), sorted: keys }),
+        }
+    }
+
+    /// Whether a key passes.
+    pub fn holds(&self, key: i128) -> bool {
+        match self {
+            Test::Constant(answer) => *answer,
+            Test::Key(op, bound) => op.holds(key.cmp(bound)),
+            Test::Keys(set) => set.hashed.contains(&key),
+            Test::Bytes(..) | Test::ByteStrings(_) | Test::Like(_) => unreachable!("tests of bytes meet no numbers"),
+        }
+    }
+}
+
+impl Pattern {
+    /// Translates a pattern of SQL; `None` stands for one without wildcards, which is the text it returns beside.
+    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> (Option<Pattern>, String) {
+        let (mut text, mut prefix) = (String::new(), String::new());
+        let mut wildcards = String::new();
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            let plain = if Some(c) == escape {
+                chars.next().expect("checked by the parser")
+            } else if c == '%' || c == '_' {
+                wildcards.push(c);
+                text.push(c);
+                continue;
+            } else {
+                c
+            };
+            if matches!(plain, '%' | '_' | '\\') {
+                text.push('\\');
+            }
+            text.push(plain);
+            if wildcards.is_empty() {
+                prefix.push(plain);
+            } else {
+                // Something behind a wildcard: no match is decided by the prefix alone.
+                wildcards.push('.');
+            }
+        }
+        if wildcards.is_empty() && !insensitive {
+            return (None, prefix);
+        }
+        let prefix_only = !insensitive && wildcards.bytes().all(|wildcard| wildcard == b'%');
+        let prefix = if insensitive { String::new() } else { prefix };
+        (Some(Pattern { text, insensitive, prefix: prefix.into_bytes(), prefix_only }), String::new())
+    }
+}
+
+impl Value {
+    /// The kind of the value: a decimal at the scale that its operators give, or a float.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Value::Column(column) => column.kind,
+            Value::Number { scale, .. } => Some(Kind::Number { scale: *scale }),
+            Value::Float(_) => Some(Kind::Float),
+            Value::Negate(value) => value.kind(),
+            Value::Chain { first, rest } => {
+                rest.iter().try_fold(first.kind()?, |kind, (op, term)| Some(op.result(kind, term.kind()?)))
+            }
+        }
+    }
+}
+
+impl ArithmeticOp {
+    /// The kind of a result. Division of integers gives a float, as in DuckDB.
+    fn result(self, left: Kind, right: Kind) -> Kind {
+        match (left, right) {
+            (Kind::Number { scale: a }, Kind::Number { scale: b }) => match self {
+                ArithmeticOp::Divide => Kind::Float,
+                ArithmeticOp::Multiply => Kind::Number { scale: a + b },
+                _ => Kind::Number { scale: a.max(b) },
+            },
+            _ => Kind::Float,
+        }
+    }
+}
+
+/// Mixes a key by one multiplication: keys come from the caller's own literals, so floods are no concern.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+
+    fn write_i128(&mut self, key: i128) {
+        let mixed = u128::from(key as u64 ^ (key >> 64) as u64) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (mixed >> 64) as u64 ^ mixed as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

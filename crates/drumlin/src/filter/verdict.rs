@@ -1,0 +1,231 @@
+//! What statistics say of a filter, without reading a row.
+//!
+//! Invariant: [`Outcomes`] holds every truth value that some row can have, and maybe more.
+
+use super::Verdict;
+use super::kind::Kind;
+use super::number::float_key;
+use super::plan::{Column, Node, Test, Value};
+use super::syntax::CompareOp;
+use crate::segment::{ColumnStats, Stat};
+
+type Lookup<'a> = &'a dyn Fn(usize) -> Option<ColumnStats>;
+
+/// The truth values that rows can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Outcomes {
+    yes: bool,
+    no: bool,
+    unknown: bool,
+}
+
+const ANY: Outcomes = Outcomes { yes: true, no: true, unknown: true };
+const KNOWN: Outcomes = Outcomes { unknown: false, ..ANY };
+
+/// What follows for all of `rows` rows.
+pub fn verdict(node: &Node, rows: u64, stats: Lookup) -> Verdict {
+    let outcomes = Pruner { rows, stats }.outcomes(node);
+    match outcomes {
+        _ if rows == 0 => Verdict::None,
+        Outcomes { yes: false, .. } => Verdict::None,
+        Outcomes { yes: true, no: false, unknown: false } => Verdict::All,
+        _ => Verdict::Some,
+    }
+}
+
+struct Pruner<'a> {
+    rows: u64,
+    stats: Lookup<'a>,
+}
+
+impl Pruner<'_> {
+    fn outcomes(&self, node: &Node) -> Outcomes {
+        match node {
+            Node::Constant(truth) => Outcomes::one(*truth),
+            Node::And(terms) => terms.iter().fold(Outcomes::one(Some(true)), |all, term| all.and(self.outcomes(term))),
+            // By De Morgan, which holds for three truth values too.
+            Node::Or(terms) => {
+                terms.iter().fold(Outcomes::one(Some(true)), |all, term| all.and(self.outcomes(term).not())).not()
+            }
+            Node::Not(node) => self.outcomes(node).not(),
+            Node::IsTruth(node, truth) => {
+                let inner = self.outcomes(node);
+                let others = Outcomes::all().into_iter().filter(|other| other != truth);
+                Outcomes {
+                    yes: inner.has(*truth),
+                    no: others.into_iter().any(|other| inner.has(other)),
+                    unknown: false,
+                }
+            }
+            Node::IsNull(Value::Column(column)) => match self.nulls(column) {
+                Some(nulls) => Outcomes { yes: nulls > 0, no: nulls < self.rows, unknown: false },
+                None => KNOWN,
+            },
+            Node::IsNull(_) => KNOWN,
+            Node::Flag(column) => self.flag(column),
+            Node::Test(Value::Column(column), test) => self.test(column, test),
+            Node::Test(..) | Node::CompareValues { .. } | Node::CompareBytes { .. } => ANY,
+            Node::CompareTruth { op, left, right } => compare(*op, self.outcomes(left), self.outcomes(right)),
+        }
+    }
+
+    /// Statistics are of whole columns: nothing is known of fields below.
+    fn stats(&self, column: &Column) -> Option<ColumnStats> {
+        let stats = if column.path.len() == 1 { (self.stats)(column.index)? } else { return None };
+        (stats.nulls <= self.rows).then_some(stats)
+    }
+
+    fn nulls(&self, column: &Column) -> Option<u64> {
+        Some(self.stats(column)?.nulls)
+    }
+
+    fn flag(&self, column: &Column) -> Outcomes {
+        let Some(stats) = self.stats(column) else { return ANY };
+        let least = matches!(stats.min, Some(Stat::Bool(true)));
+        let greatest = !matches!(stats.max, Some(Stat::Bool(false)));
+        self.with_nulls(&stats, Outcomes { yes: greatest, no: !least, unknown: false })
+    }
+
+    fn test(&self, column: &Column, test: &Test) -> Outcomes {
+        let Some((stats, kind)) = self.stats(column).zip(column.kind) else { return ANY };
+        let values = match test {
+            Test::Constant(answer) => Outcomes::one(Some(*answer)),
+            Test::Key(op, bound) => {
+                let [min, max] = [&stats.min, &stats.max].map(|stat| stat.as_ref().and_then(|stat| key(stat, kind)));
+                compare_bounds(*op, min.as_ref(), max.as_ref(), bound)
+            }
+            Test::Keys(set) => {
+                let [min, max] = [&stats.min, &stats.max].map(|stat| stat.as_ref().and_then(|stat| key(stat, kind)));
+                among_bounds(&set.sorted, min.as_ref(), max.as_ref())
+            }
+            Test::Bytes(op, bound) => {
+                let [min, max] = [&stats.min, &stats.max].map(|stat| stat.as_ref().and_then(bytes));
+                compare_bounds(*op, min, max, bound)
+            }
+            Test::ByteStrings(set) => {
+                let [min, max] = [&stats.min, &stats.max].map(|stat| stat.as_ref().and_then(bytes));
+                among_bounds(&set.sorted, min, max)
+            }
+            Test::Like(pattern) => {
+                let [min, max] = [&stats.min, &stats.max].map(|stat| stat.as_ref().and_then(bytes));
+                like_bounds(&pattern.prefix, pattern.prefix_only, min, max)
+            }
+        };
+        self.with_nulls(&stats, values)
+    }
+
+    /// Outcomes of the values, and unknown for nulls.
+    fn with_nulls(&self, stats: &ColumnStats, values: Outcomes) -> Outcomes {
+        if stats.nulls == self.rows {
+            return Outcomes::one(None);
+        }
+        Outcomes { unknown: stats.nulls > 0, ..values }
+    }
+}
+
+impl Outcomes {
+    fn all() -> [Option<bool>; 3] {
+        [Some(true), Some(false), None]
+    }
+
+    fn one(truth: Option<bool>) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        outcomes.add(truth);
+        outcomes
+    }
+
+    fn add(&mut self, truth: Option<bool>) {
+        match truth {
+            Some(true) => self.yes = true,
+            Some(false) => self.no = true,
+            None => self.unknown = true,
+        }
+    }
+
+    fn has(self, truth: Option<bool>) -> bool {
+        match truth {
+            Some(true) => self.yes,
+            Some(false) => self.no,
+            None => self.unknown,
+        }
+    }
+
+    fn not(self) -> Outcomes {
+        Outcomes { yes: self.no, no: self.yes, unknown: self.unknown }
+    }
+
+    fn and(self, other: Outcomes) -> Outcomes {
+        self.combine(other, |a, b| match (a, b) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        })
+    }
+
+    fn combine(self, other: Outcomes, truth: impl Fn(Option<bool>, Option<bool>) -> Option<bool>) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        for a in Self::all().into_iter().filter(|a| self.has(*a)) {
+            for b in Self::all().into_iter().filter(|b| other.has(*b)) {
+                outcomes.add(truth(a, b));
+            }
+        }
+        outcomes
+    }
+}
+
+fn compare(op: CompareOp, left: Outcomes, right: Outcomes) -> Outcomes {
+    left.combine(right, |a, b| Some(op.holds(a?.cmp(&b?))))
+}
+
+/// A bound as a key of the kind; `None` if its variant is not what the kind has.
+fn key(stat: &Stat, kind: Kind) -> Option<i128> {
+    match (stat, kind) {
+        (Stat::Float(value), Kind::Float) => Some(i128::from(float_key(*value))),
+        (_, Kind::Float) => None,
+        (Stat::Int(value), _) => Some(i128::from(*value)),
+        (Stat::UInt(value), Kind::Number { .. }) => Some(i128::from(*value)),
+        (Stat::Decimal(value), Kind::Number { .. }) => Some(*value),
+        _ => None,
+    }
+}
+
+fn bytes(stat: &Stat) -> Option<&Vec<u8>> {
+    match stat {
+        Stat::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// `value op bound` for values within `min..=max`.
+fn compare_bounds<T: Ord>(op: CompareOp, min: Option<&T>, max: Option<&T>, bound: &T) -> Outcomes {
+    // What lies below, at and above the bound.
+    let below = min.is_none_or(|min| min < bound);
+    let above = max.is_none_or(|max| max > bound);
+    let at = min.is_none_or(|min| min <= bound) && max.is_none_or(|max| max >= bound);
+    let mut outcomes = Outcomes::default();
+    for (possible, order) in
+        [(below, std::cmp::Ordering::Less), (at, std::cmp::Ordering::Equal), (above, std::cmp::Ordering::Greater)]
+    {
+        if possible {
+            outcomes.add(Some(op.holds(order)));
+        }
+    }
+    outcomes
+}
+
+/// Membership of values within `min..=max`.
+fn among_bounds<T: Ord>(sorted: &[T], min: Option<&T>, max: Option<&T>) -> Outcomes {
+    let start = min.map_or(0, |min| sorted.partition_point(|value| value < min));
+    let end = max.map_or(sorted.len(), |max| sorted.partition_point(|value| value <= max));
+    let single = min.is_some() && min == max;
+    Outcomes { yes: start < end, no: !(single && start < end), unknown: false }
+}
+
+/// Patterns that start with `prefix`, for values within `min..=max`.
+fn like_bounds(prefix: &[u8], prefix_only: bool, min: Option<&Vec<u8>>, max: Option<&Vec<u8>>) -> Outcomes {
+    // The values with a prefix are an interval: outside it lies what is below the prefix, or above and does not start so.
+    let beneath = max.is_some_and(|max| max.as_slice() < prefix);
+    let beyond = min.is_some_and(|min| min.as_slice() > prefix && !min.starts_with(prefix));
+    let within = prefix_only && [min, max].iter().all(|bound| bound.is_some_and(|bound| bound.starts_with(prefix)));
+    Outcomes { yes: !beneath && !beyond, no: !within, unknown: false }
+}

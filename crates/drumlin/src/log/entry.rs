@@ -1,0 +1,33 @@
+//! What the log holds: entries, and the name of the catalog snapshot they continue.
+
+use bytes::Bytes;
+
+use crate::base::{EntryId, Seq, SessionId, Timestamp};
+
+/// One commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number: one more than the entry's before it.
+    pub seq: Seq,
+    /// Names this attempt, so that a retry is recognised.
+    pub id: EntryId,
+    /// The session that wrote it; 0 if none was registered.
+    pub session: SessionId,
+    /// The later of the clock's time and the previous entry's.
+    pub time: Timestamp,
+    /// Format features that a reader must know; a bit each.
+    pub features: u64,
+    /// The encoded effects.
+    pub payload: Bytes,
+}
+
+/// The catalog snapshot that the log continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The state's seq. Entries after it are in the log.
+    pub seq: Seq,
+    /// The object's size in bytes.
+    pub bytes: u64,
+    /// CRC32C of the object over data and name.
+    pub checksum: u32,
+}

@@ -1,0 +1,364 @@
+//! The commit log in files: segments that are only appended to, one sync for each append.
+//!
+//! Recovery trusts nothing it cannot prove. A bad record, with all behind it, is cut only if no later good record
+//! (nor a later segment) says that it had been synced; otherwise the log is `Corrupt`. After a write or sync whose
+//! outcome is unknown the handle is poisoned: nothing is retried, the store must be opened again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::frame::{self, Body, Header, Record};
+use super::{Base, Entry};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, ErrorKind, Result, Seq};
+use crate::storage::{Access, Disk, DiskFile, Rename, names};
+
+/// Settings of a [`FileLog`].
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// A segment that has grown past this is followed by a new one. Default 64 MiB.
+    pub segment_bytes_max: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { segment_bytes_max: 64 << 20 }
+    }
+}
+
+/// The commit log of a local store.
+pub struct FileLog {
+    disk: Arc<dyn Disk>,
+    options: LogOptions,
+    tail: Mutex<Tail>,
+}
+
+/// Where the next record goes.
+struct Tail {
+    file: Box<dyn DiskFile>,
+    /// Name and first seq of the newest segment.
+    name: String,
+    first: Seq,
+    offset: u64,
+    last: Seq,
+    base: Option<Base>,
+    ended: bool,
+    poisoned: bool,
+}
+
+/// What opening a log found.
+pub struct Opened {
+    /// The newest catalog snapshot.
+    pub base: Option<Base>,
+    /// Every entry after it.
+    pub entries: Vec<Entry>,
+}
+
+/// One segment as read.
+struct Segment {
+    name: String,
+    header: Header,
+    entries: Vec<Entry>,
+    /// Offset behind the last good record.
+    end: u64,
+    /// Whether bytes behind `end` are to be cut.
+    torn: bool,
+    /// Whether the last record is an end mark.
+    ended: bool,
+}
+
+impl Segment {
+    /// The number that the entry behind this segment has.
+    fn next(&self) -> Seq {
+        self.entries.last().map_or(self.header.first, |entry| entry.seq.next())
+    }
+}
+
+impl FileLog {
+    /// Makes the log of a new store.
+    pub fn create(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Self> {
+        disk.make_dir(names::LOG)?;
+        disk.sync_dir("")?;
+        let (name, file) = new_segment(&*disk, &Header { first: Seq(1), base: None })?;
+        let tail = Tail {
+            file,
+            name,
+            first: Seq(1),
+            offset: frame::HEADER_BYTES as u64,
+            last: Seq(0),
+            base: None,
+            ended: false,
+            poisoned: false,
+        };
+        Ok(Self { disk, options, tail: Mutex::new(tail) })
+    }
+
+    /// Reads the log without changing anything, as a follower does: a torn tail is left alone.
+    pub fn read(disk: &dyn Disk) -> Result<Opened> {
+        let (_, base, entries) = recover(disk)?;
+        Ok(Opened { base, entries })
+    }
+
+    /// Opens the log for writing: cuts a torn tail, and removes segments that the newest base makes needless.
+    pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Self, Opened)> {
+        let (newest, base, entries) = recover(&*disk)?;
+        let file = disk.open(&newest.name, Access::Write)?;
+        if newest.torn {
+            file.set_len(newest.end)?;
+            file.sync()?;
+        }
+        // An earlier process may have died between naming a segment and making its name durable.
+        disk.sync_dir(names::LOG)?;
+        let last = Seq(newest.next().0 - 1);
+        let tail = Tail {
+            file,
+            name: newest.name,
+            first: newest.header.first,
+            offset: newest.end,
+            last,
+            base,
+            ended: newest.ended,
+            poisoned: false,
+        };
+        let log = Self { disk, options, tail: Mutex::new(tail) };
+        log.cut()?;
+        Ok((log, Opened { base, entries }))
+    }
+
+    /// Adds an entry; it is durable when this returns. `Unavailable`: nothing was applied. `InDoubt`: it may or may
+    /// not be there, and this log takes no more.
+    pub fn append(&self, entry: &Entry) -> Result<()> {
+        let mut tail = self.tail.lock();
+        tail.check()?;
+        assert_eq!(entry.seq, tail.last.next(), "entries are numbered without gaps");
+        if tail.offset > self.options.segment_bytes_max && tail.first < entry.seq {
+            let base = tail.base;
+            self.roll(&mut tail, base)?;
+        }
+        let record = Record { seq: entry.seq, synced: tail.last, body: Body::Entry(entry.clone()) };
+        tail.write(&record).map_err(|e| match e.kind() {
+            ErrorKind::InDoubt => e.context(format!("commit {} (transaction {:032x})", entry.seq, entry.id.0)),
+            _ => e,
+        })?;
+        tail.last = entry.seq;
+        tail.ended = false;
+        Ok(())
+    }
+
+    /// Records that the catalog snapshot `base` is durable, and removes the segments it makes needless.
+    pub fn rebase(&self, base: Base) -> Result<()> {
+        {
+            let mut tail = self.tail.lock();
+            tail.check()?;
+            assert!(base.seq <= tail.last, "a catalog snapshot is of a state that the log led to");
+            self.roll(&mut tail, Some(base))?;
+        }
+        self.cut()
+    }
+
+    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
+    pub fn close(&self) -> Result<()> {
+        let mut tail = self.tail.lock();
+        if tail.poisoned {
+            return Ok(());
+        }
+        if !tail.ended {
+            let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
+            tail.write(&record)?;
+            tail.ended = true;
+        }
+        tail.poisoned = true;
+        Ok(())
+    }
+
+    /// The newest catalog snapshot.
+    pub fn base(&self) -> Option<Base> {
+        self.tail.lock().base
+    }
+
+    /// Size of the newest segment in bytes.
+    pub fn segment_bytes(&self) -> u64 {
+        self.tail.lock().offset
+    }
+
+    /// Continues in a new segment.
+    fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
+        let first = tail.last.next();
+        let (name, file) = new_segment(&*self.disk, &Header { first, base })?;
+        tail.file = file;
+        tail.name = name;
+        tail.first = first;
+        tail.base = base;
+        tail.offset = frame::HEADER_BYTES as u64;
+        tail.ended = false;
+        Ok(())
+    }
+
+    /// Removes segments whose entries the base holds. What cannot be removed now is removed at the next chance.
+    fn cut(&self) -> Result<()> {
+        let (base, newest) = {
+            let tail = self.tail.lock();
+            (tail.base, tail.first)
+        };
+        let Some(base) = base else { return Ok(()) };
+        let firsts = list_segments(&*self.disk)?;
+        for pair in firsts.windows(2) {
+            // The last entry of pair[0] is the one before pair[1].
+            if pair[1] <= base.seq.next() && pair[0] < newest {
+                match self.disk.remove(&names::log_segment(pair[0])) {
+                    Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tail {
+    fn check(&self) -> Result<()> {
+        if self.poisoned {
+            return Err(Error::closed("the commit log is closed, or an earlier write of it failed: open the store again"));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
+        let bytes = frame::encode_record(record, &self.name, self.offset)?;
+        if let Err(error) = self.file.write_at(self.offset, &bytes) {
+            // Take back what may have been written; if even that fails, nobody knows what is there.
+            if self.file.set_len(self.offset).and_then(|()| self.file.sync()).is_ok() {
+                return Err(error);
+            }
+            self.poisoned = true;
+            return Err(Error::in_doubt("the log could not be written, nor the attempt undone").with_source(error));
+        }
+        if !planted(Bug::SkipLogSync)
+            && let Err(error) = self.file.sync()
+        {
+            self.poisoned = true;
+            return Err(Error::in_doubt("the log could not be synced").with_source(error));
+        }
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Writes a segment that holds a header only; whole and durable, or not there.
+fn new_segment(disk: &dyn Disk, header: &Header) -> Result<(String, Box<dyn DiskFile>)> {
+    let name = names::log_segment(header.first);
+    let temporary = format!("{name}{}", names::TEMPORARY);
+    let file = match disk.create(&temporary) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            disk.remove(&temporary)?;
+            disk.create(&temporary)?
+        }
+        other => other?,
+    };
+    file.write_at(0, &frame::encode_header(header, &name))?;
+    file.sync()?;
+    disk.rename(&temporary, &name, Rename::Replace)?;
+    if !planted(Bug::SkipLogDirectorySync) {
+        disk.sync_dir(names::LOG)?;
+    }
+    Ok((name, file))
+}
+
+/// First seqs of all segments, ascending.
+fn list_segments(disk: &dyn Disk) -> Result<Vec<Seq>> {
+    let mut firsts: Vec<Seq> =
+        disk.list(names::LOG)?.iter().filter_map(|entry| names::parse_log_segment(&entry.name)).collect();
+    firsts.sort_unstable();
+    Ok(firsts)
+}
+
+/// Reads all segments that the newest one's base needs.
+fn recover(disk: &dyn Disk) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
+    let firsts = list_segments(disk)?;
+    let Some((&newest_first, older)) = firsts.split_last() else {
+        return Err(Error::corrupt(format!("{}: no log segment is there", names::LOG)));
+    };
+    let newest = read_segment(disk, newest_first, true)?;
+    let base = newest.header.base;
+    let mut wanted = newest.header.first;
+    let from = base.map_or(Seq(1), |base| base.seq.next());
+    let mut chain = Vec::new();
+    for &first in older.iter().rev() {
+        if wanted <= from {
+            break;
+        }
+        let segment = read_segment(disk, first, false)?;
+        if segment.next() != wanted {
+            let (name, next) = (&segment.name, segment.next());
+            return Err(Error::corrupt(format!("{name}: ends before entry {next}, expected entries up to {wanted}")));
+        }
+        wanted = first;
+        chain.push(segment);
+    }
+    if wanted > from {
+        return Err(Error::corrupt(format!("{}: entries {from} to {} are missing", names::LOG, wanted.0 - 1)));
+    }
+    let mut entries: Vec<Entry> = chain.into_iter().rev().flat_map(|segment| segment.entries).collect();
+    entries.extend(newest.entries.iter().cloned());
+    entries.retain(|entry| entry.seq >= from);
+    Ok((newest, base, entries))
+}
+
+/// Reads a segment up to the first bad record, and judges that.
+fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
+    let name = names::log_segment(first);
+    let file = disk.open(&name, Access::Read)?;
+    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
+    let mut bytes = vec![0; length];
+    let n = file.read_at(0, &mut bytes)?;
+    bytes.truncate(n);
+    let bytes = Bytes::from(bytes);
+    let header = frame::decode_header(&bytes, &name)?;
+    if header.first != first {
+        return Err(Error::corrupt(format!("{name}: its header says that it begins with entry {}", header.first)));
+    }
+    let mut segment =
+        Segment { name, header, entries: Vec::new(), end: frame::HEADER_BYTES as u64, torn: false, ended: false };
+    let mut offset = frame::HEADER_BYTES;
+    while offset < bytes.len() {
+        let next = segment.next();
+        match frame::decode_record(&bytes, &segment.name, offset) {
+            Some((Record { seq, body: Body::Entry(entry), .. }, behind)) if seq == next => {
+                segment.entries.push(entry);
+                segment.ended = false;
+                offset = behind;
+            }
+            Some((Record { seq, body: Body::End, .. }, behind)) if seq.next() == next => {
+                segment.ended = true;
+                offset = behind;
+            }
+            _ => {
+                judge_tail(&bytes, &segment.name, offset, next, newest)?;
+                segment.torn = true;
+                break;
+            }
+        }
+        segment.end = offset as u64;
+    }
+    Ok(segment)
+}
+
+/// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
+fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool) -> Result<()> {
+    let corrupt = |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}")));
+    if !newest {
+        return corrupt("a later segment shows that it had been synced".into());
+    }
+    let mut at = frame::align(offset);
+    while at < bytes.len() {
+        if let Some((record, _)) = frame::decode_record(bytes, name, at)
+            && record.synced >= next
+        {
+            return corrupt(format!("the record at {at} shows that it had been synced"));
+        }
+        at = frame::align(at + 1);
+    }
+    Ok(())
+}

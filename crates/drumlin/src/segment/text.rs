@@ -1,0 +1,242 @@
+//! Strings and binary of varying length.
+//!
+//! ```text
+//! text = VORTEX [+NULLS]  tree (tree.rs) of UTF-8 or binary
+//!      | DICTIONARY       as a dictionary (dictionary.rs) with keys of 1 byte up to 256 values, else of 2;
+//!                         the values ascend
+//!      | PLAIN  [+NULLS]  bitmap of nulls if NULLS,
+//!                         words (words.rs) of 4 bytes: length of each value, 0 if null,
+//!                         varint length of all values, their bytes
+//! ```
+//! The dictionary is our own because it is found faster than Vortex finds one, and in order.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BinaryDictionaryBuilder, BinaryViewArray, StringArray, StringViewArray,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt32Type};
+use vortex_array::dtype::{DType, PType};
+use vortex_arrow::ArrowSessionExt;
+
+use super::bits::{aligned, read_nulls, write_nulls};
+use super::codec::Codec;
+use super::expand::expand;
+use super::export::{as_dictionary, contiguous, export};
+use super::tree::{self, Tree};
+use super::wire::{Reader, Writer};
+use super::words::{PLAIN_MAX, Words};
+use super::{Form, NULLS, Tag, dictionary};
+use crate::base::{Error, Result};
+
+/// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
+pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),
+        _ => None,
+    }
+}
+
+/// Columns with fewer rows than this get no dictionary of ours.
+const DICTIONARY_ROWS_MIN: usize = 512;
+
+/// A dictionary of ours has at most this share of values to rows, and 2^16 values.
+const ROWS_A_VALUE_MIN: usize = 16;
+
+/// Writes strings or binary. Gives the distinct values if it had to find them.
+pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let values = values(array);
+    if array.len() >= DICTIONARY_ROWS_MIN
+        && let Some((keys, distinct)) = find_dictionary(&values, nulls)
+    {
+        let distinct: ArrayRef = if plain_type(array.data_type()) == Some(DataType::Utf8) {
+            Arc::new(StringArray::try_from_binary(distinct)?)
+        } else {
+            Arc::new(distinct)
+        };
+        dictionary::write_parts(out, keys, &distinct)?;
+        return Ok(Some(distinct));
+    }
+    let lengths: Vec<u32> = values
+        .iter()
+        .map(|value| u32::try_from(value.len()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored"))?;
+    let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
+    // The plain form's lengths compress; what Vortex makes of the bytes must beat the bytes alone by more.
+    let lengths = Words::new(PType::U32, lengths, None).prepare();
+    if bytes + array.len() > PLAIN_MAX
+        && let Some(tree) = compress(&packed(array, &values)?)
+        && tree.size() < bytes + lengths.size()
+    {
+        Tag::Vortex.write(out, nulls.is_some());
+        tree.write(out);
+        return Ok(None);
+    }
+    Tag::Plain.write(out, nulls.is_some());
+    write_nulls(out, nulls);
+    lengths.write(out);
+    out.varint(bytes as u64);
+    out.buffer(&values.concat());
+    Ok(None)
+}
+
+/// The bytes of every value, empty for nulls.
+fn values(array: &ArrayRef) -> Vec<&[u8]> {
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(|v| v.unwrap_or_default().as_bytes()).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(|v| v.unwrap_or_default().as_bytes()).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(|v| v.unwrap_or_default().as_bytes()).collect(),
+        DataType::Binary => array.as_binary::<i32>().iter().map(Option::unwrap_or_default).collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().map(Option::unwrap_or_default).collect(),
+        _ => array.as_binary_view().iter().map(Option::unwrap_or_default).collect(),
+    }
+}
+
+/// The array with offsets, and nothing in its buffer but its values.
+fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
+    let offsets = matches!(array.data_type(), DataType::Utf8 | DataType::Binary);
+    let fits = values.iter().map(|value| value.len()).sum::<usize>() <= i32::MAX as usize;
+    if !fits || (offsets && array.null_count() == 0) {
+        return Ok(Arc::clone(array));
+    }
+    let lengths = OffsetBuffer::from_lengths(values.iter().map(|value| value.len()));
+    let packed = BinaryArray::try_new(lengths, values.concat().into(), array.nulls().cloned())?;
+    Ok(match plain_type(array.data_type()) {
+        Some(DataType::Utf8) => Arc::new(StringArray::try_from_binary(packed)?),
+        _ => Arc::new(packed),
+    })
+}
+
+/// The distinct values in ascending order, and for each row the place of its own; `None` if there are many.
+fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Words, BinaryArray)> {
+    let count_max = (values.len() / ROWS_A_VALUE_MIN).min(1 << 16);
+    let mut builder = BinaryDictionaryBuilder::<UInt32Type>::new();
+    let mut keys = Vec::with_capacity(values.len());
+    let mut last: Option<(&[u8], u32)> = None;
+    for (row, value) in values.iter().enumerate() {
+        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            keys.push(0);
+            continue;
+        }
+        let key = match last {
+            Some((same, key)) if same == *value => key,
+            _ => builder.append(value).ok()?,
+        };
+        if key as usize >= count_max {
+            return None;
+        }
+        last = Some((value, key));
+        keys.push(key);
+    }
+    let found = builder.finish();
+    let found = found.values().as_binary::<i32>();
+    let mut order: Vec<u32> = (0..found.len() as u32).collect();
+    order.sort_unstable_by_key(|key| found.value(*key as usize));
+    let mut rank = vec![0; found.len()];
+    (0..).zip(&order).for_each(|(place, key)| rank[*key as usize] = place);
+    let distinct = BinaryArray::from_iter_values(order.iter().map(|key| found.value(*key as usize)));
+    let nulls = nulls.cloned();
+    let keys = if found.len() <= 1 << 8 {
+        Words::new::<u8>(PType::U8, keys.iter().map(|key| rank[*key as usize] as u8).collect(), nulls)
+    } else {
+        Words::new::<u16>(PType::U16, keys.iter().map(|key| rank[*key as usize] as u16).collect(), nulls)
+    };
+    Some((keys, distinct))
+}
+
+/// What Vortex makes of strings or binary of any Arrow type.
+pub(super) fn compress(array: &ArrayRef) -> Option<Tree> {
+    let codec = Codec::get();
+    let nullable = array.null_count() > 0;
+    let array = codec.session.arrow().from_arrow_array(Arc::clone(array), nullable).ok()?;
+    Tree::compress(codec, &array)
+}
+
+/// Reads what [`write`] wrote.
+pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
+    let byte = input.u8()?;
+    let nullable = byte & NULLS != 0;
+    let plain = plain_type(data_type).unwrap_or(DataType::Binary);
+    let utf8 = plain_type(data_type) == Some(DataType::Utf8);
+    let view = if utf8 { DataType::Utf8View } else { DataType::BinaryView };
+    match Tag::of(byte)? {
+        Tag::Plain => {
+            let nulls = read_nulls(input, rows, nullable)?;
+            let lengths = Words::read(input, rows, PType::U32)?;
+            let bytes = input.count()?;
+            let array = plain_array(input, lengths.typed::<u32>(), bytes, nulls, utf8)?;
+            match (form, data_type) {
+                (Form::Exact, DataType::Utf8 | DataType::Binary) => Ok(array),
+                (Form::Native, _) | (_, DataType::Utf8View | DataType::BinaryView) => Ok(if utf8 {
+                    Arc::new(StringViewArray::from(array.as_string::<i32>()))
+                } else {
+                    Arc::new(BinaryViewArray::from(array.as_binary::<i32>()))
+                }),
+                _ => Ok(cast(&array, data_type)?),
+            }
+        }
+        Tag::Vortex => {
+            let codec = Codec::get();
+            let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
+            let array = tree::read(codec, input, &dtype, rows)?;
+            let mut context = codec.context();
+            if form == Form::Native {
+                if let Some(array) = as_dictionary(codec, &array, &mut context)? {
+                    return Ok(array);
+                }
+                return export(codec, array, &view, &mut context);
+            }
+            if data_type != &plain {
+                return export(codec, array, data_type, &mut context);
+            }
+            let views = export(codec, array, &view, &mut context)?;
+            match contiguous(&views, utf8)? {
+                Some(array) => Ok(array),
+                None => Ok(cast(&views, data_type)?),
+            }
+        }
+        Tag::Dictionary => {
+            let count = dictionary::read_count(input)?;
+            let key = if count <= 1 << 8 { DataType::UInt8 } else { DataType::UInt16 };
+            let array = dictionary::read_parts(input, rows, count, &key, &plain)?;
+            if form == Form::Native {
+                return Ok(array);
+            }
+            let array = expand(array.as_any_dictionary(), utf8)?;
+            Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
+        }
+        tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),
+    }
+}
+
+fn plain_array(
+    input: &mut Reader,
+    lengths: &[u32],
+    bytes: usize,
+    nulls: Option<NullBuffer>,
+    utf8: bool,
+) -> Result<ArrayRef> {
+    let mut end = 0_u64;
+    let mut offsets = Vec::with_capacity(lengths.len() + 1);
+    offsets.push(0);
+    for length in lengths {
+        end += u64::from(*length);
+        offsets.push(end as i32);
+    }
+    if end != bytes as u64 || i32::try_from(end).is_err() {
+        return Err(Error::corrupt(format!("lengths add up to {end} bytes where {bytes} are")));
+    }
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    let bytes = aligned(input.buffer(bytes)?);
+    let array = if utf8 {
+        StringArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
+    } else {
+        BinaryArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
+    };
+    array.map_err(|e| Error::corrupt("strings are damaged").with_source(e))
+}

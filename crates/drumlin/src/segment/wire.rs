@@ -1,0 +1,130 @@
+//! The bytes of a segment, written and read front to back.
+//!
+//! Nothing in a segment is addressed: each part tells its own end, and the parts follow each other. Invariants:
+//! a buffer of [`ALIGNED_MIN`] bytes or more starts at a multiple of [`ALIGNMENT`] from the segment's start (the
+//! gap is zero bytes), so that decoders use it in place; shorter ones are packed and copied when read. Reading
+//! never goes past the end and never trusts a length.
+
+use bytes::Bytes;
+
+use crate::base::{Error, Result};
+
+/// Where long buffers start: enough for every machine type of Arrow, and what a reader's memory is aligned to.
+pub(super) const ALIGNMENT: usize = 16;
+
+/// The length from which a buffer is worth the padding.
+const ALIGNED_MIN: usize = 64;
+
+/// Builds a segment's bytes.
+#[derive(Default)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    /// LEB128: seven bits a byte, low ones first, the high bit set on all but the last.
+    pub(super) fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes that a decoder wants aligned.
+    pub(super) fn buffer(&mut self, bytes: &[u8]) {
+        if bytes.len() >= ALIGNED_MIN {
+            self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Reads a segment's bytes.
+pub(super) struct Reader {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl Reader {
+    pub(super) fn new(bytes: Bytes) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8> {
+        let byte = *self.bytes.get(self.at).ok_or_else(|| self.short(1))?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next byte, which stays.
+    pub(super) fn peek(&self) -> Result<u8> {
+        self.bytes.get(self.at).copied().ok_or_else(|| self.short(1))
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Error::corrupt(format!("a number of more than 64 bits ends at byte {} of the segment", self.at)))
+    }
+
+    /// A varint that counts something in memory.
+    pub(super) fn count(&mut self) -> Result<usize> {
+        let value = self.varint()?;
+        usize::try_from(value).map_err(|_| Error::corrupt(format!("a count of {value} does not fit this machine")))
+    }
+
+    pub(super) fn raw(&mut self, len: usize) -> Result<Bytes> {
+        let end = self.at.checked_add(len).filter(|end| *end <= self.bytes.len()).ok_or_else(|| self.short(len))?;
+        let part = self.bytes.slice(self.at..end);
+        self.at = end;
+        Ok(part)
+    }
+
+    /// What [`Writer::buffer`] wrote; aligned in memory if the segment is, or if short or in need of it by copying.
+    pub(super) fn buffer(&mut self, len: usize) -> Result<Bytes> {
+        if len >= ALIGNED_MIN {
+            let at = self.at.next_multiple_of(ALIGNMENT);
+            let gap = self.raw(at - self.at)?;
+            if gap.iter().any(|byte| *byte != 0) {
+                return Err(Error::corrupt(format!("padding before byte {at} of the segment is not zero")));
+            }
+        }
+        self.raw(len)
+    }
+
+    /// Bytes from here to the end.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Requires that everything was read.
+    pub(super) fn finish(&self) -> Result<()> {
+        match self.left() {
+            0 => Ok(()),
+            left => Err(Error::corrupt(format!("{left} bytes follow the end of the segment at byte {}", self.at))),
+        }
+    }
+
+    fn short(&self, wanted: usize) -> Error {
+        Error::corrupt(format!("{wanted} bytes were expected at byte {} of a segment of {}", self.at, self.bytes.len()))
+    }
+}

@@ -1,0 +1,80 @@
+//! The file-system seam: what a directory tree on one disk can do, and nothing about what it means.
+//!
+//! Names are relative to the disk's root, `/`-separated, made by this crate (never by a user), and no symbolic link
+//! is followed on the way. A write is durable after `sync` of the file; a name after `sync_dir` of its folder.
+
+use crate::base::Result;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// What a rename does if the target exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rename {
+    /// Fails with `AlreadyExists`.
+    Keep,
+    /// Replaces it in one step.
+    Replace,
+}
+
+/// One name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskEntry {
+    /// The name within its folder.
+    pub name: String,
+    /// Size in bytes; 0 for a folder.
+    pub bytes: u64,
+    /// Whether it is a folder.
+    pub folder: bool,
+}
+
+/// Holds a lock while it lives.
+pub trait Guard: Send + Sync {}
+
+/// An open file.
+pub trait DiskFile: Send + Sync {
+    /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+    /// Writes all of `bytes` at `offset`, growing the file as needed.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+    /// The file's size in bytes.
+    fn len(&self) -> Result<u64>;
+    /// Cuts or extends the file.
+    fn set_len(&self, bytes: u64) -> Result<()>;
+    /// Makes content and size durable. After an error nothing may be assumed; do not retry.
+    fn sync(&self) -> Result<()>;
+}
+
+/// A directory tree.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// Makes a new file; `AlreadyExists` if the name is taken.
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>>;
+    /// Opens a file; `NotFound` if there is none.
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn DiskFile>>;
+    /// Renames a file.
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()>;
+    /// Removes a file's name; `NotFound` if there is none.
+    fn remove(&self, name: &str) -> Result<()>;
+    /// Makes a folder; it may exist already. `""` is the root itself.
+    fn make_dir(&self, name: &str) -> Result<()>;
+    /// Removes an empty folder.
+    fn remove_dir(&self, name: &str) -> Result<()>;
+    /// The names in a folder, in no order; `NotFound` if there is no such folder.
+    fn list(&self, folder: &str) -> Result<Vec<DiskEntry>>;
+    /// Makes a folder's names durable.
+    fn sync_dir(&self, folder: &str) -> Result<()>;
+    /// Takes the exclusive lock that goes with the file `name`, leaving `holder` in it for others to read;
+    /// `Locked`, naming its holder, if another process or handle has it.
+    fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>>;
+}
+
+/// The folder that holds `name`; `""` for a name at the root.
+pub(super) fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

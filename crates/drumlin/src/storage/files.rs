@@ -1,0 +1,144 @@
+//! Objects as files of a [`Disk`].
+//!
+//! An object is written under a temporary name, synced, renamed, and its folder synced: it is there whole or not at
+//! all, and durable when `put` returns.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
+use super::{ObjectMeta, PutMode, Storage, names};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, ErrorKind, Result};
+
+/// [`Storage`] on a [`Disk`].
+#[derive(Debug)]
+pub struct FileStorage {
+    disk: Arc<dyn Disk>,
+    /// Folders known to exist durably.
+    folders: Mutex<BTreeSet<String>>,
+}
+
+impl FileStorage {
+    /// Objects under the root of `disk`.
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, folders: Mutex::default() }
+    }
+
+    fn ensure_folder(&self, folder: &str) -> Result<()> {
+        if folder.is_empty() || self.folders.lock().contains(folder) {
+            return Ok(());
+        }
+        self.ensure_folder(folder_of(folder))?;
+        self.disk.make_dir(folder)?;
+        if !planted(Bug::SkipDirectorySync) {
+            self.disk.sync_dir(folder_of(folder))?;
+        }
+        self.folders.lock().insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn write(&self, temporary: &str, parts: &[Bytes]) -> Result<()> {
+        let file = match self.disk.create(temporary) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                // Left by a crash; the name is ours alone.
+                self.disk.remove(temporary)?;
+                self.disk.create(temporary)?
+            }
+            other => other?,
+        };
+        let mut offset = 0;
+        for part in parts {
+            file.write_at(offset, part)?;
+            offset += part.len() as u64;
+        }
+        if !planted(Bug::SkipBlockSync) {
+            file.sync()?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `range` of an open file; short files are `Corrupt`.
+fn read_range(file: &dyn DiskFile, name: &str, range: &Range<u64>) -> Result<Bytes> {
+    let wanted = range.end.saturating_sub(range.start);
+    let bytes = file.len()?;
+    if range.start > range.end || range.end > bytes {
+        return Err(Error::corrupt(format!("{name}: ends at {bytes}, expected bytes {}..{}", range.start, range.end)));
+    }
+    let wanted = usize::try_from(wanted).map_err(|_| Error::invalid(format!("{name}: range too large")))?;
+    let mut buffer = vec![0; wanted];
+    let n = file.read_at(range.start, &mut buffer)?;
+    if n < wanted {
+        return Err(Error::corrupt(format!("{name}: ends at {}, expected more", range.start + n as u64)));
+    }
+    Ok(Bytes::from(buffer))
+}
+
+impl Storage for FileStorage {
+    fn get(&self, name: &str) -> Result<Bytes> {
+        let file = self.disk.open(name, Access::Read)?;
+        read_range(&*file, name, &(0..file.len()?))
+    }
+
+    fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let file = self.disk.open(name, Access::Read)?;
+        ranges.iter().map(|range| read_range(&*file, name, range)).collect()
+    }
+
+    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+        let folder = folder_of(name);
+        self.ensure_folder(folder)?;
+        let temporary = format!("{name}{}", names::TEMPORARY);
+        let mode = match mode {
+            PutMode::Create => Rename::Keep,
+            PutMode::Replace => Rename::Replace,
+        };
+        let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
+        if let Err(e) = written {
+            // Best effort: what stays is swept with its session.
+            let _ = self.disk.remove(&temporary);
+            return Err(e);
+        }
+        if planted(Bug::SkipDirectorySync) {
+            return Ok(());
+        }
+        self.disk.sync_dir(folder)
+    }
+
+    fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
+        names
+            .iter()
+            .map(|name| match self.disk.remove(name) {
+                Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+                other => other,
+            })
+            .collect()
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        let entries = match self.disk.list(folder) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let object = |e: super::DiskEntry| ObjectMeta { name: format!("{folder}/{}", e.name), bytes: e.bytes };
+        Ok(entries.into_iter().filter(|e| !e.folder).map(object).collect())
+    }
+
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
+        let entries = match self.disk.list(folder) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        Ok(entries.into_iter().filter(|e| e.folder).map(|e| e.name).collect())
+    }
+
+    fn remove_empty_folder(&self, folder: &str) -> Result<()> {
+        self.folders.lock().remove(folder);
+        if self.disk.list(folder)?.is_empty() { self.disk.remove_dir(folder) } else { Ok(()) }
+    }
+}

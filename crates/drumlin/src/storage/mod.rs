@@ -1,0 +1,64 @@
+//! Bytes by name. Sees no table.
+//!
+//! Two seams, one above the other: [`Disk`] is what a file system does (and what the simulator imitates, down to
+//! unsynced writes that vanish); [`Storage`] is what the rest of the store needs: immutable objects, written whole
+//! and durable once `put` returns. The commit log appends, so it sits on [`Disk`] directly.
+
+mod disk;
+mod files;
+pub mod names;
+mod os;
+mod sim;
+
+pub use disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename};
+pub use files::FileStorage;
+pub use os::OsDisk;
+pub use sim::{Counters, Fault, Moment, SimDisk};
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::base::Result;
+
+/// Whether a put may replace an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutMode {
+    /// Fails with `AlreadyExists` if the object is there; of racing puts exactly one wins.
+    Create,
+    /// Replaces the object as one step: a reader sees the old bytes or the new ones.
+    Replace,
+}
+
+/// An object found by listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// The object's full name.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// A store of named immutable objects. Calls block; a call that takes many names may overlap them.
+pub trait Storage: Send + Sync + std::fmt::Debug {
+    /// The whole object; `NotFound` if there is none.
+    fn get(&self, name: &str) -> Result<Bytes>;
+
+    /// Parts of one object, in the order asked. `Corrupt` if the object ends before a range does.
+    fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+
+    /// Writes an object from `parts` put end to end. Durable, name and all, when it returns.
+    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()>;
+
+    /// Deletes objects; one answer for each name, in order. Deleting what is not there succeeds.
+    fn delete_many(&self, names: &[String]) -> Vec<Result<()>>;
+
+    /// The objects directly under a folder (`"blocks/7"`), in no order. Correctness never rests on it.
+    fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>>;
+
+    /// The folders directly under a folder.
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>>;
+
+    /// Removes a folder if it is empty, where folders are things of their own.
+    fn remove_empty_folder(&self, folder: &str) -> Result<()>;
+}

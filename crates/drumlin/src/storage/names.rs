@@ -1,0 +1,94 @@
+//! Every object name of a store, formatter and parser side by side. No user's path is ever part of one.
+//!
+//! ```text
+//! format                          what this folder is, and the format's version
+//! lock                            held by the process that writes
+//! log/<first seq, 20 digits>.log  a segment of the commit log
+//! catalog/<seq, 20 digits>.cat    a catalog snapshot
+//! blocks/<session>/<number>.blk   a block
+//! ```
+
+use crate::base::{BlockId, Seq, SessionId};
+
+/// The file that says what the folder is.
+pub const FORMAT: &str = "format";
+/// The file that carries the process lock.
+pub const LOCK: &str = "lock";
+/// The folder of log segments.
+pub const LOG: &str = "log";
+/// The folder of catalog snapshots.
+pub const CATALOG: &str = "catalog";
+/// The folder of blocks.
+pub const BLOCKS: &str = "blocks";
+/// Ends the name of a file that is still being written.
+pub const TEMPORARY: &str = ".tmp";
+
+/// The log segment that begins with `first`.
+pub fn log_segment(first: Seq) -> String {
+    format!("{LOG}/{first:020}.log", first = first.0)
+}
+
+/// The seq in the name of a log segment within its folder.
+pub fn parse_log_segment(name: &str) -> Option<Seq> {
+    parse_number(name.strip_suffix(".log")?, 20).map(Seq)
+}
+
+/// The catalog snapshot of the state at `seq`.
+pub fn catalog(seq: Seq) -> String {
+    format!("{CATALOG}/{seq:020}.cat", seq = seq.0)
+}
+
+/// The seq in the name of a catalog snapshot within its folder.
+pub fn parse_catalog(name: &str) -> Option<Seq> {
+    parse_number(name.strip_suffix(".cat")?, 20).map(Seq)
+}
+
+/// The folder of one session's blocks.
+pub fn session_folder(session: SessionId) -> String {
+    format!("{BLOCKS}/{session}")
+}
+
+/// The session in the name of a folder of blocks.
+pub fn parse_session(name: &str) -> Option<SessionId> {
+    parse_number(name, name.len()).map(SessionId)
+}
+
+/// A block.
+pub fn block(id: BlockId) -> String {
+    format!("{BLOCKS}/{}/{}.blk", id.session, id.number)
+}
+
+/// The block's number in its name within its session's folder.
+pub fn parse_block(session: SessionId, name: &str) -> Option<BlockId> {
+    let number = name.strip_suffix(".blk")?;
+    parse_number(number, number.len()).map(|number| BlockId { session, number })
+}
+
+/// Digits only, exactly `width` of them, so that each name has one spelling.
+fn parse_number(text: &str, width: usize) -> Option<u64> {
+    let padded = width == 20 || !text.starts_with('0') || text == "0";
+    (text.len() == width && padded && !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_back_and_have_one_spelling() {
+        let id = BlockId { session: SessionId(7), number: 0 };
+        assert_eq!(block(id), "blocks/7/0.blk");
+        assert_eq!(parse_block(SessionId(7), "0.blk"), Some(id));
+        for bad in ["00.blk", "-1.blk", ".blk", "0", "0.blk.tmp", "99999999999999999999999.blk"] {
+            assert_eq!(parse_block(SessionId(7), bad), None, "{bad}");
+        }
+        assert_eq!(log_segment(Seq(12)), "log/00000000000000000012.log");
+        assert_eq!(parse_log_segment("00000000000000000012.log"), Some(Seq(12)));
+        assert_eq!(parse_log_segment("12.log"), None);
+        assert_eq!(parse_catalog("00000000000000000012.cat"), Some(Seq(12)));
+        assert_eq!(parse_session("10"), Some(SessionId(10)));
+        assert_eq!(parse_session("010"), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! A folder of the operating system as a [`Disk`].
+//!
+//! Every step from the root down is an `openat` with `O_NOFOLLOW`, so a planted symbolic link is an error, never a
+//! way out of the folder.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
+use crate::base::{Error, ErrorKind, Result};
+
+/// A folder on local disk.
+#[derive(Debug)]
+pub struct OsDisk {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl OsDisk {
+    /// The folder at `path`, which must exist.
+    pub fn open(path: &Path) -> Result<Self> {
+        let root = fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|e| failed("open", &path.display().to_string(), e))?;
+        Ok(Self { root, path: path.to_owned() })
+    }
+
+    /// The folder at `path`, made, durably, if it is not there; parents must exist.
+    pub fn create(path: &Path) -> Result<Self> {
+        match fs::mkdir(path, Mode::from_raw_mode(0o777)) {
+            Ok(()) => {
+                let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                    .and_then(fs::fsync)
+                    .map_err(|e| failed("sync the folder above", &path.display().to_string(), e))?;
+            }
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(failed("create", &path.display().to_string(), e)),
+        }
+        Self::open(path)
+    }
+
+    /// Walks to `folder` without following links.
+    fn folder(&self, folder: &str) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut at = self.root.try_clone().map_err(|e| self.io("open", folder, &e))?;
+        for part in folder.split('/').filter(|part| !part.is_empty()) {
+            at = fs::openat(&at, part, flags, Mode::empty()).map_err(|e| self.failed("open", folder, e))?;
+        }
+        Ok(at)
+    }
+
+    /// Opens the file `name` with `flags`, the last step too without following a link.
+    fn file(&self, name: &str, flags: OFlags) -> Result<OsFile> {
+        let folder = self.folder(folder_of(name))?;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = fs::openat(&folder, last(name), flags, Mode::from_raw_mode(0o666))
+            .map_err(|e| self.failed("open", name, e))?;
+        Ok(OsFile { file: File::from(fd), name: self.path.join(name).display().to_string() })
+    }
+
+    fn failed(&self, verb: &str, name: &str, errno: Errno) -> Error {
+        failed(verb, &self.path.join(name).display().to_string(), errno)
+    }
+
+    fn io(&self, verb: &str, name: &str, error: &std::io::Error) -> Error {
+        io_failed(verb, &self.path.join(name).display().to_string(), error)
+    }
+}
+
+fn last(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, last)| last)
+}
+
+fn failed(verb: &str, name: &str, errno: Errno) -> Error {
+    let kind = match errno {
+        Errno::NOENT => ErrorKind::NotFound,
+        Errno::EXIST => ErrorKind::AlreadyExists,
+        Errno::LOOP => return Error::corrupt(format!("{name} is a symbolic link; a store holds none")),
+        _ => ErrorKind::Unavailable,
+    };
+    Error::new(kind, format!("could not {verb} {name}: {}", std::io::Error::from(errno)))
+}
+
+fn io_failed(verb: &str, name: &str, error: &std::io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(code) => failed(verb, name, Errno::from_raw_os_error(code)),
+        None => Error::unavailable(format!("could not {verb} {name}: {error}")),
+    }
+}
+
+struct OsFile {
+    file: File,
+    name: String,
+}
+
+impl DiskFile for OsFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.file.read_at(&mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(io_failed("read", &self.name, &e)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_all_at(bytes, offset).map_err(|e| io_failed("write", &self.name, &e))
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|e| io_failed("measure", &self.name, &e))?.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.file.set_len(bytes).map_err(|e| io_failed("resize", &self.name, &e))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| io_failed("sync", &self.name, &e))
+    }
+}
+
+struct OsLock(#[expect(dead_code, reason = "the open file carries the lock")] File);
+
+impl Guard for OsLock {}
+
+impl Disk for OsDisk {
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        Ok(Box::new(self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?))
+    }
+
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn DiskFile>> {
+        let flags = match access {
+            Access::Read => OFlags::RDONLY,
+            Access::Write => OFlags::RDWR,
+        };
+        Ok(Box::new(self.file(name, flags)?))
+    }
+
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
+        let (old, new) = (self.folder(folder_of(from))?, self.folder(folder_of(to))?);
+        let flags = match mode {
+            Rename::Keep => RenameFlags::NOREPLACE,
+            Rename::Replace => RenameFlags::empty(),
+        };
+        fs::renameat_with(&old, last(from), &new, last(to), flags).map_err(|e| self.failed("rename to", to, e))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let folder = self.folder(folder_of(name))?;
+        fs::unlinkat(&folder, last(name), AtFlags::empty()).map_err(|e| self.failed("remove", name, e))
+    }
+
+    fn make_dir(&self, name: &str) -> Result<()> {
+        if name.is_empty() {
+            return Ok(());
+        }
+        let folder = self.folder(folder_of(name))?;
+        match fs::mkdirat(&folder, last(name), Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(e) => Err(self.failed("create", name, e)),
+        }
+    }
+
+    fn remove_dir(&self, name: &str) -> Result<()> {
+        let folder = self.folder(folder_of(name))?;
+        fs::unlinkat(&folder, last(name), AtFlags::REMOVEDIR).map_err(|e| self.failed("remove", name, e))
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<DiskEntry>> {
+        let fd = self.folder(folder)?;
+        let mut entries = Vec::new();
+        for entry in fs::Dir::read_from(&fd).map_err(|e| self.failed("list", folder, e))? {
+            let entry = entry.map_err(|e| self.failed("list", folder, e))?;
+            // Names that are not UTF-8 are not ours.
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            match fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let folder = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::Directory;
+                    let bytes = if folder { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) };
+                    entries.push(DiskEntry { name: name.to_owned(), bytes, folder });
+                }
+                Err(Errno::NOENT) => {}
+                Err(e) => return Err(self.failed("measure", name, e)),
+            }
+        }
+        Ok(entries)
+    }
+
+    fn sync_dir(&self, folder: &str) -> Result<()> {
+        fs::fsync(self.folder(folder)?.as_fd()).map_err(|e| self.failed("sync", folder, e))
+    }
+
+    fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>> {
+        let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?;
+        match file.file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => {
+                let mut text = [0; 256];
+                let n = file.read_at(0, &mut text)?;
+                let holder = String::from_utf8_lossy(&text[..n]).into_owned();
+                return Err(Error::locked(format!(
+                    "{} is open for writing by {}",
+                    self.path.display(),
+                    if holder.is_empty() { "another process" } else { &holder }
+                )));
+            }
+            Err(std::fs::TryLockError::Error(e)) => return Err(self.io("lock", name, &e)),
+        }
+        file.set_len(0)?;
+        file.write_at(0, holder.as_bytes())?;
+        Ok(Box::new(OsLock(file.file)))
+    }
+}

@@ -1,0 +1,532 @@
+//! A disk in memory that knows what would survive a crash.
+//!
+//! It keeps two images. The *volatile* one is what calls see. The *durable* one holds, for every file, the content at
+//! its last `sync`, and for every folder the names at its last `sync_dir`; what came after is pending. A crash
+//! ([`SimDisk::crash`]) keeps an arbitrary subset of what is pending, chosen by seed, with writes torn at 512 bytes.
+//! Faults strike at a numbered operation, so that a test can try every one of them.
+//!
+//! Without a fault planned it is also the store behind `memory://`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
+use crate::base::{Error, Result};
+
+/// Where in the struck operation a crash falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The operation has no effect.
+    Before,
+    /// A write is torn; any other operation may or may not have happened.
+    During,
+    /// The operation is complete, but its caller never hears.
+    After,
+}
+
+/// What goes wrong at the struck operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The process dies: this and every later call fails until [`SimDisk::crash`].
+    Crash(Moment),
+    /// The operation fails once. A failed sync drops the file's dirty data, as Linux does.
+    Fail,
+    /// The disk is full from here on: whatever would grow it fails, until [`SimDisk::heal`].
+    Full,
+}
+
+/// Operations done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls that change something; faults strike one of these.
+    pub changes: u64,
+    /// Syncs of files.
+    pub syncs: u64,
+    /// Syncs of folders.
+    pub folder_syncs: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Read calls.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Resize(u64),
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    content: Vec<u8>,
+    durable: Vec<u8>,
+    pending: Vec<Change>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    File(u64),
+    Folder,
+}
+
+/// Name changes that reach the disk together or not at all.
+type Rewrite = Vec<(String, Option<Node>)>;
+
+#[derive(Clone, Debug, Default)]
+struct Folder {
+    names: BTreeMap<String, Node>,
+    durable: BTreeMap<String, Node>,
+    pending: Vec<Rewrite>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Image {
+    files: BTreeMap<u64, File>,
+    folders: BTreeMap<String, Folder>,
+    next_file: u64,
+    counters: Counters,
+    planned: Option<(u64, Fault)>,
+    dead: bool,
+    full: bool,
+    locked: bool,
+    tracks_durability: bool,
+}
+
+/// A simulated disk. Clones share it.
+#[derive(Clone)]
+pub struct SimDisk {
+    image: Arc<Mutex<Image>>,
+}
+
+impl std::fmt::Debug for SimDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SimDisk")
+    }
+}
+
+impl Default for SimDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn crashed() -> Error {
+    Error::unavailable("the simulated process has crashed")
+}
+
+fn full(name: &str) -> Error {
+    Error::unavailable(format!("could not write {name}: no space left on device"))
+}
+
+fn missing(name: &str) -> Error {
+    Error::not_found(format!("could not open {name}: no such file or folder"))
+}
+
+impl SimDisk {
+    /// An empty disk that tracks what is durable.
+    pub fn new() -> Self {
+        Self::with_tracking(true)
+    }
+
+    /// An empty disk that keeps the volatile image only: half the memory, no crashes.
+    pub fn in_memory() -> Self {
+        Self::with_tracking(false)
+    }
+
+    fn with_tracking(tracks_durability: bool) -> Self {
+        let mut image = Image { tracks_durability, ..Image::default() };
+        image.folders.insert(String::new(), Folder::default());
+        Self { image: Arc::new(Mutex::new(image)) }
+    }
+
+    /// Operations done so far.
+    pub fn counters(&self) -> Counters {
+        self.image.lock().counters
+    }
+
+    /// Plans one fault, at the change numbered `at` (the next one is `counters().changes`).
+    pub fn plan(&self, at: u64, fault: Fault) {
+        self.image.lock().planned = Some((at, fault));
+    }
+
+    /// Forgets a planned fault and gives a full disk its space back.
+    pub fn heal(&self) {
+        let mut image = self.image.lock();
+        image.planned = None;
+        image.full = false;
+    }
+
+    /// Whether a planned crash has struck.
+    pub fn is_dead(&self) -> bool {
+        self.image.lock().dead
+    }
+
+    /// A disk as a machine might find it after losing power now: durable content and names, with an arbitrary
+    /// subset, chosen by `seed`, of what was pending. Locks are free. This disk is left as it is.
+    #[must_use]
+    pub fn crash(&self, seed: u64) -> SimDisk {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let old = self.image.lock();
+        assert!(old.tracks_durability, "this disk does not track durability");
+        let mut new = Image { next_file: old.next_file, tracks_durability: true, ..Image::default() };
+        for (name, folder) in &old.folders {
+            let mut names = folder.durable.clone();
+            for rewrite in folder.pending.iter().filter(|_| rng.bool()) {
+                rewrite.iter().for_each(|(name, node)| set(&mut names, name, *node));
+            }
+            new.folders.insert(name.clone(), Folder { durable: names.clone(), names, pending: Vec::new() });
+        }
+        for (id, file) in &old.files {
+            let mut content = file.durable.clone();
+            for change in &file.pending {
+                match change {
+                    Change::Write(offset, bytes) => tear(&mut content, *offset, bytes, &mut rng),
+                    Change::Resize(bytes) if rng.bool() => content.resize(*bytes as usize, 0),
+                    Change::Resize(_) => {}
+                }
+            }
+            new.files.insert(*id, File { durable: content.clone(), content, pending: Vec::new() });
+        }
+        // A folder lives if its name survived in its parent.
+        let lives = |name: &String| {
+            name.is_empty() || {
+                let (parent, last) = name.rsplit_once('/').unwrap_or(("", name));
+                new.folders.get(parent).is_some_and(|f| f.names.get(last) == Some(&Node::Folder))
+            }
+        };
+        let dead: Vec<String> = new.folders.keys().filter(|name| !lives(name)).cloned().collect();
+        for name in dead {
+            new.folders.remove(&name);
+        }
+        SimDisk { image: Arc::new(Mutex::new(new)) }
+    }
+
+    /// Every file's name and content, for tests that damage them.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let image = self.image.lock();
+        let mut all = Vec::new();
+        for (folder, entries) in &image.folders {
+            for (name, node) in &entries.names {
+                if let Node::File(id) = node {
+                    let name = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+                    all.push((name, image.files[id].content.clone()));
+                }
+            }
+        }
+        all
+    }
+
+    /// A deep copy that shares nothing, every write durable and every lock free.
+    #[must_use]
+    pub fn fork(&self) -> SimDisk {
+        let mut image = self.image.lock().clone();
+        for file in image.files.values_mut() {
+            file.durable = file.content.clone();
+            file.pending.clear();
+        }
+        for folder in image.folders.values_mut() {
+            folder.durable = folder.names.clone();
+            folder.pending.clear();
+        }
+        image.locked = false;
+        image.dead = false;
+        image.planned = None;
+        SimDisk { image: Arc::new(Mutex::new(image)) }
+    }
+
+    /// Replaces a file's content, as bit rot would.
+    pub fn damage(&self, name: &str, content: Vec<u8>) {
+        let mut image = self.image.lock();
+        let id = image.find(name).expect("the file to damage exists");
+        let file = image.files.get_mut(&id).expect("every name has its file");
+        file.durable = content.clone();
+        file.content = content;
+        file.pending.clear();
+    }
+
+    /// Runs one change under the fault plan. `apply(image, torn)` does it, in part if `torn`.
+    fn change<T>(&self, name: &str, grows: bool, apply: impl FnOnce(&mut Image, bool) -> Result<T>) -> Result<T> {
+        let mut image = self.image.lock();
+        if image.dead {
+            return Err(crashed());
+        }
+        let number = image.counters.changes;
+        image.counters.changes += 1;
+        let struck = image.planned.filter(|(at, _)| *at == number).map(|(_, fault)| fault);
+        match struck {
+            Some(Fault::Crash(moment)) => {
+                image.dead = true;
+                match moment {
+                    Moment::Before => {}
+                    Moment::During => drop(apply(&mut image, true)),
+                    Moment::After => drop(apply(&mut image, false)),
+                }
+                return Err(crashed());
+            }
+            Some(Fault::Fail) => return Err(Error::unavailable(format!("could not change {name}: simulated I/O error"))),
+            Some(Fault::Full) => image.full = true,
+            None => {}
+        }
+        if image.full && grows {
+            return Err(full(name));
+        }
+        apply(&mut image, false)
+    }
+}
+
+fn set(names: &mut BTreeMap<String, Node>, name: &str, node: Option<Node>) {
+    match node {
+        Some(node) => drop(names.insert(name.to_owned(), node)),
+        None => drop(names.remove(name)),
+    }
+}
+
+fn write(content: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
+    let (start, end) = (offset as usize, offset as usize + bytes.len());
+    if content.len() < end {
+        content.resize(end, 0);
+    }
+    content[start..end].copy_from_slice(bytes);
+}
+
+/// Writes an arbitrary subset of the 512-byte sectors that `bytes` covers.
+fn tear(content: &mut Vec<u8>, offset: u64, bytes: &[u8], rng: &mut fastrand::Rng) {
+    let mut at = 0;
+    let whole = rng.u8(..3);
+    while at < bytes.len() {
+        let sector = 512 - (offset as usize + at) % 512;
+        let end = (at + sector).min(bytes.len());
+        if whole == 1 || (whole == 2 && rng.bool()) {
+            write(content, offset + at as u64, &bytes[at..end]);
+        }
+        at = end;
+    }
+}
+
+impl Image {
+    fn find(&self, name: &str) -> Result<u64> {
+        let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
+        match self.folders.get(folder_of(name)).and_then(|folder| folder.names.get(last)) {
+            Some(Node::File(id)) => Ok(*id),
+            Some(Node::Folder) => Err(Error::unavailable(format!("could not open {name}: it is a folder"))),
+            None => Err(missing(name)),
+        }
+    }
+
+    fn rewrite(&mut self, folder: &str, rewrite: Rewrite) -> Result<()> {
+        let tracks = self.tracks_durability;
+        let entry = self.folders.get_mut(folder).ok_or_else(|| missing(folder))?;
+        rewrite.iter().for_each(|(name, node)| set(&mut entry.names, name, *node));
+        if tracks {
+            entry.pending.push(rewrite);
+        }
+        Ok(())
+    }
+}
+
+fn last(name: &str) -> String {
+    name.rsplit_once('/').map_or(name, |(_, last)| last).to_owned()
+}
+
+struct SimFile {
+    disk: SimDisk,
+    id: u64,
+    name: String,
+}
+
+impl DiskFile for SimFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut image = self.disk.image.lock();
+        if image.dead {
+            return Err(crashed());
+        }
+        let content = &image.files[&self.id].content;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
+        let n = buffer.len().min(content.len() - start);
+        buffer[..n].copy_from_slice(&content[start..start + n]);
+        image.counters.reads += 1;
+        image.counters.bytes_read += n as u64;
+        Ok(n)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.disk.change(&self.name, true, |image, torn| {
+            image.counters.bytes_written += bytes.len() as u64;
+            let bytes = if torn { &bytes[..bytes.len() / 2] } else { bytes };
+            let tracks = image.tracks_durability;
+            let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
+            write(&mut file.content, offset, bytes);
+            if tracks {
+                file.pending.push(Change::Write(offset, bytes.to_vec()));
+            }
+            Ok(())
+        })
+    }
+
+    fn len(&self) -> Result<u64> {
+        let image = self.disk.image.lock();
+        if image.dead {
+            return Err(crashed());
+        }
+        Ok(image.files[&self.id].content.len() as u64)
+    }
+
+    fn set_len(&self, bytes: u64) -> Result<()> {
+        self.disk.change(&self.name, false, |image, torn| {
+            let tracks = image.tracks_durability;
+            let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
+            if !torn {
+                file.content.resize(bytes as usize, 0);
+                if tracks {
+                    file.pending.push(Change::Resize(bytes));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        let done = self.disk.change(&self.name, false, |image, torn| {
+            image.counters.syncs += 1;
+            if torn || !image.tracks_durability {
+                return Ok(());
+            }
+            let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
+            file.durable = file.content.clone();
+            file.pending.clear();
+            Ok(())
+        });
+        if done.is_err() {
+            let mut image = self.disk.image.lock();
+            if !image.dead && let Some(file) = image.files.get_mut(&self.id) {
+                // The page cache forgets what it could not write.
+                file.pending.clear();
+            }
+        }
+        done
+    }
+}
+
+struct SimLock(SimDisk);
+
+impl Guard for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.0.image.lock().locked = false;
+    }
+}
+
+impl Disk for SimDisk {
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        let id = self.change(name, true, |image, _| {
+            if image.find(name).is_ok() {
+                return Err(Error::already_exists(format!("could not create {name}: it exists")));
+            }
+            let id = image.next_file;
+            image.next_file += 1;
+            image.files.insert(id, File::default());
+            image.rewrite(folder_of(name), vec![(last(name), Some(Node::File(id)))])?;
+            Ok(id)
+        })?;
+        Ok(Box::new(SimFile { disk: self.clone(), id, name: name.to_owned() }))
+    }
+
+    fn open(&self, name: &str, _access: Access) -> Result<Box<dyn DiskFile>> {
+        let image = self.image.lock();
+        if image.dead {
+            return Err(crashed());
+        }
+        let id = image.find(name)?;
+        Ok(Box::new(SimFile { disk: self.clone(), id, name: name.to_owned() }))
+    }
+
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
+        assert_eq!(folder_of(from), folder_of(to), "objects are renamed within their folder only");
+        self.change(to, false, |image, torn| {
+            let id = image.find(from)?;
+            if mode == Rename::Keep && image.find(to).is_ok() {
+                return Err(Error::already_exists(format!("could not rename to {to}: it exists")));
+            }
+            if torn {
+                return Ok(());
+            }
+            image.rewrite(folder_of(to), vec![(last(from), None), (last(to), Some(Node::File(id)))])
+        })
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.change(name, false, |image, _| {
+            image.find(name)?;
+            image.rewrite(folder_of(name), vec![(last(name), None)])
+        })
+    }
+
+    fn make_dir(&self, name: &str) -> Result<()> {
+        if name.is_empty() || self.image.lock().folders.contains_key(name) {
+            return Ok(());
+        }
+        self.change(name, true, |image, _| {
+            image.rewrite(folder_of(name), vec![(last(name), Some(Node::Folder))])?;
+            image.folders.entry(name.to_owned()).or_default();
+            Ok(())
+        })
+    }
+
+    fn remove_dir(&self, name: &str) -> Result<()> {
+        self.change(name, false, |image, _| {
+            let folder = image.folders.get(name).ok_or_else(|| missing(name))?;
+            if !folder.names.is_empty() {
+                return Err(Error::unavailable(format!("could not remove {name}: it is not empty")));
+            }
+            image.rewrite(folder_of(name), vec![(last(name), None)])?;
+            image.folders.remove(name);
+            Ok(())
+        })
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<DiskEntry>> {
+        let image = self.image.lock();
+        if image.dead {
+            return Err(crashed());
+        }
+        let entries = image.folders.get(folder).ok_or_else(|| missing(folder))?;
+        let entry = |(name, node): (&String, &Node)| match node {
+            Node::File(id) => {
+                DiskEntry { name: name.clone(), bytes: image.files[id].content.len() as u64, folder: false }
+            }
+            Node::Folder => DiskEntry { name: name.clone(), bytes: 0, folder: true },
+        };
+        Ok(entries.names.iter().map(entry).collect())
+    }
+
+    fn sync_dir(&self, folder: &str) -> Result<()> {
+        self.change(folder, false, |image, torn| {
+            image.counters.folder_syncs += 1;
+            if torn {
+                return Ok(());
+            }
+            let entries = image.folders.get_mut(folder).ok_or_else(|| missing(folder))?;
+            entries.durable = entries.names.clone();
+            entries.pending.clear();
+            Ok(())
+        })
+    }
+
+    fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>> {
+        let mut image = self.image.lock();
+        if image.dead {
+            return Err(crashed());
+        }
+        if image.locked {
+            return Err(Error::locked(format!("{name} is held by another handle, not by {holder}")));
+        }
+        image.locked = true;
+        drop(image);
+        Ok(Box::new(SimLock(self.clone())))
+    }
+}

@@ -1,0 +1,240 @@
+//! Checkpoint: expire versions, vacuum all tables by plan, in parallel, and write a catalog snapshot behind which the log
+//! is cut.
+//!
+//! Reads and writes go on meanwhile. A rewrite is void if an input is gone by its commit; rows deleted while it ran are
+//! carried over. A failed or cancelled checkpoint leaves the store as it was.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::commit::{Proposal, expiry};
+use super::write::{add_blocks, settle};
+use super::{Store, recover};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Progress, Result, TableId, Task};
+use crate::block::{Address, Written};
+use crate::catalog::{Effect, Footprint, State};
+use crate::storage::names;
+use crate::table::{Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, plan, remap, rewrite};
+
+/// What a checkpoint may do.
+#[derive(Clone, Default)]
+pub struct CheckpointOptions {
+    /// The vacuum plan.
+    pub plan: PlanOptions,
+    /// Progress in row groups read, and cancelling.
+    pub task: Task,
+}
+
+/// What a checkpoint did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// Tables of which row groups were rewritten.
+    pub tables: u64,
+    /// Row groups of all tables before.
+    pub groups_before: u64,
+    /// Row groups of all tables after.
+    pub groups_after: u64,
+    /// Rows that no version needed, gone now.
+    pub rows_removed: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Versions that retention took.
+    pub versions_expired: u64,
+    /// Windows that were void: others changed their row groups meanwhile.
+    pub windows_void: u64,
+}
+
+impl fmt::Display for CheckpointReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} row groups -> {}; {} tables rewritten, {} rows removed, {} bytes written, {} versions expired",
+            self.groups_before, self.groups_after, self.tables, self.rows_removed, self.bytes_written, self.versions_expired
+        )
+    }
+}
+
+/// A window that has been rewritten, waiting for its commit.
+struct Rewritten {
+    table: TableId,
+    window: Window,
+    /// Address, size and order of each output.
+    outputs: Vec<(Address, u32, bool)>,
+}
+
+impl Store {
+    /// The vacuum plan of every table in the tree that has one, as a checkpoint now would make it.
+    pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<Vec<(String, Plan)>> {
+        let state = self.state()?;
+        let plans = plans(&state, options);
+        let path = |id: TableId| state.path_of(id).map_or_else(|| format!("(table {id})"), ToString::to_string);
+        Ok(plans.into_iter().map(|(id, plan)| (path(id), plan)).collect())
+    }
+
+    /// Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
+    /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
+    pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
+        self.inner.log()?;
+        let _one_at_a_time = self.inner.maintenance.lock();
+        let mut report = CheckpointReport { versions_expired: self.expire()?, ..CheckpointReport::default() };
+        let (state, _pin) = self.pinned_state()?;
+        let plans = plans(&state, &options.plan);
+        report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
+        report.groups_after = report.groups_before;
+        if plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
+            self.vacuum(&state, plans, &options.task, &mut report)?;
+        }
+        self.write_catalog()?;
+        Ok(report)
+    }
+
+    /// Takes off what retention does not keep; returns how many versions.
+    fn expire(&self) -> Result<u64> {
+        let before = self.state()?;
+        let now = self.inner.env.clock.now();
+        let expired = move |state: &State| expiry(state, state.tables().map(|(id, _)| *id), now);
+        if expired(&before).is_empty() {
+            return Ok(0);
+        }
+        let count = |state: &State| state.tables().map(|(_, table)| table.versions.len() as u64).sum::<u64>();
+        let after = self.commit_effects(move |state| Ok(expired(state)))?;
+        Ok(count(&before).saturating_sub(count(&after)))
+    }
+
+    /// Rewrites all windows and commits them.
+    fn vacuum(
+        &self,
+        state: &Arc<State>,
+        plans: Vec<(TableId, Plan)>,
+        task: &Task,
+        report: &mut CheckpointReport,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let total = plans.iter().flat_map(|(_, plan)| &plan.windows).map(|window| window.inputs.len() as u64).sum();
+        let mut done = Progress { total, ..Progress::default() };
+        let mut writer = self.block_writer()?;
+        let mut rewritten: Vec<Rewritten> = Vec::new();
+        let windows = plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| Ok((id, window))));
+        inner.env.pool.ordered(
+            windows,
+            |(_, window)| window.bytes,
+            inner.env.pool.threads(),
+            // Rows decoded take some four times the bytes of rows encoded, and both are there at a time.
+            inner.options.memory_bytes / 8,
+            |(id, window)| {
+                task.cancel.check()?;
+                let table = state.table(id).expect("the plan is of this state");
+                let schema = &table.schemas[window.inputs[0].schema as usize];
+                let groups = rewrite(&inner.reader, &inner.env.pool, schema, &table.spec.sort, &window)?;
+                Ok((id, window, groups))
+            },
+            |(table, window, groups)| {
+                let mut outputs = Vec::with_capacity(groups.len());
+                for (group, ordered) in groups {
+                    let rows = group.rows;
+                    outputs.push((writer.push(group)?, rows, ordered));
+                }
+                done.done += window.inputs.len() as u64;
+                done.rows += window.rows;
+                done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
+                rewritten.push(Rewritten { table, window, outputs });
+                task.step(done)
+            },
+        )?;
+        let blocks = writer.finish()?.to_vec();
+        task.cancel.check()?;
+        report.bytes_written = blocks.iter().map(|written| written.bytes).sum();
+        let (told, outcome) = std::sync::mpsc::channel();
+        let build = move |now: &State| {
+            let (effects, done) = rewrites(now, rewritten, &blocks);
+            // The caller waits for the answer; it cannot be gone.
+            let _ = told.send(done);
+            Ok(effects)
+        };
+        let proposal = Proposal { base: state.clone(), footprint: Footprint::default(), build: Box::new(build) };
+        let after = settle(self.commit(proposal), writer)?;
+        let done = outcome.recv().expect("the commit was built");
+        report.tables = done.tables;
+        report.rows_removed = done.rows_removed;
+        report.windows_void = done.windows_void;
+        report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
+        // What a void window wrote is referred to by nothing.
+        let unused: Vec<String> =
+            done.unused.iter().map(|written| names::block(written.block)).collect();
+        self.inner.storage.delete_many(&unused);
+        Ok(())
+    }
+
+    /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces.
+    fn write_catalog(&self) -> Result<()> {
+        let log = self.inner.log()?;
+        let state = self.state()?;
+        if log.base().is_some_and(|base| base.seq == state.seq) || state.seq.0 == 0 {
+            return Ok(());
+        }
+        let storage = &*self.inner.storage;
+        let old = storage.list(names::CATALOG)?;
+        if planted(Bug::CutLogBeforeSnapshot) {
+            log.rebase(recover::encode_catalog(&state)?.0)?;
+        }
+        let base = recover::write_catalog(storage, &state)?;
+        log.rebase(base)?;
+        let keep = names::catalog(state.seq);
+        let old: Vec<String> = old.into_iter().map(|object| object.name).filter(|name| *name != keep).collect();
+        // What stays is removed by the next checkpoint.
+        storage.delete_many(&old);
+        Ok(())
+    }
+}
+
+fn plans(state: &State, options: &PlanOptions) -> Vec<(TableId, Plan)> {
+    state
+        .tables()
+        .filter(|(id, _)| !state.trash.contains_key(*id))
+        .map(|(id, table)| (*id, plan(table, options)))
+        .filter(|(_, plan)| plan.groups_before > 0)
+        .collect()
+}
+
+/// What became of the windows at their commit.
+struct Outcome {
+    tables: u64,
+    rows_removed: u64,
+    windows_void: u64,
+    /// Blocks that no window that took hold has a row group in.
+    unused: Vec<Written>,
+}
+
+/// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`.
+fn rewrites(now: &State, rewritten: Vec<Rewritten>, blocks: &[Written]) -> (Vec<Effect>, Outcome) {
+    let mut effects = Vec::new();
+    let mut used = std::collections::BTreeSet::new();
+    let mut tables = std::collections::BTreeSet::new();
+    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, unused: Vec::new() };
+    for Rewritten { table: id, window, outputs } in rewritten {
+        let inputs = now.table(id).and_then(|table| {
+            let find = |input: &Arc<RowGroup>| table.group(input.id).cloned();
+            window.inputs.iter().map(find).collect::<Option<Vec<_>>>()
+        });
+        let Some(inputs) = inputs else {
+            outcome.windows_void += 1;
+            continue;
+        };
+        let inputs = if planted(Bug::ForgetConcurrentDeletes) { window.inputs.clone() } else { inputs };
+        let remapped = remap(&inputs, &window.kept, &kept_rows(&window));
+        let schema = window.inputs[0].schema;
+        let outputs = outputs.into_iter().zip(remapped).map(|((address, rows, ordered), remapped)| {
+            used.insert(address.block);
+            RewrittenGroup { address, rows, schema, runs: remapped.runs, deletions: remapped.deletions, ordered }
+        });
+        let rewrite = Rewrite { inputs: inputs.iter().map(|input| input.id).collect(), outputs: outputs.collect() };
+        tables.insert(id);
+        outcome.rows_removed += window.dead_rows;
+        effects.push(Effect::RewriteTable { table: id, rewrite });
+    }
+    let (used, unused): (Vec<Written>, Vec<Written>) = blocks.iter().partition(|written| used.contains(&written.block));
+    outcome.tables = tables.len() as u64;
+    outcome.unused = unused;
+    (add_blocks(&used).into_iter().chain(effects).collect(), outcome)
+}

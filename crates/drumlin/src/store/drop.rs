@@ -1,0 +1,131 @@
+//! Dropping tables: unlinked by one commit, to the trash, from which they can be taken back until reclaimed.
+
+use std::collections::BTreeSet;
+
+use super::Store;
+use crate::base::{Error, Result, TableId, Timestamp};
+use crate::catalog::{Effect, Path, Pattern};
+
+/// What to do about paths and patterns that name no table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// Refuse the whole call, naming every one.
+    #[default]
+    Refuse,
+    /// Pass over them.
+    Ignore,
+}
+
+/// What a drop did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DropReport {
+    /// The paths dropped, in order.
+    pub paths: Vec<String>,
+    /// Versions dropped with them.
+    pub versions: u64,
+    /// Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them.
+    pub bytes: u64,
+}
+
+/// A dropped table that can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrashItem {
+    /// The table.
+    pub table: TableId,
+    /// Where it was.
+    pub path: String,
+    /// When it was dropped.
+    pub time: Timestamp,
+    /// Rows of its newest version.
+    pub rows: u64,
+    /// Bytes of its row groups.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Drops the tables that `paths` (paths or patterns) name: one commit for all of them, all or none. Costs no I/O
+    /// but that commit. A path named twice counts once. Snapshots keep what they hold.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    /// for name in ["a/x", "a/y", "b"] {
+    ///     store.write(name, rows.clone(), &Default::default())?;
+    /// }
+    /// assert_eq!(store.drop(&["a/**".into()], Default::default())?.paths, ["a/x", "a/y"]);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    pub fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
+        if paths.is_empty() {
+            return Err(Error::invalid("no path to drop was given"));
+        }
+        let patterns: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect::<Result<_>>()?;
+        let (told, report) = std::sync::mpsc::channel();
+        self.commit_effects(move |state| {
+            let mut tables: BTreeSet<(Path, TableId)> = BTreeSet::new();
+            let mut absent = Vec::new();
+            for pattern in &patterns {
+                let before = tables.len();
+                let mut found = false;
+                for (path, table) in state.tables_matching(pattern) {
+                    found = true;
+                    tables.insert((path.clone(), table.id));
+                }
+                if !found && before == tables.len() {
+                    absent.push(format!("'{pattern}'"));
+                }
+            }
+            if !absent.is_empty() && missing == Missing::Refuse {
+                return Err(Error::not_found(format!("no table at {}; nothing was dropped", absent.join(", "))));
+            }
+            let mut report = DropReport::default();
+            for (path, id) in &tables {
+                let table = state.table(*id).expect("just found");
+                report.paths.push(path.to_string());
+                report.versions += table.versions.len() as u64;
+                report.bytes += table.groups.iter().map(|group| group.address.bytes()).sum::<u64>();
+            }
+            // The caller waits for the answer; it cannot be gone.
+            let _ = told.send(report);
+            Ok(tables.into_iter().map(|(_, table)| Effect::DropTable { table }).collect())
+        })?;
+        Ok(report.recv().expect("the commit was built"))
+    }
+
+    /// Dropped tables that can be taken back, the oldest drop first.
+    pub fn trash(&self) -> Result<Vec<TrashItem>> {
+        let state = self.state()?;
+        let mut items: Vec<TrashItem> = state
+            .trash
+            .iter()
+            .filter_map(|(id, trash)| {
+                let table = state.table(*id)?;
+                Some(TrashItem {
+                    table: *id,
+                    path: trash.path.to_string(),
+                    time: trash.time,
+                    rows: table.newest().map_or(0, |newest| newest.rows),
+                    bytes: table.groups.iter().map(|group| group.address.bytes()).sum(),
+                })
+            })
+            .collect();
+        items.sort_by_key(|item| (item.time, item.table));
+        Ok(items)
+    }
+
+    /// Takes the table most recently dropped from `path` out of the trash, with all its versions, and puts it `to` a
+    /// path that holds no table; by default where it was.
+    pub fn undrop(&self, path: &str, to: Option<&str>) -> Result<()> {
+        let from = Path::new(path)?;
+        let to = to.map(Path::new).transpose()?.unwrap_or_else(|| from.clone());
+        self.commit_effects(move |state| {
+            let dropped = state.trash.iter().filter(|(_, trash)| trash.path == from);
+            let newest = dropped.max_by_key(|(id, trash)| (trash.time, **id));
+            let (table, _) = newest.ok_or_else(|| Error::not_found(format!("nothing dropped from '{from}' is left")))?;
+            Ok(vec![Effect::UndropTable { table: *table, path: to }])
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! The public API: a store, opened from a folder or in memory.
+//!
+//! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
+//! a commit ([`commit`]), or it deletes objects that a commit has already let go of ([`reclaim`]).
+
+mod checkpoint;
+mod commit;
+mod drop;
+mod nodes;
+mod open;
+mod options;
+mod pins;
+mod read;
+mod reclaim;
+mod recover;
+mod stat;
+mod update;
+mod verify;
+mod versions;
+mod write;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+pub use checkpoint::{CheckpointOptions, CheckpointReport};
+pub use drop::{DropReport, Missing, TrashItem};
+pub use nodes::{NodeInfo, ListEntry};
+pub use options::{Mode, Options};
+pub use read::{AsOf, ReadOptions};
+pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
+pub use stat::{StoreStat, TableStat};
+pub use update::{DeleteReport, UpdateOptions};
+pub use verify::{Fault, VerifyReport};
+pub use versions::{SnapshotInfo, VersionInfo};
+pub use write::{Frame, TableOptions, WriteOptions};
+
+use crate::base::{Env, Error, Result};
+use crate::block::{BlockNumbers, BlockReader};
+use crate::catalog::State;
+use crate::log::FileLog;
+use crate::storage::{Disk, Guard, Storage};
+use commit::Committer;
+use pins::{Pin, Pins};
+
+/// An open store. Clones share it; it is closed when the last one goes, or by [`Store::close`].
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    uri: String,
+    options: Options,
+    env: Env,
+    disk: Arc<dyn Disk>,
+    storage: Arc<dyn Storage>,
+    reader: Arc<BlockReader>,
+    /// `None` in a store opened read-only.
+    log: Option<FileLog>,
+    state: RwLock<Arc<State>>,
+    committer: Committer,
+    pins: Arc<Pins>,
+    /// The session of this process, once it has written a block.
+    session: Mutex<Option<Arc<BlockNumbers>>>,
+    /// Held by a checkpoint or reclaim: a second one waits.
+    maintenance: Mutex<()>,
+    closed: AtomicBool,
+    process: u32,
+    lock: Mutex<Option<Box<dyn Guard>>>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("uri", &self.inner.uri).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// The newest state. O(1).
+    fn state(&self) -> Result<Arc<State>> {
+        self.inner.check()?;
+        Ok(self.inner.state.read().clone())
+    }
+
+    /// The newest state, whose blocks stay on storage while the pin lives.
+    fn pinned_state(&self) -> Result<(Arc<State>, Arc<Pin>)> {
+        self.inner.check()?;
+        Ok(self.inner.pins.take(|| self.inner.state.read().clone()))
+    }
+
+    /// Where the store is.
+    pub fn uri(&self) -> &str {
+        &self.inner.uri
+    }
+
+    /// Closes the store cleanly: no call is answered any more, and the next open needs no recovery. Scans that are
+    /// under way may still be read to their end.
+    pub fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+
+    /// The last commit that this handle sees.
+    pub fn seq(&self) -> Result<crate::base::Seq> {
+        Ok(self.state()?.seq)
+    }
+}
+
+impl Inner {
+    fn check(&self) -> Result<()> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::closed(format!("the store {} is closed", self.uri)));
+        }
+        if self.process != std::process::id() {
+            return Err(Error::closed(format!(
+                "the store {} was opened by process {}; a forked process must open it anew",
+                self.uri, self.process
+            )));
+        }
+        Ok(())
+    }
+
+    fn log(&self) -> Result<&FileLog> {
+        self.log.as_ref().ok_or_else(|| Error::invalid(format!("the store {} is open for reading only", self.uri)))
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        if self.process != std::process::id() {
+            return Ok(());
+        }
+        // Whoever is in the middle of a commit ends it first.
+        let _turn = self.committer.turn();
+        let closed = self.log.as_ref().map_or(Ok(()), FileLog::close);
+        self.lock.lock().take();
+        closed
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A failure shows at the next open, as recovery.
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,183 @@
+//! Opening and making stores, and following one that another process writes.
+
+use std::path::Path as FilePath;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+use super::commit::Committer;
+use super::pins::Pins;
+use super::{Inner, Mode, Options, Store, recover};
+use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
+use crate::block::BlockReader;
+use crate::catalog::State;
+use crate::log::{FileLog, Opened};
+use crate::storage::{Disk, FileStorage, OsDisk, PutMode, SimDisk, Storage, names};
+
+/// Version of the format as a whole. Parts carry versions of their own.
+const FORMAT_VERSION: u32 = 1;
+
+impl Store {
+    /// Opens the store at `uri`: a folder's path, `file://` and a path, or `memory://` for one that lives in memory.
+    ///
+    /// ```
+    /// let store = drumlin::Store::open("memory://", Default::default())?;
+    /// assert_eq!(store.list("**")?.len(), 0);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    pub fn open(uri: &str, options: Options) -> Result<Store> {
+        let env = Env::system(options.cpu_threads)?;
+        if uri == "memory://" {
+            return Self::open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
+        }
+        let path = match uri.split_once("://") {
+            Some(("file", path)) => path,
+            Some((scheme, _)) => {
+                return Err(Error::invalid(format!(
+                    "'{scheme}://' is not known; expected a path, 'file://' and a path, or 'memory://'"
+                )));
+            }
+            None => uri,
+        };
+        if path.is_empty() {
+            return Err(Error::invalid("the path of the store is empty"));
+        }
+        let path = FilePath::new(path);
+        let disk = match options.mode {
+            Mode::Create => OsDisk::create(path)?,
+            Mode::Write | Mode::Read => OsDisk::open(path)?,
+        };
+        Self::open_on(Arc::new(disk), env, uri, options)
+    }
+
+    /// Opens the store at the root of `disk`, taking clock, randomness and threads from `env`. `uri` is what messages
+    /// call it.
+    pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
+        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(disk.clone()));
+        let process = std::process::id();
+        let lock = match options.mode {
+            Mode::Read => None,
+            // Not before the folder is known to be a store, or fit to become one.
+            _ => {
+                check_foreign(&*disk, uri, options.mode)?;
+                Some(disk.lock(names::LOCK, &format!("process {process}"))?)
+            }
+        };
+        let (log, opened) = match read_format(&*storage, uri) {
+            Ok(()) if options.mode == Mode::Read => (None, FileLog::read(&*disk)?),
+            Ok(()) => {
+                let (log, opened) = FileLog::open(disk.clone(), options.log)?;
+                (Some(log), opened)
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+                (Some(create(&disk, &*storage, uri, &options)?), Opened { base: None, entries: Vec::new() })
+            }
+            Err(e) => return Err(e),
+        };
+        let state = recover::replay(&*storage, &opened)?;
+        let inner = Inner {
+            uri: uri.to_owned(),
+            env,
+            disk,
+            reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes)),
+            storage,
+            log,
+            state: RwLock::new(Arc::new(state)),
+            committer: Committer::default(),
+            pins: Arc::new(Pins::default()),
+            session: Mutex::new(None),
+            maintenance: Mutex::new(()),
+            closed: AtomicBool::new(false),
+            process,
+            lock: Mutex::new(lock),
+            options,
+        };
+        Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// In a store opened for reading: takes in what the writer has committed since. Returns the last commit seen.
+    pub fn refresh(&self) -> Result<Seq> {
+        self.inner.check()?;
+        if self.inner.log.is_some() {
+            return self.seq();
+        }
+        let opened = match FileLog::read(&*self.inner.disk) {
+            // The writer cut the log between our listing and our reading.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => FileLog::read(&*self.inner.disk)?,
+            other => other?,
+        };
+        let current = self.state()?;
+        let next = if opened.base.is_some_and(|base| base.seq > current.seq) {
+            recover::replay(&*self.inner.storage, &opened)?
+        } else {
+            let mut next = State::clone(&current);
+            let new = opened.entries.iter().filter(|entry| entry.seq > current.seq);
+            new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
+            next
+        };
+        let seq = next.seq;
+        *self.inner.state.write() = Arc::new(next);
+        Ok(seq)
+    }
+}
+
+fn format_text() -> String {
+    let text = format!("drumlin store, format {FORMAT_VERSION}");
+    format!("{text}, checksum {:08x}\n", checksum(text.as_bytes()))
+}
+
+/// Checks that the folder is a store that this build can open; `NotFound` if it is none.
+fn read_format(storage: &dyn Storage, uri: &str) -> Result<()> {
+    let bytes = storage.get(names::FORMAT).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::not_found(format!("{uri} holds no store")),
+        _ => e,
+    })?;
+    if bytes == format_text().as_bytes() {
+        return Ok(());
+    }
+    let corrupt = || Error::corrupt(format!("{uri}: the file '{}' is damaged", names::FORMAT));
+    let text = std::str::from_utf8(&bytes).map_err(|_| corrupt())?;
+    let (text, sum) = text.strip_suffix('\n').and_then(|t| t.rsplit_once(", checksum ")).ok_or_else(corrupt)?;
+    let version = text.strip_prefix("drumlin store, format ").ok_or_else(corrupt)?;
+    if sum != format!("{:08x}", checksum(text.as_bytes())) {
+        return Err(corrupt());
+    }
+    Err(Error::unsupported(format!("{uri}: store format {version}; this build reads format {FORMAT_VERSION}")))
+}
+
+/// Before anything is written into a folder: it must be a store, or empty, or the remains of a store half made.
+fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
+    let entries = match disk.list("") {
+        Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+        other => other?,
+    };
+    if entries.iter().any(|entry| entry.name == names::FORMAT) {
+        return Ok(());
+    }
+    if mode == Mode::Write {
+        return Err(Error::not_found(format!("{uri} holds no store")));
+    }
+    let half_made = format!("{}{}", names::FORMAT, names::TEMPORARY);
+    let ours = [names::LOCK, names::LOG, &half_made];
+    match entries.iter().find(|entry| !ours.contains(&entry.name.as_str())) {
+        None => Ok(()),
+        Some(entry) if [names::BLOCKS, names::CATALOG].contains(&entry.name.as_str()) => {
+            Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT)))
+        }
+        Some(entry) => Err(Error::invalid(format!("{uri} is not empty (it has '{}') and not a store", entry.name))),
+    }
+}
+
+/// Makes a store: the log first, the file that makes it a store last.
+fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Options) -> Result<FileLog> {
+    if let Ok(opened) = FileLog::read(&**disk)
+        && (opened.base.is_some() || !opened.entries.is_empty())
+    {
+        return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT)));
+    }
+    let log = FileLog::create(disk.clone(), options.log)?;
+    storage.put(names::FORMAT, &[Bytes::from(format_text())], PutMode::Create)?;
+    Ok(log)
+}

@@ -1,0 +1,45 @@
+//! How a store is opened.
+
+use crate::log::LogOptions;
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Reading and writing; the store is made if it is not there.
+    #[default]
+    Create,
+    /// Reading and writing; the store must be there.
+    Write,
+    /// Reading beside whoever writes; see [`super::Store::refresh`].
+    Read,
+}
+
+/// Settings of an open store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What it is opened for. Default: reading and writing, made if it is not there.
+    pub mode: Mode,
+    /// Memory that writes, rewrites and their buffers may take, in bytes. Default 1 GiB.
+    pub memory_bytes: u64,
+    /// Memory for encoded data kept after reading, in bytes. Default 256 MiB.
+    pub cache_bytes: u64,
+    /// CPU threads; 0 is one a core. Default 0.
+    pub cpu_threads: usize,
+    /// A block is closed once it holds so many bytes. Default 8 MiB.
+    pub block_bytes: u64,
+    /// The commit log.
+    pub log: LogOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Create,
+            memory_bytes: 1 << 30,
+            cache_bytes: 256 << 20,
+            cpu_threads: 0,
+            block_bytes: 8 << 20,
+            log: LogOptions::default(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Figures about a store and its tables.
+
+use super::Store;
+use super::write::table_at;
+use crate::base::Result;
+use crate::block::CacheStat;
+use crate::catalog::Path;
+use crate::storage::names;
+
+/// Figures about a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStat {
+    /// The last commit.
+    pub seq: u64,
+    /// Nodes of the tree.
+    pub nodes: u64,
+    /// Tables in the tree.
+    pub tables: u64,
+    /// Dropped tables that can be taken back.
+    pub trash: u64,
+    /// Snapshots.
+    pub snapshots: u64,
+    /// Listed versions of all tables in the tree.
+    pub versions: u64,
+    /// Row groups of all tables.
+    pub row_groups: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Bytes of those blocks.
+    pub block_bytes: u64,
+    /// Bytes of row groups in use within them.
+    pub live_bytes: u64,
+    /// Blocks that wait for a reclaim.
+    pub condemned: u64,
+    /// Bytes of those blocks.
+    pub condemned_bytes: u64,
+    /// Bytes of the log and catalog snapshots.
+    pub log_bytes: u64,
+    /// The cache of encoded data.
+    pub cache: CacheStat,
+}
+
+impl StoreStat {
+    /// Bytes of the store on storage, but for orphans.
+    pub fn bytes(&self) -> u64 {
+        self.block_bytes + self.condemned_bytes + self.log_bytes
+    }
+}
+
+/// Figures about a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableStat {
+    /// Rows of the newest version.
+    pub rows: u64,
+    /// Rows stored, deleted ones too.
+    pub stored_rows: u64,
+    /// Listed versions.
+    pub versions: u64,
+    /// Row groups.
+    pub row_groups: u64,
+    /// Their encoded bytes.
+    pub bytes: u64,
+    /// Columns of the newest version.
+    pub columns: u64,
+    /// The columns by which rows are ordered.
+    pub sort: Vec<String>,
+}
+
+impl Store {
+    /// Figures about the store. Lists the folders of the log and the catalog.
+    pub fn stat(&self) -> Result<StoreStat> {
+        let state = self.state()?;
+        let bytes = |folder: &str| -> Result<u64> {
+            Ok(self.inner.storage.list(folder)?.iter().map(|object| object.bytes).sum())
+        };
+        let mut stat = StoreStat {
+            seq: state.seq.0,
+            nodes: state.tree.len() as u64,
+            trash: state.trash.len() as u64,
+            snapshots: state.snapshots.len() as u64,
+            log_bytes: bytes(names::LOG)? + bytes(names::CATALOG)?,
+            cache: self.inner.reader.cache(),
+            ..StoreStat::default()
+        };
+        for (id, table) in state.tables() {
+            stat.row_groups += table.groups.len() as u64;
+            if state.path_of(*id).is_some() {
+                stat.tables += 1;
+                stat.versions += table.versions.len() as u64;
+            }
+        }
+        for (_, used) in state.ledger.blocks() {
+            stat.blocks += 1;
+            stat.block_bytes += used.bytes;
+            stat.live_bytes += used.live_bytes;
+        }
+        for (_, condemned) in state.ledger.condemned() {
+            stat.condemned += 1;
+            stat.condemned_bytes += condemned.bytes;
+        }
+        Ok(stat)
+    }
+
+    /// Figures about the table at `path`.
+    pub fn table_stat(&self, path: &str) -> Result<TableStat> {
+        let state = self.state()?;
+        let table = table_at(&state, &Path::new(path)?)?;
+        let newest = table.newest().expect("every table has a version");
+        Ok(TableStat {
+            rows: newest.rows,
+            stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
+            versions: table.versions.len() as u64,
+            row_groups: table.groups.len() as u64,
+            bytes: table.groups.iter().map(|group| group.address.bytes()).sum(),
+            columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
+            sort: table.spec.sort.clone(),
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Verify: every object referred to is there, and every byte of it is the byte written.
+
+use std::fmt;
+
+use super::Store;
+use crate::base::{ErrorKind, Progress, Result, Task};
+use crate::block::Address;
+use crate::storage::names;
+use crate::table::GroupId;
+
+/// Something that verify found wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The table's path, or what it is if it has none.
+    pub table: String,
+    /// The row group.
+    pub group: u64,
+    /// What is wrong; names object and offset.
+    pub error: String,
+}
+
+/// What verify found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// Tables looked at, those in the trash and those held by snapshots alone too.
+    pub tables: u64,
+    /// Row groups read and checked.
+    pub groups: u64,
+    /// Bytes read and checked.
+    pub bytes: u64,
+    /// What is wrong. Empty if the store is sound.
+    pub faults: Vec<Fault>,
+    /// Objects that nothing refers to, with their bytes; harmless, and removed by a reclaim.
+    pub orphans: Vec<(String, u64)>,
+}
+
+impl fmt::Display for VerifyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tables, groups, bytes, faults, orphans } = self;
+        let (faults, orphans) = (faults.len(), orphans.len());
+        write!(f, "{tables} tables, {groups} row groups, {bytes} bytes checked: {faults} faults, {orphans} orphans")
+    }
+}
+
+impl Store {
+    /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
+    /// Faults are reported, not raised.
+    pub fn verify(&self, task: &Task) -> Result<VerifyReport> {
+        let (state, _pin) = self.pinned_state()?;
+        let mut report = VerifyReport::default();
+        let mut work: Vec<(String, GroupId, u32, usize, Address)> = Vec::new();
+        for (id, table) in state.tables() {
+            report.tables += 1;
+            let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
+            for group in &table.groups {
+                let columns = table.schemas[group.schema as usize].0.fields().len();
+                work.push((place.clone(), group.id, group.rows, columns, group.address));
+            }
+        }
+        let mut done = Progress { total: work.len() as u64, ..Progress::default() };
+        let inner = &self.inner;
+        inner.env.pool.ordered(
+            work.into_iter().map(Ok),
+            |(.., address)| address.bytes(),
+            inner.env.pool.threads() * 2,
+            inner.options.memory_bytes / 2,
+            |(table, group, rows, columns, address)| {
+                task.cancel.check()?;
+                let fault = match inner.reader.verify(&address) {
+                    Ok(directory) if directory.rows == rows && directory.columns.len() == columns => None,
+                    Ok(_) => Some("the directory does not fit its row group".to_owned()),
+                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Some(e.to_string()),
+                    Err(e) => return Err(e),
+                };
+                Ok((address.bytes(), fault.map(|error| Fault { table, group: group.0, error })))
+            },
+            |(bytes, fault)| {
+                report.groups += 1;
+                report.bytes += bytes;
+                report.faults.extend(fault);
+                done.done += 1;
+                done.bytes += bytes;
+                task.step(done)
+            },
+        )?;
+        let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
+        for folder in inner.storage.list_folders(names::BLOCKS)? {
+            let Some(session) = names::parse_session(&folder) else { continue };
+            for object in inner.storage.list(&names::session_folder(session))? {
+                let name = object.name.rsplit('/').next().unwrap_or_default();
+                let block = names::parse_block(session, name);
+                // What this process is writing right now is not an orphan yet.
+                if block.is_none_or(|block| !state.ledger.knows(block)) && Some(session) != own {
+                    report.orphans.push((object.name, object.bytes));
+                }
+            }
+        }
+        report.orphans.sort();
+        Ok(report)
+    }
+}

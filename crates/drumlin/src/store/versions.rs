@@ -1,0 +1,187 @@
+//! Versions, snapshots and retention.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::read::resolve;
+use super::write::table_at;
+use super::{AsOf, Store};
+use crate::base::{Error, Result, Seq, Timestamp, Version};
+use crate::catalog::{Effect, Path, Pattern, Retention, State};
+use crate::table::{VersionKind, VersionRecord};
+
+/// One version of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VersionInfo {
+    /// Its number.
+    pub version: Version,
+    /// The commit that made it.
+    pub seq: Seq,
+    /// When.
+    pub time: Timestamp,
+    /// How.
+    pub kind: VersionKind,
+    /// Its rows.
+    pub rows: u64,
+    /// What its writer noted, as JSON text.
+    pub metadata: Option<String>,
+    /// The snapshots that hold it.
+    pub snapshots: Vec<String>,
+}
+
+impl VersionInfo {
+    fn of(record: &VersionRecord, snapshots: Vec<String>) -> Self {
+        Self {
+            version: record.version,
+            seq: record.seq,
+            time: record.time,
+            kind: record.kind,
+            rows: record.rows,
+            metadata: record.metadata.clone(),
+            snapshots,
+        }
+    }
+
+    /// The newest version of the table at `path`.
+    pub(super) fn newest(state: &State, path: &Path) -> Result<Self> {
+        let newest = table_at(state, path)?.newest().expect("every table has a version");
+        Ok(Self::of(newest, Vec::new()))
+    }
+}
+
+/// A snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotInfo {
+    /// Its name.
+    pub name: String,
+    /// When it was taken.
+    pub time: Timestamp,
+    /// What it holds, in path order.
+    pub versions: Vec<(String, Version)>,
+}
+
+const NAME_BYTES_MAX: usize = 255;
+
+impl Store {
+    /// The versions of a table, the oldest first.
+    pub fn versions(&self, path: &str) -> Result<Vec<VersionInfo>> {
+        let state = self.state()?;
+        let path = Path::new(path)?;
+        let table = table_at(&state, &path)?;
+        let holders = |version: Version| {
+            let holds = state.snapshots.iter().filter(|(_, s)| s.pins.values().any(|pin| *pin == (table.id, version)));
+            let pinned = table.pins.contains_key(&version);
+            if pinned { holds.map(|(name, _)| name.clone()).collect() } else { Vec::new() }
+        };
+        Ok(table.versions.iter().map(|record| VersionInfo::of(record, holders(record.version))).collect())
+    }
+
+    /// The schema of a version of a table.
+    pub fn schema(&self, path: &str, as_of: &AsOf) -> Result<SchemaRef> {
+        let (table, version) = resolve(&*self.state()?, &Path::new(path)?, as_of)?;
+        let record = table.version(version).expect("just resolved");
+        Ok(table.schemas[record.schema as usize].0.clone())
+    }
+
+    /// Deletes versions of tables, all of them in one commit or none. Missing paths and versions are an error that
+    /// names every one; so is an empty list, a path given twice, and deleting all versions of a table.
+    ///
+    /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
+    pub fn delete_versions(&self, versions: &[(String, Vec<Version>)]) -> Result<()> {
+        let mut checked: Vec<(Path, Vec<Version>)> = Vec::with_capacity(versions.len());
+        for (path, versions) in versions {
+            let path = Path::new(path)?;
+            if versions.is_empty() {
+                return Err(Error::invalid(format!("'{path}': the list of versions is empty; name those to delete")));
+            }
+            if checked.iter().any(|(known, _)| *known == path) {
+                return Err(Error::invalid(format!("'{path}' is given twice in one call")));
+            }
+            let mut versions = versions.clone();
+            versions.sort_unstable();
+            versions.dedup();
+            checked.push((path, versions));
+        }
+        self.commit_effects(move |state| {
+            let mut missing = Vec::new();
+            let mut effects = Vec::with_capacity(checked.len());
+            for (path, versions) in checked {
+                let Some(table) = state.table_at(&path) else {
+                    missing.push(format!("'{path}'"));
+                    continue;
+                };
+                let listed = |version: &&Version| table.versions.iter().any(|record| record.version == **version);
+                missing.extend(versions.iter().filter(|v| !listed(v)).map(|v| format!("'{path}' version {v}")));
+                if versions.len() == table.versions.len() {
+                    return Err(Error::invalid(format!(
+                        "'{path}': these are all its versions, and a table has at least one; drop it instead"
+                    )));
+                }
+                effects.push(Effect::DeleteVersions { table: table.id, versions });
+            }
+            if !missing.is_empty() {
+                return Err(Error::not_found(format!("not there: {}; nothing was deleted", missing.join(", "))));
+            }
+            Ok(effects)
+        })?;
+        Ok(())
+    }
+
+    /// Names the newest versions of all tables that match `pattern`; they stay readable until the snapshot is dropped.
+    pub fn snapshot(&self, name: &str, pattern: &str) -> Result<SnapshotInfo> {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            return Err(Error::invalid(format!(
+                "snapshot name '{}': expected 1 to {NAME_BYTES_MAX} bytes without control characters",
+                name.escape_debug()
+            )));
+        }
+        let pattern = Pattern::new(pattern)?;
+        let wanted = name.to_owned();
+        let after = self.commit_effects(move |state| {
+            let newest = |table: &crate::table::Table| table.newest().expect("every table has a version").version;
+            let pins: Vec<_> = state
+                .tables_matching(&pattern)
+                .map(|(path, table)| (path.clone(), table.id, newest(table)))
+                .collect();
+            if pins.is_empty() {
+                return Err(Error::not_found(format!("no table matches '{pattern}'")));
+            }
+            Ok(vec![Effect::PutSnapshot { name: wanted, pins }])
+        })?;
+        let snapshot = after.snapshots.get(name).expect("just made");
+        Ok(describe(name, snapshot))
+    }
+
+    /// Drops a snapshot. What it alone held becomes reclaimable.
+    pub fn drop_snapshot(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.commit_effects(move |_| Ok(vec![Effect::DropSnapshot { name }]))?;
+        Ok(())
+    }
+
+    /// All snapshots, by name.
+    pub fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        Ok(self.state()?.snapshots.iter().map(|(name, snapshot)| describe(name, snapshot)).collect())
+    }
+
+    /// Sets how many versions the tables at `path` and below it keep; `None` is as the node above says. `path` may end
+    /// with `/**` for emphasis: retention always reaches all that is below.
+    ///
+    /// Takes hold of each table with its next version, and of all of them with the next checkpoint.
+    pub fn set_retention(&self, path: &str, retention: Option<Retention>) -> Result<()> {
+        let path = Path::new(path.strip_suffix("/**").unwrap_or(path))?;
+        self.commit_effects(move |_| Ok(vec![Effect::SetRetention { path, retention }]))?;
+        Ok(())
+    }
+
+    /// The retention that holds at `path`.
+    pub fn retention(&self, path: &str) -> Result<Retention> {
+        Ok(self.state()?.tree.retention(&Path::new(path)?))
+    }
+}
+
+fn describe(name: &str, snapshot: &Arc<crate::catalog::Snapshot>) -> SnapshotInfo {
+    let versions = snapshot.pins.iter().map(|(path, (_, version))| (path.to_string(), *version)).collect();
+    SnapshotInfo { name: name.to_owned(), time: snapshot.time, versions }
+}

@@ -1,0 +1,311 @@
+//! Writing and appending frames: encoded and on storage first, then one commit for all tables of the call.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+
+use super::commit::Proposal;
+use super::{Store, VersionInfo};
+use crate::base::{Error, ErrorKind, Progress, Result, Task};
+use crate::block::{BlockWriter, Written};
+use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::table::{Change, Kill, NewGroup, RowGroups, StoredSchema, Table, TableSpec, VersionKind, check_sort, encode_group};
+
+/// Rows to be written: a schema, and batches that have it.
+pub struct Frame<'a> {
+    schema: SchemaRef,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>,
+}
+
+impl<'a> Frame<'a> {
+    /// A frame from batches as they come; they are drawn once, on the calling thread.
+    pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
+        Self { schema, batches: Box::new(batches) }
+    }
+
+    /// A frame from an Arrow stream.
+    pub fn from_reader(reader: impl RecordBatchReader + 'a) -> Self {
+        Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
+    }
+
+    /// The batches.
+    pub(super) fn into_batches(self) -> impl Iterator<Item = Result<RecordBatch>> + 'a {
+        self.batches
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl From<RecordBatch> for Frame<'_> {
+    fn from(batch: RecordBatch) -> Self {
+        Self::new(batch.schema(), std::iter::once(Ok(batch)))
+    }
+}
+
+/// What a new table is made with.
+#[derive(Clone, Debug, Default)]
+pub struct TableOptions {
+    /// Columns by which rows are ordered when read. Default: none, rows keep insertion order.
+    pub sort: Vec<String>,
+}
+
+/// How rows are written.
+#[derive(Clone, Default)]
+pub struct WriteOptions {
+    /// A note kept with the version, as JSON text. Default: none.
+    pub metadata: Option<String>,
+    /// The sort order, if the table is new; must be the table's own if it is not. Default: the table's own, or none.
+    pub sort: Option<Vec<String>>,
+    /// Progress in row groups, and cancelling.
+    pub task: Task,
+}
+
+/// One table of a call, ready to be encoded.
+struct Target<'a> {
+    path: Path,
+    frame: Frame<'a>,
+    /// What the rows are brought to.
+    schema: SchemaRef,
+    sort: Vec<String>,
+}
+
+/// What was encoded for one table.
+#[derive(Clone)]
+struct Landing {
+    path: Path,
+    schema: SchemaRef,
+    sort: Vec<String>,
+    groups: Vec<NewGroup>,
+}
+
+impl Store {
+    /// Makes an empty table; its version 0 has no rows.
+    pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
+        let path = Path::new(path)?;
+        let schema = StoredSchema::new(schema)?;
+        check_sort(&options.sort, &schema.0)?;
+        let target = path.clone();
+        let after = self.commit_effects(move |state| {
+            if state.table_at(&target).is_some() {
+                return Err(Error::already_exists(format!("'{target}' holds a table")));
+            }
+            let table = state.next_table();
+            let change = Change { schema: Some(schema.clone()), ..Change::new(VersionKind::Create) };
+            let spec = TableSpec { sort: options.sort.clone() };
+            Ok(vec![Effect::CreateTable { path: target, table, spec }, Effect::ChangeTable { table, change }])
+        })?;
+        VersionInfo::newest(&after, &path)
+    }
+
+    /// Makes a version of the table at `path` that holds exactly the rows of `frame`; makes the table if needed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
+    /// let version = store.write("numbers", rows, &Default::default())?;
+    /// assert_eq!((version.version.0, version.rows), (0, 3));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    pub fn write<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
+        let versions = self.write_many(vec![(path.to_owned(), frame.into())], options)?;
+        Ok(versions.into_iter().next().expect("one for each frame"))
+    }
+
+    /// Writes many tables in one commit: all of them or none. Small ones share blocks.
+    pub fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
+        let state = self.state()?;
+        let mut targets = Vec::with_capacity(frames.len());
+        for (path, frame) in distinct(frames)? {
+            let schema = StoredSchema::new(frame.schema.clone())?.0;
+            let own = state.table_at(&path).map(|table| table.spec.sort.clone());
+            let sort = check_own_sort(&path, own, &options.sort)?;
+            check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
+            targets.push(Target { path, frame, schema, sort });
+        }
+        self.land(&state, targets, VersionKind::Write, Footprint::default(), options)
+    }
+
+    /// Makes a version of the table at `path` with the rows of `frame` behind those there are. The columns must be the
+    /// table's, in any order; see [`crate::table::conform`] for what is converted.
+    pub fn append<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
+        let versions = self.append_many(vec![(path.to_owned(), frame.into())], options)?;
+        Ok(versions.into_iter().next().expect("one for each frame"))
+    }
+
+    /// Appends to many tables in one commit: all of them or none.
+    pub fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
+        let state = self.state()?;
+        let mut footprint = Footprint::default();
+        let mut targets = Vec::with_capacity(frames.len());
+        for (path, frame) in distinct(frames)? {
+            let table = table_at(&state, &path)?;
+            let sort = check_own_sort(&path, Some(table.spec.sort.clone()), &options.sort)?;
+            let schema = table.schema().expect("every table has a version").0.clone();
+            footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+            targets.push(Target { path, frame, schema, sort });
+        }
+        self.land(&state, targets, VersionKind::Append, footprint, options)
+    }
+
+    /// Encodes all targets and commits them.
+    fn land(
+        &self,
+        base: &Arc<State>,
+        targets: Vec<Target<'_>>,
+        kind: VersionKind,
+        footprint: Footprint,
+        options: &WriteOptions,
+    ) -> Result<Vec<VersionInfo>> {
+        self.inner.log()?;
+        let paths: Vec<Path> = targets.iter().map(|target| target.path.clone()).collect();
+        let (landings, mut writer) = self.encode(targets, &options.task)?;
+        let blocks = writer.finish()?.to_vec();
+        options.task.cancel.check()?;
+        let metadata = options.metadata.clone();
+        let build = move |state: &State| effects(state, landings, &blocks, kind, metadata);
+        let proposal = Proposal { base: base.clone(), footprint, build: Box::new(build) };
+        let after = settle(self.commit(proposal), writer)?;
+        paths.iter().map(|path| VersionInfo::newest(&after, path)).collect()
+    }
+
+    /// Encodes frames and packs them into blocks, in order.
+    fn encode(&self, targets: Vec<Target<'_>>, task: &Task) -> Result<(Vec<Landing>, BlockWriter)> {
+        let mut landings = Vec::with_capacity(targets.len());
+        let mut parts = Vec::with_capacity(targets.len());
+        for (at, Target { path, frame, schema, sort }) in targets.into_iter().enumerate() {
+            landings.push(Landing { path, schema: schema.clone(), sort: sort.clone(), groups: Vec::new() });
+            parts.push(RowGroups::new(frame.batches, schema).map(move |group| Ok((at, group?))));
+        }
+        let heads: Vec<(SchemaRef, Vec<String>)> =
+            landings.iter().map(|landing| (landing.schema.clone(), landing.sort.clone())).collect();
+        let mut writer = self.block_writer()?;
+        let mut done = Progress::default();
+        let mut placed: Vec<(usize, NewGroup)> = Vec::new();
+        let pool = &self.inner.env.pool;
+        pool.ordered(
+            parts.into_iter().flatten(),
+            |(_, group)| group.iter().map(batch_bytes).sum(),
+            pool.threads() * 2,
+            // The other parts go to copies made while encoding, encoded columns, and the block being filled.
+            self.inner.options.memory_bytes / 4,
+            |(at, group)| {
+                task.cancel.check()?;
+                let (schema, sort) = &heads[at];
+                let encoded = encode_group(pool, group, schema, sort);
+                Ok((at, encoded.map_err(|e| e.context(format!("'{}'", landings[at].path)))?))
+            },
+            |(at, group)| {
+                let rows = group.rows;
+                let address = writer.push(group)?;
+                placed.push((at, NewGroup { address, rows }));
+                done.done += 1;
+                done.rows += u64::from(rows);
+                done.bytes += address.bytes();
+                task.step(done)
+            },
+        )?;
+        for (at, group) in placed {
+            landings[at].groups.push(group);
+        }
+        Ok((landings, writer))
+    }
+
+    /// A writer for this process's next blocks.
+    pub(super) fn block_writer(&self) -> Result<BlockWriter> {
+        Ok(BlockWriter::new(self.inner.storage.clone(), self.block_numbers()?, self.inner.options.block_bytes))
+    }
+}
+
+/// Keeps a writer's blocks if their commit is there or may be; else deletes them.
+pub(super) fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
+    if answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt) {
+        writer.keep();
+    }
+    answer
+}
+
+/// The effect that makes blocks known.
+pub(super) fn add_blocks(blocks: &[Written]) -> Option<Effect> {
+    let blocks: Vec<_> = blocks.iter().map(|written| (written.block, written.bytes)).collect();
+    (!blocks.is_empty()).then_some(Effect::AddBlocks { blocks })
+}
+
+fn batch_bytes(batch: &RecordBatch) -> u64 {
+    let bytes = |column: &Arc<dyn Array>| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+    batch.columns().iter().map(bytes).sum()
+}
+
+/// The table at `path`, or `NotFound` with what could be meant.
+pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Table>> {
+    state.table_at(path).ok_or_else(|| {
+        let node = if state.tree.get(path).is_some() { "; the node is there, but holds none" } else { "" };
+        Error::not_found(format!("no table at '{path}'{node}"))
+    })
+}
+
+/// Checks the paths of one call, and that none comes twice.
+fn distinct(frames: Vec<(String, Frame<'_>)>) -> Result<Vec<(Path, Frame<'_>)>> {
+    let mut seen = BTreeSet::new();
+    let mut checked = Vec::with_capacity(frames.len());
+    for (path, frame) in frames {
+        let path = Path::new(&path)?;
+        if !seen.insert(path.clone()) {
+            return Err(Error::invalid(format!("'{path}' is given twice in one call")));
+        }
+        checked.push((path, frame));
+    }
+    Ok(checked)
+}
+
+/// The sort order to write in: the table's own, which an order asked for must equal.
+fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<String>>) -> Result<Vec<String>> {
+    match (own, asked) {
+        (Some(own), Some(asked)) if own != *asked => Err(Error::invalid(format!(
+            "'{path}' is sorted by {own:?}, not by {asked:?}; a table keeps the order it was made with"
+        ))),
+        (Some(own), _) => Ok(own),
+        (None, asked) => Ok(asked.clone().unwrap_or_default()),
+    }
+}
+
+/// The effects of a write or append of `landings`, on the state as it is now.
+fn effects(
+    state: &State,
+    landings: Vec<Landing>,
+    blocks: &[Written],
+    kind: VersionKind,
+    metadata: Option<String>,
+) -> Result<Vec<Effect>> {
+    let mut effects: Vec<Effect> = add_blocks(blocks).into_iter().collect();
+    let mut next_table = state.next_table();
+    for landing in landings {
+        let existing = state.table_at(&landing.path);
+        let mut change = Change { groups: landing.groups, metadata: metadata.clone(), ..Change::new(kind) };
+        let table = match existing {
+            Some(table) if table.spec.sort != landing.sort => {
+                return Err(Error::conflict(format!("'{}' was made anew with another sort order", landing.path)));
+            }
+            Some(table) => table.id,
+            None => {
+                let table = next_table;
+                next_table.0 += 1;
+                effects.push(Effect::CreateTable { path: landing.path, table, spec: TableSpec { sort: landing.sort } });
+                table
+            }
+        };
+        if kind == VersionKind::Write {
+            change.kill = Kill::All;
+            let known = existing.and_then(|table| table.schema());
+            change.schema = known.is_none_or(|known| known.0 != landing.schema).then_some(StoredSchema(landing.schema));
+        }
+        effects.push(Effect::ChangeTable { table, change });
+    }
+    Ok(effects)
+}

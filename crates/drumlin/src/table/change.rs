@@ -1,0 +1,131 @@
+//! Edits of a table: the one vocabulary that commit, replay and the tests share.
+
+use arrow::datatypes::SchemaRef;
+use serde::{Deserialize, Serialize};
+
+use super::row_group::Positions;
+use super::{Deletion, GroupId, Run, StoredSchema};
+use crate::base::{Seq, Timestamp, Version};
+use crate::block::Address;
+
+/// What made a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VersionKind {
+    /// The table was created empty.
+    Create,
+    /// All rows were replaced.
+    Write,
+    /// Rows were added.
+    Append,
+    /// The rows in the key range of the new rows were replaced by them.
+    Update,
+    /// Rows were deleted.
+    Delete,
+}
+
+impl VersionKind {
+    /// The name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            VersionKind::Create => "create",
+            VersionKind::Write => "write",
+            VersionKind::Append => "append",
+            VersionKind::Update => "update",
+            VersionKind::Delete => "delete",
+        }
+    }
+}
+
+/// One version of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionRecord {
+    /// Its number.
+    pub version: Version,
+    /// The commit that made it.
+    pub seq: Seq,
+    /// When.
+    pub time: Timestamp,
+    /// How.
+    pub kind: VersionKind,
+    /// Rows it sees.
+    pub rows: u64,
+    /// Which of the table's schemas it has.
+    pub schema: u32,
+    /// What its writer noted, as JSON.
+    pub metadata: Option<String>,
+}
+
+/// Which rows a new version ends wholesale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kill {
+    /// None.
+    None,
+    /// All that the newest version sees.
+    All,
+}
+
+/// A row group that a new version adds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewGroup {
+    /// Where its bytes are.
+    pub address: Address,
+    /// Its rows.
+    pub rows: u32,
+}
+
+/// Makes one new version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// What kind of version.
+    pub kind: VersionKind,
+    /// The schema from this version on, if it is not the newest version's.
+    pub schema: Option<StoredSchema>,
+    /// Rows that end wholesale.
+    pub kill: Kill,
+    /// Rows deleted one by one: each visible in the newest version.
+    pub deletions: Vec<(GroupId, Positions)>,
+    /// Rows added, in order.
+    pub groups: Vec<NewGroup>,
+    /// What the writer notes, as JSON.
+    pub metadata: Option<String>,
+}
+
+impl Change {
+    /// A change of `kind` that changes nothing yet.
+    pub fn new(kind: VersionKind) -> Self {
+        Self { kind, schema: None, kill: Kill::None, deletions: Vec::new(), groups: Vec::new(), metadata: None }
+    }
+
+    /// With `schema` from this version on.
+    #[must_use]
+    pub fn with_schema(mut self, schema: SchemaRef) -> Self {
+        self.schema = Some(StoredSchema(schema));
+        self
+    }
+}
+
+/// A row group that a rewrite made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RewrittenGroup {
+    /// Where its bytes are.
+    pub address: Address,
+    /// Its rows.
+    pub rows: u32,
+    /// Which of the table's schemas it has.
+    pub schema: u32,
+    /// Covers all rows in order.
+    pub runs: Vec<Run>,
+    /// Rows deleted one by one.
+    pub deletions: Vec<Deletion>,
+    /// Whether the rows are in the table's sort order.
+    pub ordered: bool,
+}
+
+/// Replaces adjacent row groups by others that hold the same rows for every retained version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// Row groups that must all still be there; otherwise the rewrite is void.
+    pub inputs: Vec<GroupId>,
+    /// What stands in their place.
+    pub outputs: Vec<RewrittenGroup>,
+}

@@ -1,0 +1,28 @@
+//! Tables: row groups that live over intervals of versions; reading, writing and rewriting them. Never commits.
+//!
+//! [`Table`] is a value: a commit makes a new one from the old by a [`Change`], a [`Rewrite`] or the removal of versions,
+//! without I/O. What does I/O (scan, encode, rewrite) reads a `Table` and hands back what a commit needs.
+
+mod change;
+mod conform;
+mod encode;
+mod order;
+mod plan;
+mod range;
+mod rewrite;
+mod row_group;
+mod scan;
+mod schema;
+mod state;
+
+pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
+pub use conform::conform;
+pub use encode::{RowGroups, encode_group};
+pub use order::check_sort;
+pub use plan::{Plan, PlanOptions, Reason, Window, plan};
+pub use range::KeyRange;
+pub use rewrite::{Remapped, kept_rows, remap, rewrite};
+pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
+pub use scan::{Matches, Scan, ScanOptions, matching_rows};
+pub use schema::StoredSchema;
+pub use state::{Pin, Retained, Table, TableSpec};

@@ -1,0 +1,250 @@
+//! The vacuum plan: which row groups a checkpoint rewrites, and why. Pure: it looks at records only, and prints itself.
+//!
+//! After DuckDB's vacuum (adjacent row groups fold into fewer), with its gaps closed: a lone mostly-dead row group is
+//! rewritten too, a full clean one never is, and small tail groups are merged only when what is added is worth the
+//! rewriting of what is there, so that a thousand small appends cost O(n log n) rows, not O(n^2).
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{ROWS_MAX, RowGroup, Rows, Table};
+
+/// What the plan may do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlanOptions {
+    /// The least share of dead rows for which row groups are folded. Default 0.1.
+    pub dead_share_min: f64,
+    /// The share of dead rows from which a row group is rewritten alone. Default 0.5.
+    pub lone_dead_share_min: f64,
+    /// The greatest share of the tables' bytes to rewrite, the most worthwhile first. Default 1.
+    pub budget: f64,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        Self { dead_share_min: 0.1, lone_dead_share_min: 0.5, budget: 1.0 }
+    }
+}
+
+/// Why row groups are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Rows that no retained version sees take space, and the rest fits into fewer row groups.
+    Fold,
+    /// A lone row group is mostly dead.
+    Lone,
+    /// Small row groups fit into fewer.
+    Merge,
+}
+
+/// Adjacent row groups to be rewritten together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Why.
+    pub reason: Reason,
+    /// The inputs, adjacent in the table.
+    pub inputs: Vec<Arc<RowGroup>>,
+    /// The rows of each input to keep.
+    pub kept: Vec<Rows>,
+    /// Row groups after it.
+    pub outputs: u32,
+    /// Rows that stay.
+    pub rows: u64,
+    /// Rows that go.
+    pub dead_rows: u64,
+    /// Encoded bytes of the inputs.
+    pub bytes: u64,
+}
+
+impl Window {
+    /// Bytes expected to be written.
+    pub fn bytes_rewritten(&self) -> u64 {
+        share_of(self.bytes, self.rows, self.rows + self.dead_rows)
+    }
+
+    /// Bytes expected to be gained.
+    pub fn bytes_gained(&self) -> u64 {
+        self.bytes - self.bytes_rewritten()
+    }
+
+    /// Bytes gained for each byte rewritten; merging counts each row group it saves as a little gain.
+    fn worth(&self) -> f64 {
+        const GROUP_BYTES: u64 = 4096;
+        let saved = self.inputs.len() as u64 - u64::from(self.outputs).min(self.inputs.len() as u64);
+        (self.bytes_gained() + saved * GROUP_BYTES) as f64 / (self.bytes_rewritten() + 1) as f64
+    }
+}
+
+fn share_of(bytes: u64, rows: u64, of: u64) -> u64 {
+    (u128::from(bytes) * u128::from(rows)).checked_div(u128::from(of)).unwrap_or(0) as u64
+}
+
+/// What to rewrite in one table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// In table order.
+    pub windows: Vec<Window>,
+    /// Row groups before.
+    pub groups_before: u64,
+    /// Encoded bytes before.
+    pub bytes_before: u64,
+    /// Rows that no retained version sees, before.
+    pub dead_before: u64,
+    /// Windows that the budget left out.
+    pub left_out: u64,
+}
+
+impl Plan {
+    /// Row groups after it.
+    pub fn groups_after(&self) -> u64 {
+        self.windows.iter().fold(self.groups_before, |n, window| {
+            n - window.inputs.len() as u64 + u64::from(window.outputs)
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rewritten: u64 = self.windows.iter().map(Window::bytes_rewritten).sum();
+        let gained: u64 = self.windows.iter().map(Window::bytes_gained).sum();
+        writeln!(
+            f,
+            "{} row groups ({} bytes, {} dead rows) -> {}; rewrite {rewritten} bytes, gain {gained}",
+            self.groups_before, self.bytes_before, self.dead_before, self.groups_after(),
+        )?;
+        for window in &self.windows {
+            let (first, last) = (&window.inputs[0], &window.inputs[window.inputs.len() - 1]);
+            writeln!(
+                f,
+                "  {:?} row groups {}..={}: {} -> {}; keep {} rows, drop {}; rewrite {} bytes, gain {}",
+                window.reason,
+                first.id.0,
+                last.id.0,
+                window.inputs.len(),
+                window.outputs,
+                window.rows,
+                window.dead_rows,
+                window.bytes_rewritten(),
+                window.bytes_gained(),
+            )?;
+        }
+        if self.left_out > 0 {
+            writeln!(f, "  {} windows left out by the budget", self.left_out)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row group as the plan sees it.
+struct Candidate<'a> {
+    group: &'a Arc<RowGroup>,
+    needed: Rows,
+    live: u64,
+}
+
+/// The most row groups folded together.
+const WINDOW_MAX: usize = 16;
+/// Rewriting up to this many rows is too cheap to be thrifty about.
+const SMALL_ROWS: u64 = 16_384;
+
+/// Plans the vacuum of one table. O(row groups).
+pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
+    let retained = table.retained();
+    let candidates: Vec<Candidate<'_>> = table
+        .groups
+        .iter()
+        .map(|group| {
+            let needed = retained.needed(group);
+            let live = needed.count(group.rows);
+            Candidate { group, needed, live }
+        })
+        .collect();
+    let mut found: Vec<(Range<usize>, Window)> = Vec::new();
+    for stretch in stretches(&candidates, options) {
+        let mut at = stretch.start;
+        while at < stretch.end {
+            let most = (stretch.end - at).min(WINDOW_MAX);
+            let best = (1..=most)
+                .filter_map(|n| window(&candidates[at..at + n], options))
+                .max_by(|a, b| fill(a).total_cmp(&fill(b)).then(a.inputs.len().cmp(&b.inputs.len())));
+            match best {
+                Some(window) => {
+                    let n = window.inputs.len();
+                    found.push((at..at + n, window));
+                    at += n;
+                }
+                None => at += 1,
+            }
+        }
+    }
+    let bytes_before = candidates.iter().map(|c| c.group.address.bytes()).sum::<u64>();
+    let allowed = (bytes_before as f64 * options.budget) as u64;
+    found.sort_by(|a, b| b.1.worth().total_cmp(&a.1.worth()).then(a.0.start.cmp(&b.0.start)));
+    let (mut spent, mut left_out) = (0, 0);
+    found.retain(|(_, window)| {
+        let fits = options.budget >= 1.0 || spent + window.bytes_rewritten() <= allowed;
+        spent += if fits { window.bytes_rewritten() } else { 0 };
+        left_out += u64::from(!fits);
+        fits
+    });
+    found.sort_by_key(|(range, _)| range.start);
+    Plan {
+        windows: found.into_iter().map(|(_, window)| window).collect(),
+        groups_before: candidates.len() as u64,
+        bytes_before,
+        dead_before: candidates.iter().map(|c| u64::from(c.group.rows) - c.live).sum(),
+        left_out,
+    }
+}
+
+/// Maximal ranges of adjacent row groups that may be rewritten at all, of one schema.
+fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<usize>> {
+    let may = |c: &Candidate<'_>| {
+        let dead_share = 1.0 - c.live as f64 / f64::from(c.group.rows.max(1));
+        c.group.only.is_none() && (c.group.rows < ROWS_MAX || dead_share >= options.dead_share_min)
+    };
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    for (at, candidate) in candidates.iter().enumerate().filter(|(_, c)| may(c)) {
+        match stretches.last_mut() {
+            Some(last) if last.end == at && candidates[at - 1].group.schema == candidate.group.schema => last.end += 1,
+            _ => stretches.push(at..at + 1),
+        }
+    }
+    stretches
+}
+
+/// The window over `group`s, if it is worth rewriting.
+fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
+    let live: u64 = groups.iter().map(|c| c.live).sum();
+    let rows: u64 = groups.iter().map(|c| u64::from(c.group.rows)).sum();
+    let outputs = live.div_ceil(u64::from(ROWS_MAX)) as u32;
+    let folds = (outputs as usize) < groups.len();
+    let dead_share = 1.0 - live as f64 / rows.max(1) as f64;
+    let largest = groups.iter().map(|c| c.live).max().unwrap_or(0);
+    let reason = if folds && dead_share >= options.dead_share_min {
+        Reason::Fold
+    } else if groups.len() == 1 && dead_share >= options.lone_dead_share_min {
+        Reason::Lone
+    } else if folds && (live <= SMALL_ROWS || (live - largest) * 4 >= largest) {
+        Reason::Merge
+    } else {
+        return None;
+    };
+    Some(Window {
+        reason,
+        inputs: groups.iter().map(|c| c.group.clone()).collect(),
+        kept: groups.iter().map(|c| c.needed.clone()).collect(),
+        outputs,
+        rows: live,
+        dead_rows: rows - live,
+        bytes: groups.iter().map(|c| c.group.address.bytes()).sum(),
+    })
+}
+
+/// How full the outputs are, 0 to 1; windows that save row groups before lone ones.
+fn fill(window: &Window) -> f64 {
+    let full = f64::from(window.outputs.max(1)) * f64::from(ROWS_MAX);
+    let saves = if window.reason == Reason::Lone { 0.0 } else { 1.0 };
+    saves + window.rows as f64 / full
+}

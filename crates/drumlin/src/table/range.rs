@@ -1,0 +1,120 @@
+//! Rows by the range of their sort key: what an update replaces.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use roaring::RoaringBitmap;
+
+use super::scan::{column_of, decode_columns, find};
+use super::{Matches, RowGroup, Rows, Table};
+use crate::base::{Cancel, Error, Pool, Result, Version};
+use crate::block::BlockReader;
+use crate::segment::{ColumnStats, Form, measure};
+
+/// The least and the greatest sort key of some rows, both included.
+pub struct KeyRange {
+    converter: RowConverter,
+    low: OwnedRow,
+    high: OwnedRow,
+    /// Of the first sort column, to skip row groups.
+    first: ColumnStats,
+}
+
+impl KeyRange {
+    /// The range that `batches` cover in the order of the columns called `sort`; `None` if they have no row.
+    pub fn of(batches: &[RecordBatch], sort: &[String]) -> Result<Option<Self>> {
+        let mut range: Option<Self> = None;
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            let column = |name: &String| Ok(batch.column(find(&batch.schema(), name)?).clone());
+            let columns: Vec<ArrayRef> = sort.iter().map(column).collect::<Result<_>>()?;
+            let first = columns.first().ok_or_else(|| Error::invalid("the table has no sort order"))?;
+            let stats = measure(first);
+            let range = match &mut range {
+                Some(range) => {
+                    range.first = union(&range.first, &stats);
+                    range
+                }
+                None => {
+                    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+                    let converter = RowConverter::new(fields)?;
+                    let rows = converter.convert_columns(&columns)?;
+                    let one = rows.row(0).owned();
+                    range.insert(Self { converter, low: one.clone(), high: one, first: stats })
+                }
+            };
+            let rows = range.converter.convert_columns(&columns)?;
+            for row in &rows {
+                if row < range.low.row() {
+                    range.low = row.owned();
+                } else if row > range.high.row() {
+                    range.high = row.owned();
+                }
+            }
+        }
+        Ok(range)
+    }
+
+    /// Whether a row group with these statistics of its first sort column may hold a row in the range.
+    fn may_hold(&self, stats: &ColumnStats) -> bool {
+        if stats.nulls > 0 || self.first.nulls > 0 {
+            return true;
+        }
+        let below = |a: &Option<_>, b: &Option<_>| match (a, b) {
+            (Some(a), Some(b)) => crate::segment::Stat::compare(a, b) == Some(Ordering::Less),
+            _ => false,
+        };
+        !below(&stats.max, &self.first.min) && !below(&self.first.max, &stats.min)
+    }
+
+    /// The rows of `version` within the range, by row group, found in parallel.
+    pub fn rows_of(
+        &self,
+        reader: &BlockReader,
+        pool: &Pool,
+        table: &Table,
+        version: Version,
+        cancel: &Cancel,
+    ) -> Result<Vec<Matches>> {
+        let record = table.version(version);
+        let record = record.ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        let schema = &table.schemas[record.schema as usize].0;
+        let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
+        let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
+        let found = pool.map(groups, |group| {
+            cancel.check()?;
+            let visible = table.visible(group, version);
+            if visible == Rows::None {
+                return Ok(None);
+            }
+            let directory = reader.directory(&group.address)?;
+            let first = find(&table.schemas[group.schema as usize].0, &table.spec.sort[0])?;
+            if !self.may_hold(&column_of(&directory, group, first)?.stats) {
+                return Ok(None);
+            }
+            let keys = decode_columns(reader, table, schema, group, &directory, &columns, Form::Exact)?;
+            let keys = self.converter.convert_columns(&keys)?;
+            let within = |&position: &u32| {
+                let key = keys.row(position as usize);
+                self.low.row() <= key && key <= self.high.row()
+            };
+            let rows: RoaringBitmap = visible.positions(group.rows).into_iter().filter(within).collect();
+            Ok((!rows.is_empty()).then_some(Matches { group: group.id, rows }))
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+}
+
+fn union(a: &ColumnStats, b: &ColumnStats) -> ColumnStats {
+    let pick = |a: &Option<crate::segment::Stat>, b: &Option<crate::segment::Stat>, wanted: Ordering| {
+        let (a, b) = (a.as_ref()?, b.as_ref()?);
+        Some(if a.compare(b)? == wanted { a.clone() } else { b.clone() })
+    };
+    ColumnStats {
+        nulls: a.nulls + b.nulls,
+        min: pick(&a.min, &b.min, Ordering::Less),
+        max: pick(&a.max, &b.max, Ordering::Greater),
+        exact: false,
+    }
+}

@@ -1,0 +1,511 @@
+//! Reading a version: which row groups, which of their rows, decoded in parallel, handed out in order.
+//!
+//! A scan holds its table's state, so what commits meanwhile does not touch it. Statistics skip row groups; the
+//! filter is exact. Tasks run ahead of the consumer by a fixed number of row groups, which bounds memory.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use roaring::RoaringBitmap;
+
+use super::{GroupId, RowGroup, Rows, Table, order};
+use crate::base::{Cancel, Error, Pool, Result, Version};
+use crate::block::{BlockReader, Directory};
+use crate::filter::{BoundFilter, Filter, Verdict};
+use crate::segment::{Form, decode, native_type};
+
+/// What to read of a version.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    /// The columns, in the order wanted. Default: all.
+    pub columns: Option<Vec<String>>,
+    /// Only rows for which this is true. Default: all.
+    pub filter: Option<Filter>,
+    /// Only so many rows, the first ones. Default: all.
+    pub limit: Option<u64>,
+    /// Only so many rows, the last ones. Default: all.
+    pub tail: Option<u64>,
+    /// Whether to hand out the cheapest Arrow types instead of the table's: see [`Form::Native`]. Default: the table's.
+    pub native: bool,
+    /// Stops the scan. Default: nothing does.
+    pub cancel: Cancel,
+}
+
+/// Reads a version of a table, batch by batch.
+pub struct Scan {
+    shared: Arc<Shared>,
+    /// In the order of the answer; each cluster makes one batch.
+    pieces: VecDeque<Piece>,
+    running: VecDeque<Receiver<Result<Option<RecordBatch>>>>,
+    /// Rows still to hand out; `None` is no limit.
+    left: Option<u64>,
+    tail: Option<u64>,
+    cancel: Cancel,
+}
+
+/// Row groups whose rows mingle in the sort order, or one alone.
+type Piece = Vec<(Arc<RowGroup>, Rows)>;
+
+struct Shared {
+    reader: Arc<BlockReader>,
+    pool: Pool,
+    table: Arc<Table>,
+    schema: SchemaRef,
+    /// The columns to decode, by position in the version's schema; behind `width`, those only for sorting.
+    columns: Vec<usize>,
+    types: Vec<DataType>,
+    width: usize,
+    filter: Option<BoundFilter>,
+    version_schema: SchemaRef,
+    form: Form,
+    /// Keeps the blocks from being reclaimed while the scan lives.
+    _pin: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// The rows of a row group as an Arrow mask.
+pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
+    let mut words = vec![0_u64; (total as usize).div_ceil(64)];
+    for position in rows {
+        words[position as usize / 64] |= 1 << (position % 64);
+    }
+    BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
+}
+
+/// The position of the column called `name`, or an error that lists the columns there are.
+pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
+    schema.index_of(name).map_err(|_| {
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
+    })
+}
+
+impl Scan {
+    /// Prepares to read `version` of `table`. Reads directories, where the order or the types need them, no rows.
+    pub fn new(
+        reader: Arc<BlockReader>,
+        pool: Pool,
+        table: Arc<Table>,
+        version: Version,
+        options: &ScanOptions,
+        pin: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<Self> {
+        if options.limit.is_some() && options.tail.is_some() {
+            return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
+        }
+        let record = table.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        let version_schema = table.schemas[record.schema as usize].0.clone();
+        let mut columns: Vec<usize> = match &options.columns {
+            None => (0..version_schema.fields().len()).collect(),
+            Some(names) => names.iter().map(|name| find(&version_schema, name)).collect::<Result<_>>()?,
+        };
+        let width = columns.len();
+        if width == 0 {
+            return Err(Error::invalid("no column was asked for"));
+        }
+        if let Some(&twice) = columns.iter().enumerate().find(|(at, c)| columns[..*at].contains(c)).map(|(_, c)| c) {
+            let name = version_schema.field(twice).name();
+            return Err(Error::invalid(format!("column '{name}' was asked for twice")));
+        }
+        let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
+        let groups: Vec<(Arc<RowGroup>, Rows)> = table
+            .groups
+            .iter()
+            .map(|group| (group.clone(), table.visible(group, version)))
+            .filter(|(_, rows)| *rows != Rows::None)
+            .collect();
+        let pieces = arrange(&reader, &table, groups)?;
+        if pieces.iter().any(|piece| needs_sort(piece)) {
+            for name in &table.spec.sort {
+                let index = find(&version_schema, name)?;
+                if !columns.contains(&index) {
+                    columns.push(index);
+                }
+            }
+        }
+        let form = if options.native { Form::Native } else { Form::Exact };
+        let types = output_types(&reader, &table, &version_schema, &columns, &pieces, form)?;
+        let fields: Vec<FieldRef> = columns[..width]
+            .iter()
+            .zip(&types)
+            .map(|(&index, data_type)| {
+                let field = version_schema.fields()[index].clone();
+                if field.data_type() == data_type {
+                    field
+                } else {
+                    Arc::new(Field::clone(&field).with_data_type(data_type.clone()))
+                }
+            })
+            .collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
+        let shared = Shared {
+            reader, pool, table, schema, columns, types, width, filter, version_schema, form, _pin: pin,
+        };
+        let mut scan = Self {
+            shared: Arc::new(shared),
+            pieces: pieces.into(),
+            running: VecDeque::new(),
+            left: options.limit,
+            tail: options.tail,
+            cancel: options.cancel.clone(),
+        };
+        if scan.shared.filter.is_none() {
+            scan.keep_pieces_for_limit();
+        }
+        Ok(scan)
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        self.shared.schema.clone()
+    }
+
+    /// Without a filter the row counts are known: drops the pieces that a limit or tail cannot reach.
+    fn keep_pieces_for_limit(&mut self) {
+        let rows = |piece: &Piece| piece.iter().map(|(group, rows)| rows.count(group.rows)).sum::<u64>();
+        if let Some(limit) = self.left {
+            let mut seen = 0;
+            let enough = self.pieces.iter().take_while(|piece| {
+                let before = seen;
+                seen += rows(piece);
+                before < limit
+            });
+            let n = enough.count();
+            self.pieces.truncate(n);
+        }
+        if let Some(tail) = self.tail {
+            let mut seen = 0;
+            let beyond = self.pieces.iter().rev().take_while(|piece| {
+                let behind = seen;
+                seen += rows(piece);
+                behind < tail
+            });
+            let n = beyond.count();
+            self.pieces.drain(..self.pieces.len() - n);
+        }
+    }
+
+    /// All rows at once, decoded by all threads.
+    pub fn collect(mut self) -> Result<Vec<RecordBatch>> {
+        if self.left.is_some() || self.tail.is_some() {
+            return self.by_ref().collect();
+        }
+        let (shared, cancel) = (self.shared.clone(), self.cancel.clone());
+        let pieces = std::mem::take(&mut self.pieces).into();
+        let batches = self.shared.pool.map(pieces, |piece: Piece| {
+            cancel.check()?;
+            shared.read(&piece)
+        })?;
+        Ok(batches.into_iter().flatten().collect())
+    }
+
+    /// Starts tasks until enough run ahead.
+    fn run_ahead(&mut self) {
+        // Unlimited scans keep every thread busy and one result waiting for each; a limit may end the scan soon.
+        let ahead = self.shared.pool.threads() * if self.left.is_some() { 1 } else { 2 };
+        while self.running.len() < ahead
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            let (sender, receiver) = sync_channel(1);
+            let shared = self.shared.clone();
+            self.shared.pool.spawn(move || {
+                // The receiver is gone if the scan was dropped.
+                let _ = sender.send(shared.read(&piece));
+            });
+            self.running.push_back(receiver);
+        }
+    }
+
+    /// The next batch that any piece gives.
+    fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        loop {
+            if let Err(e) = self.cancel.check() {
+                return Some(Err(e));
+            }
+            self.run_ahead();
+            let result = self.running.pop_front()?.recv();
+            match result {
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some(batch))) => return Some(Ok(batch)),
+                Ok(Err(e)) => return Some(Err(e)),
+                Err(_) => return Some(Err(Error::closed("a reading task died"))),
+            }
+        }
+    }
+
+    /// The last `tail` rows, found from the end.
+    fn read_tail(&mut self, tail: u64) -> Result<()> {
+        let mut batches = VecDeque::new();
+        let mut rows = 0;
+        while rows < tail
+            && let Some(piece) = self.pieces.pop_back()
+        {
+            self.cancel.check()?;
+            if let Some(batch) = self.shared.read(&piece)? {
+                let n = batch.num_rows() as u64;
+                let skip = n.saturating_sub(tail - rows) as usize;
+                rows += n;
+                batches.push_front(batch.slice(skip, batch.num_rows() - skip));
+            }
+        }
+        self.pieces.clear();
+        for batch in batches {
+            let (sender, receiver) = sync_channel(1);
+            sender.send(Ok(Some(batch))).expect("the receiver is here");
+            self.running.push_back(receiver);
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(tail) = self.tail.take()
+            && let Err(e) = self.read_tail(tail)
+        {
+            return Some(Err(e));
+        }
+        if self.left == Some(0) {
+            self.pieces.clear();
+            self.running.clear();
+            return None;
+        }
+        let batch = match self.next_batch()? {
+            Ok(batch) => batch,
+            Err(e) => {
+                self.pieces.clear();
+                self.running.clear();
+                return Some(Err(e));
+            }
+        };
+        Some(Ok(match &mut self.left {
+            Some(left) => {
+                let n = (batch.num_rows() as u64).min(*left);
+                *left -= n;
+                batch.slice(0, n as usize)
+            }
+            None => batch,
+        }))
+    }
+}
+
+fn needs_sort(piece: &Piece) -> bool {
+    piece.len() > 1 || piece.iter().any(|(group, _)| !group.ordered)
+}
+
+/// Puts row groups into the order of the answer.
+fn arrange(reader: &BlockReader, table: &Table, groups: Vec<(Arc<RowGroup>, Rows)>) -> Result<Vec<Piece>> {
+    let Some(first) = table.spec.sort.first() else {
+        return Ok(groups.into_iter().map(|group| vec![group]).collect());
+    };
+    let mut stats = Vec::with_capacity(groups.len());
+    for (group, _) in &groups {
+        let index = find(&table.schemas[group.schema as usize].0, first)?;
+        let directory = reader.directory(&group.address)?;
+        stats.push(column_of(&directory, group, index)?.stats.clone());
+    }
+    let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
+    let take = |cluster: Vec<usize>| cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
+    Ok(order::clusters(&stats).into_iter().map(take).collect())
+}
+
+pub(super) fn column_of<'a>(directory: &'a Directory, group: &RowGroup, index: usize) -> Result<&'a crate::block::Column> {
+    directory.columns.get(index).filter(|_| directory.rows == group.rows).ok_or_else(|| {
+        Error::corrupt(format!("block {}: the directory does not fit its row group", group.address.block))
+    })
+}
+
+/// The Arrow types to hand out; the same for every batch.
+fn output_types(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &Schema,
+    columns: &[usize],
+    pieces: &[Piece],
+    form: Form,
+) -> Result<Vec<DataType>> {
+    let exact = columns.iter().map(|&index| schema.field(index).data_type().clone());
+    if form == Form::Exact {
+        return Ok(exact.collect());
+    }
+    Ok(exact.map(|exact| native_type(&exact)).collect())
+}
+
+impl Shared {
+    /// Reads the rows of a piece that the filter keeps, in order; `None` if there are none.
+    fn read(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        let mut batches = Vec::with_capacity(piece.len());
+        for (group, rows) in piece {
+            batches.extend(self.read_group(group, rows)?);
+        }
+        let Some(first) = batches.first() else { return Ok(None) };
+        let batch = if batches.len() == 1 { first.clone() } else { concat_batches(&first.schema(), &batches)? };
+        let batch = if needs_sort(piece) { order::sorted(batch, &self.table.spec.sort)? } else { batch };
+        if self.width == self.columns.len() {
+            return Ok(Some(batch));
+        }
+        let wanted: Vec<usize> = (0..self.width).collect();
+        Ok(Some(batch.project(&wanted)?))
+    }
+
+    fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
+        let directory = self.reader.directory(&group.address)?;
+        column_of(&directory, group, 0)?;
+        let rows = match &self.filter {
+            None => rows.clone(),
+            Some(filter) => matching(&self.reader, &self.table, &self.version_schema, group, &directory, rows, filter)?,
+        };
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        let arrays = decode_columns(
+            &self.reader,
+            &self.table,
+            &self.version_schema,
+            group,
+            &directory,
+            &self.columns,
+            self.form,
+        )?;
+        let arrays: Vec<ArrayRef> =
+            arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type)).collect::<Result<_>>()?;
+        let batch = if self.width == self.columns.len() {
+            RecordBatch::try_new(self.schema.clone(), arrays)?
+        } else {
+            let field = |(index, data_type): (&usize, &DataType)| {
+                Field::new(self.version_schema.field(*index).name(), data_type.clone(), true)
+            };
+            let fields: Vec<Field> = self.columns.iter().zip(&self.types).map(field).collect();
+            RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?
+        };
+        Ok(Some(match &rows {
+            Rows::Some(rows) => filter_record_batch(&batch, &mask(rows, group.rows))?,
+            _ => batch,
+        }))
+    }
+}
+
+fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(array);
+    }
+    Ok(arrow::compute::cast(&array, data_type)?)
+}
+
+/// Decodes `columns` (positions in `schema`) of a row group; what its own schema lacks is null.
+pub(super) fn decode_columns(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &Schema,
+    group: &RowGroup,
+    directory: &Directory,
+    columns: &[usize],
+    form: Form,
+) -> Result<Vec<ArrayRef>> {
+    let own = &table.schemas[group.schema as usize].0;
+    let located: Vec<Option<usize>> = columns.iter().map(|&index| own.index_of(schema.field(index).name()).ok()).collect();
+    let present: Vec<usize> = located.iter().flatten().copied().collect();
+    for &index in &present {
+        column_of(directory, group, index)?;
+    }
+    let mut segments = reader.segments(&group.address, directory, &present)?.into_iter();
+    let rows = group.rows as usize;
+    let array = |(located, &index): (&Option<usize>, &usize)| -> Result<ArrayRef> {
+        let wanted = schema.field(index).data_type();
+        let Some(at) = located else { return Ok(new_null_array(wanted, rows)) };
+        let bytes = segments.next().expect("one for each present column");
+        let array = decode(bytes, rows, own.field(*at).data_type(), form).map_err(|e| {
+            let (name, block) = (schema.field(index).name(), group.address.block);
+            e.context(format!("block {block}, column '{name}' at offset {}", directory.columns[*at].offset))
+        })?;
+        if form == Form::Exact { into_type(array, wanted) } else { Ok(array) }
+    };
+    located.iter().zip(columns).map(array).collect()
+}
+
+/// The rows among `rows` of a row group for which `filter` is true.
+fn matching(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &SchemaRef,
+    group: &RowGroup,
+    directory: &Directory,
+    rows: &Rows,
+    filter: &BoundFilter,
+) -> Result<Rows> {
+    let own = &table.schemas[group.schema as usize].0;
+    let stats = |index: usize| {
+        let at = own.index_of(schema.field(index).name()).ok()?;
+        directory.columns.get(at).map(|column| column.stats.clone())
+    };
+    match filter.verdict(u64::from(group.rows), &stats) {
+        Verdict::None => return Ok(Rows::None),
+        Verdict::All => return Ok(rows.clone()),
+        Verdict::Some => {}
+    }
+    let arrays = decode_columns(reader, table, schema, group, directory, filter.columns(), Form::Native)?;
+    let fields: Vec<Field> = filter
+        .columns()
+        .iter()
+        .zip(&arrays)
+        .map(|(&index, array)| Field::new(schema.field(index).name(), array.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(group.rows as usize));
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
+    let truth = filter.evaluate(&batch)?;
+    let truth = match truth.nulls() {
+        Some(nulls) => truth.values() & nulls.inner(),
+        None => truth.values().clone(),
+    };
+    let mut hits = RoaringBitmap::from_sorted_iter(truth.set_indices_u32()).expect("set bits ascend");
+    if let Rows::Some(rows) = rows {
+        hits &= rows;
+    }
+    Ok(match hits.len() {
+        0 => Rows::None,
+        n if n == u64::from(group.rows) => Rows::All,
+        _ => Rows::Some(hits),
+    })
+}
+
+/// Rows of one row group.
+pub struct Matches {
+    /// The row group.
+    pub group: GroupId,
+    /// The positions of the rows; not empty.
+    pub rows: RoaringBitmap,
+}
+
+/// The rows of `version` for which `filter` is true, by row group, found in parallel.
+pub fn matching_rows(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    version: Version,
+    filter: &Filter,
+    cancel: &Cancel,
+) -> Result<Vec<Matches>> {
+    let record = table.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+    let schema = table.schemas[record.schema as usize].0.clone();
+    let filter = filter.bind(&schema)?;
+    let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
+    let found = pool.map(groups, |group| {
+        cancel.check()?;
+        let rows = table.visible(group, version);
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        let directory = reader.directory(&group.address)?;
+        column_of(&directory, group, 0)?;
+        let rows = matching(reader, table, &schema, group, &directory, &rows, &filter)?;
+        Ok((rows != Rows::None).then(|| Matches { group: group.id, rows: rows.positions(group.rows) }))
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}

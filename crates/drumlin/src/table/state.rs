@@ -1,0 +1,309 @@
+//! A table's state: its versions and row groups. A value; every edit makes a new one.
+//!
+//! Invariants: there is always a newest version; versions ascend and are never numbered again; every row group has a
+//! row that some retained version sees (a version listed, or pinned by a snapshot).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::Vector;
+use serde::{Deserialize, Serialize};
+
+use super::row_group::Rows;
+use super::{ALIVE, Change, Deletion, GroupId, Kill, Rewrite, RowGroup, Run, StoredSchema, VersionRecord};
+use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
+use crate::block::Address;
+
+/// What a table is made with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableSpec {
+    /// The columns that rows are ordered by when read; empty for insertion order.
+    pub sort: Vec<String>,
+}
+
+/// A version that snapshots hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pin {
+    /// Its record, which may be off the table's list.
+    pub record: VersionRecord,
+    /// How many snapshots hold it.
+    pub holds: u32,
+    /// The table has gone on from an older version: only row group records made for this version serve it.
+    pub detached: bool,
+}
+
+/// The versions that must stay readable, ascending, by the row group records that serve them.
+pub struct Retained {
+    shared: Vec<Version>,
+    detached: Vec<Version>,
+}
+
+impl Retained {
+    /// The rows of `group` that a retained version sees.
+    pub fn needed(&self, group: &RowGroup) -> Rows {
+        match group.only {
+            None => group.needed(&self.shared),
+            Some(version) if self.detached.contains(&version) => group.needed(&[version]),
+            Some(_) => Rows::None,
+        }
+    }
+}
+
+/// The state of one table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// The table's name in everything durable.
+    pub id: TableId,
+    /// What it was made with.
+    pub spec: TableSpec,
+    /// Every schema it has had; row groups and versions refer to them by position.
+    pub schemas: Vec<StoredSchema>,
+    /// The versions listed, ascending.
+    pub versions: Vector<VersionRecord>,
+    /// The row groups, in row order.
+    pub groups: Vector<Arc<RowGroup>>,
+    /// Versions that snapshots hold.
+    pub pins: BTreeMap<Version, Pin>,
+    /// The last commit that changed what the newest version sees.
+    pub rows_seq: Seq,
+    /// The last commit that changed which row groups there are.
+    pub layout_seq: Seq,
+    next_version: u64,
+    next_group: u64,
+}
+
+impl Table {
+    /// A table without a version; the first [`Table::change`] makes version 0.
+    pub fn new(id: TableId, spec: TableSpec) -> Self {
+        Self {
+            id,
+            spec,
+            schemas: Vec::new(),
+            versions: Vector::new(),
+            groups: Vector::new(),
+            pins: BTreeMap::new(),
+            rows_seq: Seq(0),
+            layout_seq: Seq(0),
+            next_version: 0,
+            next_group: 0,
+        }
+    }
+
+    /// The newest version; `None` only before the first.
+    pub fn newest(&self) -> Option<&VersionRecord> {
+        self.versions.last()
+    }
+
+    /// The newest version's schema.
+    pub fn schema(&self) -> Option<&StoredSchema> {
+        self.newest().map(|newest| &self.schemas[newest.schema as usize])
+    }
+
+    /// The record of a version that is listed or pinned.
+    pub fn version(&self, version: Version) -> Option<&VersionRecord> {
+        let at = self.versions.binary_search_by_key(&version, |record| record.version).ok();
+        at.map(|at| &self.versions[at]).or_else(|| self.pins.get(&version).map(|pin| &pin.record))
+    }
+
+    /// The newest listed version made at or before `time`.
+    pub fn version_at(&self, time: Timestamp) -> Option<&VersionRecord> {
+        self.versions.iter().rev().find(|record| record.time <= time)
+    }
+
+    /// Every version that must stay readable.
+    pub fn retained(&self) -> Retained {
+        let is_detached = |version: &Version| self.pins.get(version).is_some_and(|pin| pin.detached);
+        let listed = self.versions.iter().map(|record| record.version);
+        let mut shared: Vec<Version> = listed.filter(|version| !is_detached(version)).collect();
+        shared.extend(self.pins.iter().filter(|(_, pin)| !pin.detached).map(|(version, _)| *version));
+        shared.sort_unstable();
+        shared.dedup();
+        let detached = self.pins.iter().filter(|(_, pin)| pin.detached).map(|(version, _)| *version).collect();
+        Retained { shared, detached }
+    }
+
+    /// The rows of `group` that `version`, listed or pinned, sees.
+    pub fn visible(&self, group: &RowGroup, version: Version) -> Rows {
+        let detached = self.pins.get(&version).is_some_and(|pin| pin.detached);
+        if group.only != detached.then_some(version) {
+            return Rows::None;
+        }
+        group.visible(version)
+    }
+
+    /// Finds a row group.
+    pub fn group(&self, id: GroupId) -> Option<&Arc<RowGroup>> {
+        self.groups.iter().find(|group| group.id == id)
+    }
+
+    /// Makes the next version. The addresses of `change.groups` are new; nothing is freed.
+    pub fn change(&self, change: &Change, seq: Seq, time: Timestamp) -> Result<Table> {
+        let mut next = self.clone();
+        let version = Version(self.next_version);
+        next.next_version += 1;
+        let mut rows = self.newest().map_or(0, |newest| newest.rows);
+        let schema = match (&change.schema, self.newest()) {
+            (Some(schema), _) => match self.schemas.iter().position(|known| known.0 == schema.0) {
+                Some(known) => known as u32,
+                None => {
+                    next.schemas.push(schema.clone());
+                    (next.schemas.len() - 1) as u32
+                }
+            },
+            (None, Some(newest)) => newest.schema,
+            (None, None) => return Err(Error::invalid("the first version of a table must bring its schema")),
+        };
+        if change.kill == Kill::All {
+            rows = 0;
+            for (index, group) in self.groups.iter().enumerate() {
+                if group.only.is_none() && group.runs.iter().any(|run| run.died == ALIVE) {
+                    let mut killed = RowGroup::clone(group);
+                    for run in killed.runs.iter_mut().filter(|run| run.died == ALIVE) {
+                        run.died = version;
+                    }
+                    next.groups.set(index, Arc::new(killed));
+                }
+            }
+        }
+        for (id, positions) in &change.deletions {
+            let index = next.groups.iter().position(|group| group.id == *id);
+            let index = index.ok_or_else(|| Error::conflict(format!("row group {} is gone", id.0)))?;
+            let mut group = RowGroup::clone(&next.groups[index]);
+            if positions.0.max().is_some_and(|max| max >= group.rows) {
+                return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
+            }
+            rows = rows.checked_sub(positions.0.len()).ok_or_else(|| Error::invalid("deletes more rows than there are"))?;
+            group.deletions.push(Deletion { born: version, rows: positions.clone() });
+            next.groups.set(index, Arc::new(group));
+        }
+        for group in &change.groups {
+            rows += u64::from(group.rows);
+            let id = GroupId(next.next_group);
+            next.next_group += 1;
+            let runs = vec![Run { rows: group.rows, born: version, died: ALIVE }];
+            next.groups.push_back(Arc::new(RowGroup {
+                id,
+                address: group.address,
+                rows: group.rows,
+                schema,
+                runs,
+                deletions: Vec::new(),
+                ordered: true,
+                only: None,
+            }));
+        }
+        let (kind, metadata) = (change.kind, change.metadata.clone());
+        next.versions.push_back(VersionRecord { version, seq, time, kind, rows, schema, metadata });
+        next.rows_seq = seq;
+        if !change.groups.is_empty() {
+            next.layout_seq = seq;
+        }
+        Ok(next)
+    }
+
+    /// Takes versions off the list. Deleting the newest makes the one before it the newest again: rows it had
+    /// deleted live on, rows it had added go; what a snapshot still pins is kept as a record of its own.
+    ///
+    /// Returns the table and the addresses that gained a record. Call [`Table::shed`] after it.
+    pub fn delete_versions(&self, versions: &[Version], seq: Seq) -> Result<(Table, Vec<Address>)> {
+        let mut next = self.clone();
+        for version in versions {
+            let at = next.versions.binary_search_by_key(version, |record| record.version);
+            let at = at.map_err(|_| Error::not_found(format!("version {version} does not exist")))?;
+            next.versions.remove(at);
+        }
+        let Some(newest) = next.versions.last().map(|record| record.version) else {
+            return Err(Error::invalid("would leave the table without a version; drop it instead"));
+        };
+        let mut copies = Vec::new();
+        if self.newest().is_some_and(|old| old.version > newest) {
+            let mut frozen = Vec::new();
+            for (&version, pin) in next.pins.range_mut(Version(newest.0 + 1)..).filter(|(_, pin)| !pin.detached) {
+                pin.detached = true;
+                for group in self.groups.iter().filter(|group| self.visible(group, version) != Rows::None) {
+                    copies.push(group.address);
+                    let id = GroupId(next.next_group);
+                    next.next_group += 1;
+                    frozen.push(Arc::new(RowGroup { id, ..group.frozen(version) }));
+                }
+            }
+            let revert = |group: &Arc<RowGroup>| match group.only {
+                None => Arc::new(group.reverted(newest)),
+                Some(_) => group.clone(),
+            };
+            next.groups = next.groups.iter().map(revert).chain(frozen).collect();
+            next.rows_seq = seq;
+            next.layout_seq = seq;
+        }
+        Ok((next, copies))
+    }
+
+    /// Lets go of row groups that no retained version sees; returns their addresses.
+    pub fn shed(&mut self, seq: Seq) -> Vec<Address> {
+        let retained = self.retained();
+        let needs = |group: &Arc<RowGroup>| retained.needed(group) != Rows::None;
+        let gone: Vec<Address> = self.groups.iter().filter(|group| !needs(group)).map(|group| group.address).collect();
+        if !gone.is_empty() {
+            self.groups.retain(needs);
+            self.layout_seq = seq;
+        }
+        gone
+    }
+
+    /// Adds a snapshot's hold on a version.
+    pub fn pin(&mut self, version: Version) -> Result<()> {
+        let record = self.version(version).cloned();
+        let record = record.ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        self.pins.entry(version).or_insert(Pin { record, holds: 0, detached: false }).holds += 1;
+        Ok(())
+    }
+
+    /// Takes a snapshot's hold off a version.
+    pub fn unpin(&mut self, version: Version) {
+        if let Some(pin) = self.pins.get_mut(&version) {
+            pin.holds -= 1;
+            if pin.holds == 0 {
+                self.pins.remove(&version);
+            }
+        }
+    }
+
+    /// Takes all versions off the list but those that snapshots hold, as when the table is gone from the tree.
+    pub fn keep_pins_only(&mut self) {
+        self.versions = self.pins.values().map(|pin| pin.record.clone()).collect();
+    }
+
+    /// Puts the outputs of a rewrite in the place of its inputs; returns the table and the inputs' addresses.
+    /// `Conflict` if an input is gone.
+    pub fn rewrite(&self, rewrite: &Rewrite, seq: Seq) -> Result<(Table, Vec<Address>)> {
+        let first = rewrite.inputs.first().ok_or_else(|| Error::invalid("a rewrite of no row group"))?;
+        let at = self.groups.iter().position(|group| group.id == *first);
+        let at = at.ok_or_else(|| Error::conflict(format!("row group {} is gone", first.0)))?;
+        let mut next = self.clone();
+        let mut inputs = next.groups.split_off(at);
+        if inputs.len() < rewrite.inputs.len() {
+            return Err(Error::conflict("row groups being rewritten are gone"));
+        }
+        let behind = inputs.split_off(rewrite.inputs.len());
+        if inputs.iter().map(|group| group.id).ne(rewrite.inputs.iter().copied()) {
+            return Err(Error::conflict("row groups being rewritten have moved or are gone"));
+        }
+        for output in &rewrite.outputs {
+            let id = GroupId(next.next_group);
+            next.next_group += 1;
+            next.groups.push_back(Arc::new(RowGroup {
+                id,
+                address: output.address,
+                rows: output.rows,
+                schema: output.schema,
+                runs: output.runs.clone(),
+                deletions: output.deletions.clone(),
+                ordered: output.ordered,
+                only: None,
+            }));
+        }
+        next.groups.append(behind);
+        next.layout_seq = seq;
+        Ok((next, inputs.iter().map(|group| group.address).collect()))
+    }
+}
