@@ -18,7 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, checksum_at};
-use crate::segment::ColumnStats;
+use crate::segment::{ColumnStats, Kept};
 use crate::storage::names;
 
 /// Version of the block layout.
@@ -61,6 +61,8 @@ pub struct Column {
     pub checksum: u32,
     /// What the column holds.
     pub stats: ColumnStats,
+    /// How strings are kept.
+    pub kept: Kept,
 }
 
 /// What is known of a row group without reading its segments.

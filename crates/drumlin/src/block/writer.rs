@@ -114,6 +114,7 @@ impl BlockWriter {
                 bytes: segment.bytes.len() as u64,
                 checksum: checksum_at(&segment.bytes, &current.name, current.bytes),
                 stats: segment.stats,
+                kept: segment.kept,
             });
             current.push(Bytes::from(segment.bytes));
         }

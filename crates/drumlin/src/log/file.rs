@@ -263,6 +263,8 @@ fn new_segment(disk: &dyn Disk, header: &Header) -> Result<(String, Box<dyn Disk
     if !planted(Bug::SkipLogDirectorySync) {
         disk.sync_dir(names::LOG)?;
     }
+    // Opened anew, so that errors name the file as it is called now.
+    let file = disk.open(&name, Access::Write)?;
     Ok((name, file))
 }
 

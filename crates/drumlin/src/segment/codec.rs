@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use vortex_array::{ArrayRef, ExecutionCtx, VortexSessionExecute, array_session};
-use vortex_btrblocks::schemes::string::FSSTScheme;
+use vortex_btrblocks::schemes::string::{FSSTScheme, OnPairScheme};
 use vortex_btrblocks::{BtrBlocksCompressor, BtrBlocksCompressorBuilder, SchemeExt};
 use vortex_edition::{Edition, EditionId, EditionInclusion, EditionSessionExt};
 use vortex_session::VortexSession;
@@ -45,8 +45,8 @@ pub(super) const ENCODINGS: [&str; 20] = [
 /// Vortex lets a compressor write what an enabled edition holds. The list above is ours.
 const EDITION: EditionId = EditionId::new("drumlin", 2026, 8, 0);
 
-/// Up to this many rows Vortex's sample is the whole array.
-const SAMPLED_WHOLE: usize = 1024;
+/// From this many rows on strings are a long text.
+const LONG_ROWS_MIN: usize = 4096;
 
 static CODEC: LazyLock<Codec> = LazyLock::new(Codec::new);
 
@@ -55,7 +55,9 @@ pub(super) struct Codec {
     pub(super) session: VortexSession,
     /// The interned names of [`ENCODINGS`].
     pub(super) ids: [Id; ENCODINGS.len()],
+    /// For all but long texts: without OnPair.
     compressor: BtrBlocksCompressor,
+    /// For long texts: without FSST.
     texts: BtrBlocksCompressor,
 }
 
@@ -85,9 +87,10 @@ impl Codec {
         })();
         // The names are constants: if Vortex refuses one, no test of this layer passes.
         enabled.unwrap_or_else(|error| panic!("Vortex refuses the list of encodings: {error}"));
-        let compressor = BtrBlocksCompressorBuilder::from_session(&session);
-        let texts = compressor.clone().exclude_schemes([FSSTScheme.id()]).build();
-        Self { session, ids: ENCODINGS.map(Id::new_static), compressor: compressor.build(), texts }
+        let builder = BtrBlocksCompressorBuilder::from_session(&session);
+        let texts = builder.clone().exclude_schemes([FSSTScheme.id()]).build();
+        let compressor = builder.exclude_schemes([OnPairScheme.id()]).build();
+        Self { session, ids: ENCODINGS.map(Id::new_static), compressor, texts }
     }
 
     /// A context to run Vortex arrays in.
@@ -97,9 +100,10 @@ impl Codec {
 
     /// The smallest form that Vortex finds; `None` if it fails, and then the plain form is stored.
     pub(super) fn compress(&self, array: &ArrayRef) -> Option<ArrayRef> {
-        // Vortex chooses by a sample of one in a hundred, too few for OnPair, whose dictionary is large: it would
-        // lose to FSST on many texts that it makes smaller by a third (l_comment of TPC-H: 0.84 and 1.31 MB).
-        let long_text = array.dtype().is_utf8() && array.len() > SAMPLED_WHOLE;
+        // Vortex would choose by a sample of one in a hundred, too few for OnPair, whose dictionary is large: it
+        // would lose to FSST on texts that it makes smaller by a third (a row group of TPC-H's l_comment: 0.84
+        // and 1.31 MB). On few rows OnPair costs more time than it gains bytes.
+        let long_text = array.dtype().is_utf8() && array.len() >= LONG_ROWS_MIN;
         let compressor = if long_text { &self.texts } else { &self.compressor };
         catch_unwind(AssertUnwindSafe(|| compressor.compress(array, &mut self.context()).ok())).ok().flatten()
     }

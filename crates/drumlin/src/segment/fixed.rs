@@ -171,7 +171,7 @@ pub(super) fn read_decimal(input: &mut Reader, rows: usize, data_type: &DataType
                 width => return Err(Error::corrupt(format!("decimals in {width} bytes, expected 4 or 8"))),
             };
             let words = Words::read(input, rows, ptype)?;
-            let native = native_type(data_type);
+            let native = native_type(data_type, std::iter::empty());
             if form == Form::Native && machine_type(&native) == Some(ptype) {
                 return Ok(make_array(words.into_array(rows, &native)?));
             }

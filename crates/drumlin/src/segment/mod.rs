@@ -41,6 +41,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
@@ -65,6 +66,20 @@ pub struct Segment {
     pub bytes: Vec<u8>,
     /// What is known of the column without decoding it.
     pub stats: ColumnStats,
+    /// How strings are kept, so that a reader can settle on one Arrow type for many segments.
+    pub kept: Kept,
+}
+
+/// How a segment keeps strings and binary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kept {
+    /// Value by value; so are all other types.
+    #[default]
+    Values,
+    /// As a dictionary with keys of 8 bits.
+    Dictionary8,
+    /// As a dictionary with keys of 16 bits.
+    Dictionary16,
 }
 
 /// Encodes a column. Linear in its values; on one thread some 10 ns a number, 100 ns a long string.
@@ -73,15 +88,21 @@ pub struct Segment {
 /// if a single value takes 4 GiB or Arrow cannot write a type that has no form of its own.
 pub fn encode(array: &ArrayRef) -> Result<Segment> {
     let mut out = Writer::default();
+    let mut kept = Kept::Values;
     let stats = if text::plain_type(array.data_type()).is_some() && array.null_count() < array.len() {
         // The distinct values, where the encoder found them, are fewer to look at.
         let distinct = text::write(&mut out, array)?;
+        kept = match distinct.as_ref().map(|distinct| distinct.len()) {
+            None => Kept::Values,
+            Some(..=0x100) => Kept::Dictionary8,
+            Some(_) => Kept::Dictionary16,
+        };
         ColumnStats { nulls: array.null_count() as u64, ..measure(distinct.as_ref().unwrap_or(array)) }
     } else {
         write_column(&mut out, array)?;
         measure(array)
     };
-    Ok(Segment { bytes: out.finish(), stats })
+    Ok(Segment { bytes: out.finish(), stats, kept })
 }
 
 /// Decodes a column of `rows` rows of type `data_type`, as it was when encoded.
@@ -105,9 +126,23 @@ pub fn decode(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Re
     Ok(array)
 }
 
-/// The type that [`Form::Native`] gives for a decimal, and `data_type` itself for any other type: as many bits
-/// as the precision needs, of the same precision and scale.
-pub fn native_type(data_type: &DataType) -> DataType {
+/// The cheapest Arrow type that holds the values of every one of several segments of a column of type `data_type`:
+/// decimals as wide as their precision needs; strings and binary as a dictionary if all segments keep one, else as views.
+pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
+    if let Some(plain) = text::plain_type(data_type) {
+        let widest = kept.reduce(|a, b| match (a, b) {
+            (Kept::Values, _) | (_, Kept::Values) => Kept::Values,
+            (Kept::Dictionary16, _) | (_, Kept::Dictionary16) => Kept::Dictionary16,
+            _ => Kept::Dictionary8,
+        });
+        let dictionary = |key| DataType::Dictionary(Box::new(key), Box::new(plain.clone()));
+        return match widest {
+            Some(Kept::Dictionary8) => dictionary(DataType::UInt8),
+            Some(Kept::Dictionary16) => dictionary(DataType::UInt16),
+            _ if plain == DataType::Utf8 => DataType::Utf8View,
+            _ => DataType::BinaryView,
+        };
+    }
     match data_type {
         DataType::Decimal128(digits @ ..=9, scale) | DataType::Decimal256(digits @ ..=9, scale) => {
             DataType::Decimal32(*digits, *scale)

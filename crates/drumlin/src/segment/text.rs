@@ -27,7 +27,7 @@ use super::expand::expand;
 use super::export::{as_dictionary, contiguous, export};
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
-use super::words::{PLAIN_MAX, Words};
+use super::words::Words;
 use super::{Form, NULLS, Tag, dictionary};
 use crate::base::{Error, Result};
 
@@ -41,7 +41,10 @@ pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
 }
 
 /// Columns with fewer rows than this get no dictionary of ours.
-const DICTIONARY_ROWS_MIN: usize = 512;
+const DICTIONARY_ROWS_MIN: usize = 64;
+
+/// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond, however few.
+const COMPRESSED_MIN: usize = 512;
 
 /// A dictionary of ours has at most this share of values to rows, and 2^16 values.
 const ROWS_A_VALUE_MIN: usize = 16;
@@ -69,7 +72,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
     let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
     // The plain form's lengths compress; what Vortex makes of the bytes must beat the bytes alone by more.
     let lengths = Words::new(PType::U32, lengths, None).prepare();
-    if bytes + array.len() > PLAIN_MAX
+    if bytes >= COMPRESSED_MIN
         && let Some(tree) = compress(&packed(array, &values)?)
         && tree.size() < bytes + lengths.size()
     {

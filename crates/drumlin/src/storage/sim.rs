@@ -191,6 +191,16 @@ impl SimDisk {
             }
             new.files.insert(*id, File { durable: content.clone(), content, pending: Vec::new() });
         }
+        // A folder whose removal was not durable is back, empty.
+        let back = |(parent, folder): (&String, &Folder)| {
+            let join = |name: &String| if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+            let folders = folder.names.iter().filter(|(_, node)| **node == Node::Folder);
+            folders.map(|(name, _)| join(name)).collect::<Vec<_>>()
+        };
+        let back: Vec<String> = new.folders.iter().flat_map(back).collect();
+        for name in back {
+            new.folders.entry(name).or_default();
+        }
         // A folder lives if its name survived in its parent.
         let lives = |name: &String| {
             name.is_empty() || {

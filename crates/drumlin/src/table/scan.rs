@@ -335,7 +335,15 @@ fn output_types(
     if form == Form::Exact {
         return Ok(exact.collect());
     }
-    Ok(exact.map(|exact| native_type(&exact)).collect())
+    let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
+        let mut kept = Vec::new();
+        for (group, _) in pieces.iter().flatten() {
+            let Ok(at) = table.schemas[group.schema as usize].0.index_of(schema.field(index).name()) else { continue };
+            kept.push(column_of(&*reader.directory(&group.address)?, group, at)?.kept);
+        }
+        Ok(native_type(&exact, kept.into_iter()))
+    };
+    columns.iter().zip(exact).map(native).collect()
 }
 
 impl Shared {

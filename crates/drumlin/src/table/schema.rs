@@ -1,14 +1,16 @@
 //! A table's schema as it is stored: the Arrow IPC encoding, so that every Arrow type and all metadata survive.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use arrow::ipc::convert::{IpcSchemaEncoder, try_schema_from_flatbuffer_bytes};
+use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
+use arrow::ipc::root_as_schema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::base::{Error, Result};
 
-/// An Arrow schema that serialises as an Arrow IPC schema message.
+/// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it).
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSchema(pub SchemaRef);
 
@@ -72,7 +74,10 @@ impl Serialize for StoredSchema {
 impl<'de> Deserialize<'de> for StoredSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <Vec<u8>>::deserialize(deserializer)?;
-        let schema = try_schema_from_flatbuffer_bytes(&bytes).map_err(de::Error::custom)?;
-        Ok(Self(Arc::new(schema)))
+        let encoded = root_as_schema(&bytes).map_err(de::Error::custom)?;
+        // Arrow panics on a schema that is well-formed but senseless.
+        let schema = catch_unwind(AssertUnwindSafe(|| fb_to_schema(encoded)));
+        let schema = schema.map_err(|_| de::Error::custom("not a schema"))?;
+        Self::new(Arc::new(schema)).map_err(de::Error::custom)
     }
 }

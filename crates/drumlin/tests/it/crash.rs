@@ -1,0 +1,185 @@
+//! A crash before, during and after every storage operation: recovery gives the state before or after the struck
+//! operation, nothing else, and what it left behind is gone after the next reclaim.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use drumlin::base::{ManualClock, Timestamp};
+use drumlin::storage::{Fault, Moment, SimDisk};
+use drumlin::{ErrorKind, Store};
+
+use crate::model::{Model, ModelTable};
+use crate::random::{Op, apply, check, compare, draw, run};
+use crate::support::open_with;
+
+type Trash = Vec<(String, ModelTable)>;
+
+/// Operations drawn from `seed`, all of which succeed.
+fn workload(seed: u64, steps: usize) -> Vec<Op> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut model, mut trash) = (Model::default(), Trash::new());
+    let mut ops = Vec::new();
+    while ops.len() < steps {
+        let op = draw(&mut rng, &model, false);
+        let before = (model.clone(), trash.clone());
+        if apply(&mut model, &mut trash, &op) {
+            ops.push(op);
+        } else {
+            (model, trash) = before;
+        }
+    }
+    ops
+}
+
+/// Nothing is on disk that the store does not know.
+pub fn no_orphans(store: &Store, disk: &SimDisk) {
+    store.reclaim(&Default::default()).unwrap();
+    let report = store.verify(&Default::default()).unwrap();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.orphans, []);
+    let stat = store.stat().unwrap();
+    let blocks = disk.files().iter().filter(|(name, _)| name.starts_with("blocks/")).count() as u64;
+    assert_eq!(blocks, stat.blocks + stat.condemned, "files under blocks/");
+    let stray = disk.files().into_iter().map(|(name, _)| name).filter(|name| name.ends_with(".tmp"));
+    assert_eq!(stray.filter(|name| name.starts_with("blocks/")).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+/// Runs `ops` until the planned fault strikes; says at which operation, if it did.
+fn run_until_struck(disk: &SimDisk, clock: &Arc<ManualClock>, ops: &[Op]) -> Option<(usize, Model, Model)> {
+    let (mut model, mut trash) = (Model::default(), Trash::new());
+    let mut store = match open_with(disk, clock, 2) {
+        Ok(store) => store,
+        Err(_) => return Some((0, model.clone(), model)),
+    };
+    for (at, op) in ops.iter().enumerate() {
+        let before = model.clone();
+        assert!(apply(&mut model, &mut trash, op));
+        if run(&mut store, || open_with(disk, clock, 2), op).is_err() {
+            return Some((at, before, model));
+        }
+    }
+    None
+}
+
+/// Strikes every operation of the workload, with every kind of crash.
+fn strike_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
+    let ops = workload(seed, steps);
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let total = {
+        let disk = SimDisk::new();
+        assert!(run_until_struck(&disk, &clock, &ops).is_none());
+        disk.counters().changes
+    };
+    let mut struck = 0;
+    for at in (seed % stride..total).step_by(stride as usize) {
+        for moment in [Moment::Before, Moment::During, Moment::After] {
+            let disk = SimDisk::new();
+            disk.plan(at, Fault::Crash(moment));
+            // The last change may come at the close; the crash then strikes nobody.
+            let Some((step, before, after)) = run_until_struck(&disk, &clock, &ops) else { continue };
+            struck += 1;
+            for crash in 0..2 {
+                let survived = disk.crash(at * 31 + crash);
+                let place = || format!("seed {seed}, change {at} {moment:?}, crash {crash}, at {:?}", ops[step]);
+                let store = open_with(&survived, &clock, 2).unwrap_or_else(|e| panic!("{}: {e}", place()));
+                if let (Err(a), Err(b)) = (compare(&store, &after), compare(&store, &before)) {
+                    panic!("{}: neither after ({a}) nor before ({b})", place());
+                }
+                no_orphans(&store, &survived);
+                // The store goes on.
+                store.put("after/crash", drumlin::catalog::Payload::Bytes(vec![1])).unwrap();
+                store.close().unwrap();
+            }
+        }
+    }
+    struck
+}
+
+#[test]
+fn a_crash_at_any_operation_leaves_before_or_after() {
+    let mut struck = 0;
+    for seed in 0..4 {
+        struck += strike_everywhere(seed, 25, 1);
+    }
+    for seed in 10..20 {
+        struck += strike_everywhere(seed, 40, 7);
+    }
+    assert!(struck > 1000, "only {struck} crashes were tried");
+}
+
+#[test]
+fn a_crash_during_recovery_is_recovered_from() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    for seed in 30..40 {
+        let ops = workload(seed, 15);
+        let disk = SimDisk::new();
+        disk.plan(60 + seed, Fault::Crash(Moment::During));
+        let Some((_, before, after)) = run_until_struck(&disk, &clock, &ops) else { continue };
+        let mut survived = disk.crash(seed);
+        let mut opened = BTreeSet::new();
+        for deep in 0..6 {
+            survived.plan(survived.counters().changes + deep, Fault::Crash(Moment::During));
+            if let Ok(store) = open_with(&survived, &clock, 2) {
+                opened.insert(deep);
+                drop(store);
+            }
+            survived = survived.crash(seed + deep);
+        }
+        let store = open_with(&survived, &clock, 2).unwrap();
+        if compare(&store, &before).is_err() {
+            check(&store, &after);
+        }
+        no_orphans(&store, &survived);
+    }
+}
+
+#[test]
+fn an_error_at_any_operation_fails_that_call_alone() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    for (seed, fault) in [(50, Fault::Fail), (51, Fault::Full), (52, Fault::Fail), (53, Fault::Full)] {
+        let ops = workload(seed, 20);
+        let total = {
+            let disk = SimDisk::new();
+            assert!(run_until_struck(&disk, &clock, &ops).is_none());
+            disk.counters().changes
+        };
+        for at in 0..total {
+            let disk = SimDisk::new();
+            disk.plan(at, fault);
+            let (mut model, mut trash) = (Model::default(), Trash::new());
+            let Ok(mut store) = open_with(&disk, &clock, 2) else {
+                disk.heal();
+                let store = open_with(&disk, &clock, 2).unwrap();
+                check(&store, &model);
+                continue;
+            };
+            for op in &ops {
+                let before = model.clone();
+                assert!(apply(&mut model, &mut trash, op));
+                let Err(e) = run(&mut store, || open_with(&disk, &clock, 2), op) else { continue };
+                let place = || format!("seed {seed}, change {at} {fault:?}, {op:?}: {e}");
+                let kinds = [ErrorKind::Unavailable, ErrorKind::InDoubt, ErrorKind::Closed];
+                assert!(kinds.contains(&e.kind()), "{}", place());
+                let open = store.stat().is_ok();
+                // A full disk still reads; and but for what a composite operation had done, nothing has changed.
+                let composite = matches!(op, Op::Checkpoint | Op::Reclaim | Op::Reopen);
+                if open && e.kind() == ErrorKind::Unavailable && !composite {
+                    compare(&store, &before).unwrap_or_else(|e| panic!("{}: {e}", place()));
+                }
+                disk.heal();
+                // Whatever became of it, opened again the store shows one or the other, and takes the rest.
+                store.close().ok();
+                drop(store);
+                store = open_with(&disk, &clock, 2).unwrap_or_else(|e| panic!("{}: reopen: {e}", place()));
+                if compare(&store, &before).is_err() {
+                    compare(&store, &model).unwrap_or_else(|e| panic!("{}: reopened: {e}", place()));
+                }
+                no_orphans(&store, &disk);
+                break;
+            }
+            // What strikes a best effort (deleting a leftover), or the close, fails no call.
+            disk.heal();
+            store.put("goes/on", drumlin::catalog::Payload::Bytes(vec![1])).unwrap();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a store should be: plain maps and lists of versions, with none of its ideas.
+
+use std::collections::BTreeMap;
+
+use crate::support::Row;
+
+/// A table of the model: its listed versions, each with all its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelTable {
+    pub sorted: bool,
+    pub versions: BTreeMap<u64, Vec<Row>>,
+    pub next_version: u64,
+}
+
+impl ModelTable {
+    pub fn newest(&self) -> &Vec<Row> {
+        self.versions.values().next_back().expect("a table has a version")
+    }
+
+    pub fn add(&mut self, mut rows: Vec<Row>) {
+        if self.sorted {
+            rows.sort_by_key(|(id, _)| *id);
+        }
+        self.versions.insert(self.next_version, rows);
+        self.next_version += 1;
+    }
+}
+
+/// A store of the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    pub tables: BTreeMap<String, ModelTable>,
+    /// By name: path to rows.
+    pub snapshots: BTreeMap<String, BTreeMap<String, Vec<Row>>>,
+    /// Keep the last so many versions, by path.
+    pub keep_last: BTreeMap<String, u64>,
+    pub nodes: BTreeMap<String, i64>,
+}
+
+impl Model {
+    /// Takes off what retention does not keep.
+    pub fn expire(&mut self, path: &str) {
+        if let (Some(&keep), Some(table)) = (self.keep_last.get(path), self.tables.get_mut(path)) {
+            while table.versions.len() as u64 > keep {
+                table.versions.pop_first();
+            }
+        }
+    }
+}

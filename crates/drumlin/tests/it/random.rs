@@ -1,0 +1,300 @@
+//! Random operations against the model: after every step, every version and every snapshot is read again and is what
+//! it should be.
+
+use std::sync::Arc;
+
+use drumlin::base::{ManualClock, Timestamp, Version};
+use drumlin::catalog::{Payload, Retention};
+use drumlin::storage::SimDisk;
+use drumlin::store::{AsOf, WriteOptions};
+use drumlin::table::ScanOptions;
+use drumlin::{ErrorKind, Store};
+
+use crate::model::{Model, ModelTable};
+use crate::support::{Row, batch, open_with, read, rows};
+
+/// One operation, so that the crash tests can replay the same ones.
+#[derive(Clone, Debug)]
+pub enum Op {
+    Write(String, Vec<Row>, bool),
+    Append(String, Vec<Row>),
+    Update(String, Vec<Row>),
+    Delete(String, i64, i64),
+    DeleteVersions(String, Vec<u64>),
+    Snapshot(String),
+    DropSnapshot(String),
+    Drop(String),
+    Undrop(String),
+    KeepLast(String, Option<u64>),
+    PutNode(String, i64),
+    DeleteNode(String),
+    Checkpoint,
+    Reclaim,
+    Reopen,
+}
+
+/// Draws an operation that makes sense for `model`.
+pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
+    let path = format!("t/{}", ["a", "b", "c"][rng.usize(..3)]);
+    let n = if big && rng.u8(..12) == 0 { rng.usize(100_000..150_000) } else { rng.usize(..40) };
+    let start = rng.i64(..200);
+    let mut fresh: Vec<Row> = (0..n).map(|_| (start + rng.i64(..100), None)).collect();
+    for (id, name) in &mut fresh {
+        *name = (*id % 4 != 0).then(|| format!("n{}", rng.u8(..20)));
+    }
+    let Some(table) = model.tables.get(&path) else {
+        return match rng.u8(..8) {
+            0 => Op::Undrop(path),
+            1 => Op::PutNode(format!("n/{}", rng.u8(..4)), rng.i64(..9)),
+            _ => Op::Write(path, fresh, rng.bool()),
+        };
+    };
+    match rng.u8(..32) {
+        0..3 => Op::Write(path, fresh, table.sorted),
+        3..10 => Op::Append(path, fresh),
+        10..13 if table.sorted => Op::Update(path, fresh),
+        10..16 => Op::Delete(path, rng.i64(2..6), rng.i64(..2)),
+        16..19 if table.versions.len() > 1 => {
+            let all: Vec<u64> = table.versions.keys().copied().collect();
+            // The newest one rather often: that is the hard case.
+            let mut some = if rng.bool() { vec![all[all.len() - 1]] } else { vec![all[rng.usize(..all.len())]] };
+            if all.len() > 3 && rng.bool() {
+                some.push(all[rng.usize(..all.len())]);
+            }
+            some.sort_unstable();
+            some.dedup();
+            Op::DeleteVersions(path, some)
+        }
+        19 | 20 => Op::Snapshot(format!("s{}", rng.u8(..4))),
+        21 => Op::DropSnapshot(format!("s{}", rng.u8(..4))),
+        22 => Op::Drop(path),
+        23 => Op::KeepLast(path, rng.bool().then(|| rng.u64(1..4))),
+        24 => Op::PutNode(format!("n/{}", rng.u8(..4)), rng.i64(..9)),
+        25 => Op::DeleteNode(format!("n/{}", rng.u8(..4))),
+        26..29 => Op::Checkpoint,
+        29 | 30 => Op::Reclaim,
+        _ => Op::Reopen,
+    }
+}
+
+/// Does `op` to the model; says whether the store must succeed at it.
+pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) -> bool {
+    match op {
+        Op::Write(path, rows, sorted) => {
+            let new = || ModelTable { sorted: *sorted, ..ModelTable::default() };
+            model.tables.entry(path.clone()).or_insert_with(new).add(rows.clone());
+            model.expire(path);
+        }
+        Op::Append(path, rows) => {
+            let table = model.tables.get_mut(path).unwrap();
+            let all = table.newest().iter().chain(rows).cloned().collect();
+            table.add(all);
+            model.expire(path);
+        }
+        Op::Update(path, rows) => {
+            let table = model.tables.get_mut(path).unwrap();
+            let low = rows.iter().map(|(id, _)| *id).min().unwrap_or(1);
+            let high = rows.iter().map(|(id, _)| *id).max().unwrap_or(0);
+            let outside = |(id, _): &&Row| *id < low || *id > high;
+            let all = table.newest().iter().filter(outside).chain(rows).cloned().collect();
+            table.add(all);
+            model.expire(path);
+        }
+        Op::Delete(path, divisor, rest) => {
+            let table = model.tables.get_mut(path).unwrap();
+            let kept: Vec<Row> = table.newest().iter().filter(|(id, _)| id % divisor != *rest).cloned().collect();
+            if kept.len() < table.newest().len() {
+                table.add(kept);
+                model.expire(path);
+            }
+        }
+        Op::DeleteVersions(path, versions) => {
+            let table = model.tables.get_mut(path).unwrap();
+            if versions.len() == table.versions.len() {
+                return false;
+            }
+            versions.iter().for_each(|version| drop(table.versions.remove(version)));
+        }
+        Op::Snapshot(name) => {
+            if model.snapshots.contains_key(name) || model.tables.is_empty() {
+                return false;
+            }
+            let pins = model.tables.iter().map(|(path, table)| (path.clone(), table.newest().clone())).collect();
+            model.snapshots.insert(name.clone(), pins);
+        }
+        Op::DropSnapshot(name) => return model.snapshots.remove(name).is_some(),
+        Op::Drop(path) => trash.push((path.clone(), model.tables.remove(path).unwrap())),
+        Op::Undrop(path) => {
+            let Some(at) = trash.iter().rposition(|(dropped, _)| dropped == path) else { return false };
+            let (path, table) = trash.remove(at);
+            model.tables.insert(path, table);
+        }
+        Op::KeepLast(path, Some(n)) => drop(model.keep_last.insert(path.clone(), *n)),
+        Op::KeepLast(path, None) => drop(model.keep_last.remove(path)),
+        Op::PutNode(path, value) => drop(model.nodes.insert(path.clone(), *value)),
+        Op::DeleteNode(path) => return model.nodes.remove(path).is_some(),
+        Op::Checkpoint => {
+            let paths: Vec<String> = model.tables.keys().cloned().collect();
+            paths.iter().for_each(|path| model.expire(path));
+        }
+        Op::Reclaim => trash.clear(),
+        Op::Reopen => {}
+    }
+    true
+}
+
+/// Does `op` to the store.
+pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, op: &Op) -> drumlin::Result<()> {
+    let options = WriteOptions::default();
+    match op {
+        Op::Write(path, rows, sorted) => {
+            let sort = Some(if *sorted { vec!["id".to_owned()] } else { vec![] });
+            drop(store.write(path, batch(rows), &WriteOptions { sort, ..options })?);
+        }
+        Op::Append(path, rows) => drop(store.append(path, batch(rows), &options)?),
+        Op::Update(path, rows) => drop(store.update(path, batch(rows), &options)?),
+        Op::Delete(path, divisor, rest) => {
+            drop(store.delete_rows(path, &format!("id % {divisor} = {rest}"), &Default::default())?);
+        }
+        Op::DeleteVersions(path, versions) => {
+            store.delete_versions(&[(path.clone(), versions.iter().map(|v| Version(*v)).collect())])?;
+        }
+        Op::Snapshot(name) => drop(store.snapshot(name, "t/**")?),
+        Op::DropSnapshot(name) => store.drop_snapshot(name)?,
+        Op::Drop(path) => drop(store.drop(&[path.clone()], Default::default())?),
+        Op::Undrop(path) => store.undrop(path, None)?,
+        Op::KeepLast(path, n) => store.set_retention(path, n.map(Retention::KeepLast))?,
+        Op::PutNode(path, value) => store.put(path, Payload::Json((*value).into()))?,
+        Op::DeleteNode(path) => drop(store.delete(path)?),
+        Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
+        Op::Reclaim => drop(store.reclaim(&Default::default())?),
+        Op::Reopen => {
+            store.close()?;
+            *store = reopen()?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything readable in the store is what the model says; else what is not.
+pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
+    fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Result<(), String> {
+        if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
+    }
+    let text = |e: drumlin::Error| e.to_string();
+    let tables = store.list("t/**").map_err(text)?.into_iter().filter(|e| e.table.is_some());
+    same(&tables.map(|e| e.node.path).collect(), &model.tables.keys().cloned().collect::<Vec<_>>(), "tables")?;
+    for (path, table) in &model.tables {
+        let versions = store.versions(path).map_err(text)?;
+        let numbers = versions.iter().map(|version| version.version.0).collect::<Vec<u64>>();
+        same(&numbers, &table.versions.keys().copied().collect(), &format!("versions of {path}"))?;
+        for (version, (number, expected)) in versions.iter().zip(&table.versions) {
+            let what = format!("{path} version {number}");
+            same(&version.rows, &(expected.len() as u64), &what)?;
+            same(&read(store, path, AsOf::Version(Version(*number))).map_err(text)?, expected, &what)?;
+        }
+        same(&read(store, path, AsOf::Newest).map_err(text)?, table.newest(), path)?;
+    }
+    let names = store.snapshots().map_err(text)?.into_iter().map(|snapshot| snapshot.name);
+    same(&names.collect(), &model.snapshots.keys().cloned().collect::<Vec<_>>(), "snapshots")?;
+    for (name, pins) in &model.snapshots {
+        for (path, expected) in pins {
+            let found = read(store, path, AsOf::Snapshot(name.clone())).map_err(text)?;
+            same(&found, expected, &format!("{path} in {name}"))?;
+        }
+    }
+    let nodes = store.list("n/*").map_err(text)?.into_iter().map(|e| (e.node.path, e.node.payload));
+    let expected = model.nodes.iter().map(|(path, value)| (path.clone(), Some(Payload::Json((*value).into()))));
+    same(&nodes.collect(), &expected.collect::<Vec<_>>(), "nodes")
+}
+
+pub fn check(store: &Store, model: &Model) {
+    compare(store, model).unwrap();
+}
+
+/// Filters, limits and tails agree with the whole.
+fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
+    for (path, table) in &model.tables {
+        let (divisor, rest) = (rng.i64(2..5), rng.i64(..2));
+        let expected: Vec<Row> = table.newest().iter().filter(|(id, _)| id % divisor == rest).cloned().collect();
+        let read = |scan: ScanOptions| {
+            let options = drumlin::store::ReadOptions { scan, ..Default::default() };
+            let batches: Vec<_> = store.read(path, &options).unwrap().map(Result::unwrap).collect();
+            rows(&batches)
+        };
+        let filter = Some(drumlin::filter::Filter::parse(&format!("id % {divisor} = {rest}")).unwrap());
+        assert_eq!(read(ScanOptions { filter: filter.clone(), ..Default::default() }), expected);
+        let n = rng.usize(..30);
+        let first = |rows: &[Row]| rows[..n.min(rows.len())].to_vec();
+        let last = |rows: &[Row]| rows[rows.len() - n.min(rows.len())..].to_vec();
+        let limit = Some(n as u64);
+        assert_eq!(read(ScanOptions { limit, ..Default::default() }), first(table.newest()));
+        assert_eq!(read(ScanOptions { tail: limit, ..Default::default() }), last(table.newest()));
+        assert_eq!(read(ScanOptions { limit, filter: filter.clone(), ..Default::default() }), first(&expected));
+        assert_eq!(read(ScanOptions { tail: limit, filter, ..Default::default() }), last(&expected));
+    }
+}
+
+fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let disk = SimDisk::new();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let mut store = open_with(&disk, &clock, threads).unwrap();
+    let (mut model, mut trash) = (Model::default(), Vec::new());
+    for step in 0..steps {
+        clock.advance(rng.i64(-5..50));
+        let op = draw(&mut rng, &model, big);
+        let before = (model.clone(), trash.clone());
+        let expected = apply(&mut model, &mut trash, &op);
+        let done = run(&mut store, || open_with(&disk, &clock, threads), &op);
+        match (&done, expected) {
+            (Ok(()), true) => {}
+            (Err(e), false) => {
+                let kinds = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::InvalidArgument];
+                assert!(kinds.contains(&e.kind()), "seed {seed} step {step} {op:?}: {e}");
+                (model, trash) = before;
+            }
+            _ => panic!("seed {seed} step {step}: {op:?} gave {done:?}"),
+        }
+        check(&store, &model);
+        if rng.u8(..8) == 0 {
+            check_parts(&store, &model, &mut rng);
+        }
+    }
+    let report = store.verify(&Default::default()).unwrap();
+    assert_eq!(report.faults, []);
+    // With everything gone, nothing is left on disk.
+    for name in model.snapshots.keys() {
+        store.drop_snapshot(name).unwrap();
+    }
+    if !model.tables.is_empty() {
+        store.drop(&["t/**".into()], Default::default()).unwrap();
+    }
+    store.close().unwrap();
+    let store = open_with(&disk, &clock, threads).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    let blocks: Vec<_> = disk.files().into_iter().filter(|(name, _)| name.starts_with("blocks/")).collect();
+    assert_eq!(blocks.iter().map(|(name, _)| name).collect::<Vec<_>>(), Vec::<&String>::new(), "seed {seed}");
+}
+
+#[test]
+fn random_operations_equal_the_model() {
+    for seed in 0..60 {
+        episode(seed, 60, false, 2);
+    }
+}
+
+#[test]
+fn random_operations_on_large_tables_equal_the_model() {
+    for seed in 1000..1004 {
+        episode(seed, 40, true, 2);
+    }
+}
+
+#[test]
+fn one_cpu_thread_finishes_everything() {
+    for seed in 2000..2010 {
+        episode(seed, 60, false, 1);
+    }
+    episode(2100, 30, true, 1);
+}

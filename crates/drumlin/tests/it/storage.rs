@@ -1,0 +1,152 @@
+//! The contract of storage, which every kind of it must keep.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use drumlin::ErrorKind;
+use drumlin::storage::{Access, Disk, Fault, FileStorage, Moment, OsDisk, PutMode, Rename, SimDisk, Storage};
+
+fn disks() -> Vec<(Arc<dyn Disk>, Option<tempfile::TempDir>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let os = OsDisk::open(folder.path()).unwrap();
+    vec![
+        (Arc::new(os), Some(folder)),
+        (Arc::new(SimDisk::new()), None),
+        (Arc::new(SimDisk::in_memory()), None),
+    ]
+}
+
+fn one(bytes: &'static [u8]) -> Vec<Bytes> {
+    vec![Bytes::from_static(bytes)]
+}
+
+#[test]
+fn every_storage_keeps_the_contract() {
+    for (disk, _folder) in disks() {
+        let storage = FileStorage::new(disk);
+        assert_eq!(storage.get("a/b").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(storage.list("a").unwrap(), []);
+        storage.put("a/b", &[Bytes::from_static(b"hello "), Bytes::from_static(b"world")], PutMode::Create).unwrap();
+        assert_eq!(storage.get("a/b").unwrap(), "hello world");
+        assert_eq!(storage.put("a/b", &one(b"x"), PutMode::Create).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(storage.get("a/b").unwrap(), "hello world");
+        storage.put("a/b", &one(b"0123456789"), PutMode::Replace).unwrap();
+        assert_eq!(storage.get_ranges("a/b", &[2..4, 0..1, 10..10]).unwrap(), ["23", "0", ""]);
+        assert_eq!(storage.get_ranges("a/b", &[8..11]).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(storage.get_ranges("a/b", &[u64::MAX - 1..u64::MAX]).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(storage.get_ranges("a/c", &[0..1]).unwrap_err().kind(), ErrorKind::NotFound);
+        storage.put("a/d/e", &[], PutMode::Create).unwrap();
+        assert_eq!(storage.get("a/d/e").unwrap(), "");
+        assert_eq!(storage.list_folders("a").unwrap(), ["d"]);
+        let listed = storage.list("a").unwrap();
+        assert_eq!(listed.iter().map(|o| (o.name.as_str(), o.bytes)).collect::<Vec<_>>(), [("a/b", 10)]);
+        // One answer for each name; what is not there counts as deleted.
+        let names = ["a/b", "a/nothing", "a/d/e"].map(String::from);
+        assert!(storage.delete_many(&names).iter().all(Result::is_ok));
+        assert_eq!(storage.get("a/b").unwrap_err().kind(), ErrorKind::NotFound);
+        storage.remove_empty_folder("a/d").unwrap();
+        assert_eq!(storage.list_folders("a").unwrap(), Vec::<String>::new());
+        // A folder that went may come back.
+        storage.put("a/d/e", &one(b"again"), PutMode::Create).unwrap();
+        assert_eq!(storage.get("a/d/e").unwrap(), "again");
+    }
+}
+
+#[test]
+fn of_racing_creates_one_wins() {
+    for (disk, _folder) in disks() {
+        let storage = FileStorage::new(disk);
+        storage.put("x/other", &[], PutMode::Create).unwrap();
+        // Distinct temporary names are the writers' business (block names are unique); here the same name is raced
+        // for one after the other.
+        let wins = (0..16).filter(|_| storage.put("x/y", &one(b"mine"), PutMode::Create).is_ok()).count();
+        assert_eq!(wins, 1);
+    }
+}
+
+#[test]
+fn every_disk_keeps_the_contract() {
+    for (disk, _folder) in disks() {
+        disk.make_dir("d").unwrap();
+        disk.make_dir("d").unwrap();
+        let file = disk.create("d/f").unwrap();
+        assert_eq!(disk.create("d/f").err().unwrap().kind(), ErrorKind::AlreadyExists);
+        file.write_at(3, b"abc").unwrap();
+        assert_eq!(file.len().unwrap(), 6);
+        let mut buffer = [9; 8];
+        assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
+        assert_eq!(&buffer, b"\0\0\0abc\x09\x09");
+        file.set_len(4).unwrap();
+        file.sync().unwrap();
+        assert_eq!(disk.open("d/f", Access::Read).unwrap().len().unwrap(), 4);
+        disk.create("d/g").unwrap();
+        assert_eq!(disk.rename("d/g", "d/f", Rename::Keep).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        disk.rename("d/g", "d/f", Rename::Replace).unwrap();
+        assert_eq!(disk.open("d/f", Access::Read).unwrap().len().unwrap(), 0);
+        assert_eq!(disk.open("d/g", Access::Read).err().unwrap().kind(), ErrorKind::NotFound);
+        disk.sync_dir("d").unwrap();
+        assert!(disk.remove_dir("d").is_err());
+        disk.remove("d/f").unwrap();
+        assert_eq!(disk.remove("d/f").unwrap_err().kind(), ErrorKind::NotFound);
+        disk.remove_dir("d").unwrap();
+        assert_eq!(disk.list("d").unwrap_err().kind(), ErrorKind::NotFound);
+        let lock = disk.lock("lock", "me").unwrap();
+        assert_eq!(disk.lock("lock", "you").err().unwrap().kind(), ErrorKind::Locked);
+        drop(lock);
+        disk.lock("lock", "you").unwrap();
+    }
+}
+
+#[test]
+fn a_planted_symbolic_link_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.path().join("blocks")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("f"), folder.path().join("file")).unwrap();
+    let disk = OsDisk::open(folder.path()).unwrap();
+    assert!(disk.create("blocks/x").is_err());
+    assert!(disk.create("file").is_err());
+    assert!(disk.open("file", Access::Write).is_err());
+    assert_eq!(outside.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn the_simulator_forgets_what_was_not_synced() {
+    let disk = SimDisk::new();
+    let file = disk.create("f").unwrap();
+    file.write_at(0, b"durable").unwrap();
+    file.sync().unwrap();
+    disk.sync_dir("").unwrap();
+    file.write_at(0, b"VOLATILE").unwrap();
+    disk.create("g").unwrap();
+    let mut contents = std::collections::BTreeSet::new();
+    let mut names = std::collections::BTreeSet::new();
+    for seed in 0..64 {
+        let after = disk.crash(seed);
+        contents.insert(after.files()[0].1.clone());
+        names.insert(after.files().len());
+    }
+    assert!(contents.contains(&b"durable"[..]) && contents.contains(&b"VOLATILE"[..]), "{contents:?}");
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn a_put_that_crashes_is_whole_or_absent() {
+    for at in 0..12 {
+        for moment in [Moment::Before, Moment::During, Moment::After] {
+            for seed in 0..8 {
+                let disk = SimDisk::new();
+                disk.plan(at, Fault::Crash(moment));
+                let put = FileStorage::new(Arc::new(disk.clone())).put("a/b", &one(&[7; 3000]), PutMode::Create);
+                let after = FileStorage::new(Arc::new(disk.crash(seed)));
+                match after.get("a/b") {
+                    Ok(bytes) => assert_eq!(bytes, [7; 3000][..]),
+                    Err(e) => {
+                        assert_eq!(e.kind(), ErrorKind::NotFound);
+                        assert!(put.is_err(), "an acknowledged put was lost, change {at} {moment:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A store on a simulated disk, with a clock and randomness that repeat.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+use drumlin::base::{Env, ManualClock, Pool, SeededEntropy, Timestamp};
+use drumlin::storage::SimDisk;
+use drumlin::store::{AsOf, Options, ReadOptions};
+use drumlin::{Result, Store};
+
+/// One row of the tables that these tests write.
+pub type Row = (i64, Option<String>);
+
+/// A CPU pool for all tests, so that they do not start a thousand threads.
+pub fn pool(threads: usize) -> Pool {
+    static ONE: std::sync::OnceLock<Pool> = std::sync::OnceLock::new();
+    static TWO: std::sync::OnceLock<Pool> = std::sync::OnceLock::new();
+    let cell = if threads == 1 { &ONE } else { &TWO };
+    cell.get_or_init(|| Pool::new(threads).unwrap()).clone()
+}
+
+pub fn env(clock: &Arc<ManualClock>, seed: u64, threads: usize) -> Env {
+    Env { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(seed)), pool: pool(threads) }
+}
+
+/// Opens the store on `disk`.
+pub fn open(disk: &SimDisk) -> Result<Store> {
+    open_with(disk, &Arc::new(ManualClock::new(Timestamp(1_000_000))), 2)
+}
+
+pub fn open_with(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
+    let seed = disk.counters().changes;
+    Store::open_on(Arc::new(disk.clone()), env(clock, seed, threads), "sim", Options::default())
+}
+
+pub fn batch(rows: &[Row]) -> RecordBatch {
+    let ids: Int64Array = rows.iter().map(|(id, _)| Some(*id)).collect();
+    let names: StringArray = rows.iter().map(|(_, name)| name.as_deref()).collect();
+    let schema = arrow::datatypes::Schema::new(vec![
+        arrow::datatypes::Field::new("id", arrow::datatypes::DataType::Int64, true),
+        arrow::datatypes::Field::new("name", arrow::datatypes::DataType::Utf8, true),
+    ]);
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(ids) as ArrayRef, Arc::new(names)]).unwrap()
+}
+
+pub fn rows(batches: &[RecordBatch]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        let ids = batch.column(0).as_primitive::<Int64Type>();
+        let names = batch.column(1).as_string::<i32>();
+        for at in 0..batch.num_rows() {
+            rows.push((ids.value(at), names.is_valid(at).then(|| names.value(at).to_owned())));
+        }
+    }
+    rows
+}
+
+pub fn read(store: &Store, path: &str, as_of: AsOf) -> Result<Vec<Row>> {
+    Ok(rows(&store.collect(path, &ReadOptions { as_of, ..ReadOptions::default() })?))
+}
+
+/// `n` rows with ids from `from`.
+pub fn numbered(from: i64, n: usize) -> Vec<Row> {
+    (from..).take(n).map(|id| (id, (id % 5 != 0).then(|| format!("name {}", id % 7)))).collect()
+}
