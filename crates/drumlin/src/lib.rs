@@ -6,15 +6,16 @@
 #![deny(unsafe_code, missing_docs)]
 #![warn(clippy::all)]
 
+// The layers; `tests/tidy.rs` has their order, bottom to top, and holds them to it.
 pub mod base;
-pub mod storage;
-pub mod segment;
-pub mod filter;
 pub mod block;
-pub mod table;
 pub mod catalog;
+pub mod filter;
 pub mod log;
+pub mod segment;
+pub mod storage;
 pub mod store;
+pub mod table;
 
 pub use base::{Error, ErrorKind, Result};
 pub use store::Store;

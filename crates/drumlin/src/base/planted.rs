@@ -24,27 +24,24 @@ pub enum Bug {
 
 #[cfg(feature = "planted-bugs")]
 mod switch {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU8, Ordering};
 
-    thread_local! {
-        static PLANTED: Cell<u8> = const { Cell::new(0) };
-    }
+    static PLANTED: AtomicU8 = AtomicU8::new(0);
 
-    /// Breaks one rule on this thread, or none.
+    /// Breaks one rule in the whole process, or none.
     pub fn plant(bug: Option<super::Bug>) {
-        PLANTED.set(bug.map_or(0, |bug| bug as u8));
+        PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::SeqCst);
     }
 
-    /// Whether `bug` is planted on this thread.
+    /// Whether `bug` is planted.
     pub fn planted(bug: super::Bug) -> bool {
-        PLANTED.get() == bug as u8
+        PLANTED.load(Ordering::SeqCst) == bug as u8
     }
 }
 
 #[cfg(not(feature = "planted-bugs"))]
 mod switch {
     /// Always `false` in this build.
-    #[inline(always)]
     pub const fn planted(_: super::Bug) -> bool {
         false
     }

@@ -41,7 +41,9 @@ impl Footprint {
     pub fn check(&self, base: &State, now: &State) -> Result<()> {
         match self.reads.iter().find(|read| touched(read, base, now)) {
             None => Ok(()),
-            Some(read) => Err(Error::conflict(format!("{read:?} has changed since it was read, at commit {}", base.seq))),
+            Some(read) => {
+                Err(Error::conflict(format!("{read:?} has changed since it was read, at commit {}", base.seq)))
+            }
         }
     }
 }

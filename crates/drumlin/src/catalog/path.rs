@@ -83,7 +83,6 @@ impl fmt::Debug for Path {
     }
 }
 
-
 fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     match a.iter().zip(b).position(|(x, y)| x != y) {
@@ -278,7 +277,8 @@ mod tests {
     #[test]
     fn bad_paths_are_refused_with_a_reason() {
         let long = "x".repeat(256);
-        for bad in ["", "/", "/a", "a/", "a//b", ".", "a/..", "a*b", "what?", "a\0b", "a\nb", &long, &"x/".repeat(3000)] {
+        for bad in ["", "/", "/a", "a/", "a//b", ".", "a/..", "a*b", "what?", "a\0b", "a\nb", &long, &"x/".repeat(3000)]
+        {
             let error = Path::new(bad).unwrap_err();
             assert!(error.message().contains("path"), "{bad}: {error}");
         }

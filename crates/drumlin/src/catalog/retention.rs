@@ -19,7 +19,11 @@ pub enum Retention {
 
 impl Retention {
     /// The versions among `versions` (ascending) that expire at `now`.
-    pub fn expired<'a>(&self, versions: impl DoubleEndedIterator<Item = &'a VersionRecord>, now: Timestamp) -> Vec<Version> {
+    pub fn expired<'a>(
+        &self,
+        versions: impl DoubleEndedIterator<Item = &'a VersionRecord>,
+        now: Timestamp,
+    ) -> Vec<Version> {
         let newest_first = versions.rev();
         let mut expired: Vec<Version> = match *self {
             Retention::KeepAll => Vec::new(),

@@ -220,7 +220,9 @@ impl FileLog {
 impl Tail {
     fn check(&self) -> Result<()> {
         if self.poisoned {
-            return Err(Error::closed("the commit log is closed, or an earlier write of it failed: open the store again"));
+            return Err(Error::closed(
+                "the commit log is closed, or an earlier write of it failed: open the store again",
+            ));
         }
         Ok(())
     }

@@ -277,7 +277,9 @@ impl SimDisk {
                 }
                 return Err(crashed());
             }
-            Some(Fault::Fail) => return Err(Error::unavailable(format!("could not change {name}: simulated I/O error"))),
+            Some(Fault::Fail) => {
+                return Err(Error::unavailable(format!("could not change {name}: simulated I/O error")));
+            }
             Some(Fault::Full) => image.full = true,
             None => {}
         }
@@ -412,7 +414,9 @@ impl DiskFile for SimFile {
         });
         if done.is_err() {
             let mut image = self.disk.image.lock();
-            if !image.dead && let Some(file) = image.files.get_mut(&self.id) {
+            if !image.dead
+                && let Some(file) = image.files.get_mut(&self.id)
+            {
                 // The page cache forgets what it could not write.
                 file.pending.clear();
             }

@@ -50,7 +50,12 @@ impl fmt::Display for CheckpointReport {
         write!(
             f,
             "{} row groups -> {}; {} tables rewritten, {} rows removed, {} bytes written, {} versions expired",
-            self.groups_before, self.groups_after, self.tables, self.rows_removed, self.bytes_written, self.versions_expired
+            self.groups_before,
+            self.groups_after,
+            self.tables,
+            self.rows_removed,
+            self.bytes_written,
+            self.versions_expired
         )
     }
 }
@@ -115,7 +120,8 @@ impl Store {
         let mut done = Progress { total, ..Progress::default() };
         let mut writer = self.block_writer()?;
         let mut rewritten: Vec<Rewritten> = Vec::new();
-        let windows = plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| Ok((id, window))));
+        let windows =
+            plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| Ok((id, window))));
         inner.env.pool.ordered(
             windows,
             |(_, window)| window.bytes,
@@ -160,8 +166,7 @@ impl Store {
         report.windows_void = done.windows_void;
         report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
         // What a void window wrote is referred to by nothing.
-        let unused: Vec<String> =
-            done.unused.iter().map(|written| names::block(written.block)).collect();
+        let unused: Vec<String> = done.unused.iter().map(|written| names::block(written.block)).collect();
         self.inner.storage.delete_many(&unused);
         Ok(())
     }

@@ -118,7 +118,9 @@ impl Store {
             if transactions.is_empty() {
                 return Ok(());
             }
-            let id = EntryId((u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?));
+            let id = EntryId(
+                (u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?),
+            );
             let session = self.inner.session.lock().as_ref().map_or(SessionId(0), |numbers| numbers.session());
             let payload = Transaction::encode(&transactions)?.into();
             self.inner.log()?.append(&Entry { seq, id, session, time, features: 0, payload })?;
@@ -144,9 +146,8 @@ impl Store {
             return Ok(numbers.clone());
         }
         // Under the exclusive lock nobody else writes: all earlier sessions have ended.
-        let state = self.commit_effects(|state| {
-            Ok(vec![Effect::OpenSession { session: state.next_session(), fence: true }])
-        })?;
+        let state =
+            self.commit_effects(|state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence: true }]))?;
         let numbers = Arc::new(BlockNumbers::new(state.session.last));
         *self.inner.session.lock() = Some(numbers.clone());
         Ok(numbers)

@@ -123,7 +123,8 @@ impl Store {
         self.commit_effects(move |state| {
             let dropped = state.trash.iter().filter(|(_, trash)| trash.path == from);
             let newest = dropped.max_by_key(|(id, trash)| (trash.time, **id));
-            let (table, _) = newest.ok_or_else(|| Error::not_found(format!("nothing dropped from '{from}' is left")))?;
+            let (table, _) =
+                newest.ok_or_else(|| Error::not_found(format!("nothing dropped from '{from}' is left")))?;
             Ok(vec![Effect::UndropTable { table: *table, path: to }])
         })?;
         Ok(())

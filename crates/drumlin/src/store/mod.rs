@@ -26,7 +26,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
 pub use drop::{DropReport, Missing, TrashItem};
-pub use nodes::{NodeInfo, ListEntry};
+pub use nodes::{ListEntry, NodeInfo};
 pub use options::{Mode, Options};
 pub use read::{AsOf, ReadOptions};
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};

@@ -49,7 +49,11 @@ pub(super) fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<State> 
         _ => e,
     })?;
     if bytes.len() as u64 != base.bytes || checksum_at(&bytes, &name, 0) != base.checksum {
-        return Err(corrupt(format!("{} bytes, or their checksum, are not the {} that were written", bytes.len(), base.bytes)));
+        return Err(corrupt(format!(
+            "{} bytes, or their checksum, are not the {} that were written",
+            bytes.len(),
+            base.bytes
+        )));
     }
     if bytes.len() < HEADER_BYTES || &bytes[..8] != MAGIC {
         return Err(corrupt("does not begin as a catalog snapshot".into()));

@@ -12,7 +12,10 @@ use crate::base::{Error, Result, Task};
 use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
-use crate::table::{Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, VersionKind, conform, encode_group, matching_rows};
+use crate::table::{
+    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, VersionKind, conform, encode_group,
+    matching_rows,
+};
 
 /// How rows are updated or deleted.
 #[derive(Clone, Default)]
@@ -43,8 +46,7 @@ impl Store {
             let table = table_at(&base, &path)?;
             let newest = table.newest().expect("every table has a version").version;
             let inner = &self.inner;
-            let found =
-                matching_rows(&inner.reader, &inner.env.pool, table, newest, &filter, &options.task.cancel)?;
+            let found = matching_rows(&inner.reader, &inner.env.pool, table, newest, &filter, &options.task.cancel)?;
             let rows: u64 = found.iter().map(|matches| matches.rows.len()).sum();
             let mut change = Change::new(VersionKind::Delete);
             change.metadata = options.metadata.clone();
@@ -93,8 +95,7 @@ impl Store {
             change.groups = groups.clone();
             if let Some(range) = &range {
                 let inner = &self.inner;
-                let found =
-                    range.rows_of(&inner.reader, &inner.env.pool, table, newest, &options.task.cancel)?;
+                let found = range.rows_of(&inner.reader, &inner.env.pool, table, newest, &options.task.cancel)?;
                 change.deletions = positions(found);
             }
             Ok((rest_on_rows(&base, &path, blocks.clone(), Some(change))?, ()))
@@ -111,10 +112,8 @@ fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
 /// A change of the table at `path` that rests on all that its newest version sees.
 fn rest_on_rows(base: &Arc<State>, path: &Path, blocks: Vec<Written>, change: Option<Change>) -> Result<Proposal> {
     let table = table_at(base, path)?.id;
-    let footprint = Footprint::default()
-        .with(Read::Binding(path.clone()))
-        .with(Read::Schema(table))
-        .with(Read::Rows(table));
+    let footprint =
+        Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
     let build = move |_: &State| {
         let blocks = add_blocks(&blocks).into_iter();
         Ok(blocks.chain(change.map(|change| Effect::ChangeTable { table, change })).collect())

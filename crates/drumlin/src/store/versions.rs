@@ -140,10 +140,8 @@ impl Store {
         let wanted = name.to_owned();
         let after = self.commit_effects(move |state| {
             let newest = |table: &crate::table::Table| table.newest().expect("every table has a version").version;
-            let pins: Vec<_> = state
-                .tables_matching(&pattern)
-                .map(|(path, table)| (path.clone(), table.id, newest(table)))
-                .collect();
+            let pins: Vec<_> =
+                state.tables_matching(&pattern).map(|(path, table)| (path.clone(), table.id, newest(table))).collect();
             if pins.is_empty() {
                 return Err(Error::not_found(format!("no table matches '{pattern}'")));
             }

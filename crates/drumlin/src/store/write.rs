@@ -11,7 +11,9 @@ use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
-use crate::table::{Change, Kill, NewGroup, RowGroups, StoredSchema, Table, TableSpec, VersionKind, check_sort, encode_group};
+use crate::table::{
+    Change, Kill, NewGroup, RowGroups, StoredSchema, Table, TableSpec, VersionKind, check_sort, encode_group,
+};
 
 /// Rows to be written: a schema, and batches that have it.
 pub struct Frame<'a> {

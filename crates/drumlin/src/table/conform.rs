@@ -125,8 +125,7 @@ mod tests {
 
     #[test]
     fn columns_are_matched_by_name_and_layouts_converted() {
-        let table =
-            schema(vec![Field::new("n", DataType::Int64, true), Field::new("s", DataType::Utf8, true)]);
+        let table = schema(vec![Field::new("n", DataType::Int64, true), Field::new("s", DataType::Utf8, true)]);
         let batch = RecordBatch::try_from_iter([
             ("s", Arc::new(StringViewArray::from(vec!["a", "b"])) as ArrayRef),
             ("n", Arc::new(Int32Array::from(vec![1, 2]))),

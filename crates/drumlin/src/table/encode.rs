@@ -61,7 +61,12 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
 }
 
 /// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order.
-pub fn encode_group(pool: &Pool, parts: Vec<RecordBatch>, schema: &SchemaRef, sort: &[String]) -> Result<EncodedRowGroup> {
+pub fn encode_group(
+    pool: &Pool,
+    parts: Vec<RecordBatch>,
+    schema: &SchemaRef,
+    sort: &[String],
+) -> Result<EncodedRowGroup> {
     let rows: usize = parts.iter().map(RecordBatch::num_rows).sum();
     let mut parts = parts;
     if !sort.is_empty() {

@@ -98,9 +98,9 @@ pub struct Plan {
 impl Plan {
     /// Row groups after it.
     pub fn groups_after(&self) -> u64 {
-        self.windows.iter().fold(self.groups_before, |n, window| {
-            n - window.inputs.len() as u64 + u64::from(window.outputs)
-        })
+        self.windows
+            .iter()
+            .fold(self.groups_before, |n, window| n - window.inputs.len() as u64 + u64::from(window.outputs))
     }
 }
 
@@ -111,7 +111,10 @@ impl fmt::Display for Plan {
         writeln!(
             f,
             "{} row groups ({} bytes, {} dead rows) -> {}; rewrite {rewritten} bytes, gain {gained}",
-            self.groups_before, self.bytes_before, self.dead_before, self.groups_after(),
+            self.groups_before,
+            self.bytes_before,
+            self.dead_before,
+            self.groups_after(),
         )?;
         for window in &self.windows {
             let (first, last) = (&window.inputs[0], &window.inputs[window.inputs.len() - 1]);

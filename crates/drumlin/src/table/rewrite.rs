@@ -61,10 +61,8 @@ pub fn rewrite(
         Ok((if keep { whole } else { whole.slice(0, 0) }, segments))
     };
     let columns = pool.map((0..fields.len()).collect(), column)?;
-    let sort_columns: Vec<&ArrayRef> = sort
-        .iter()
-        .map(|name| schema.0.index_of(name).map(|index| &columns[index].0))
-        .collect::<Result<_, _>>()?;
+    let sort_columns: Vec<&ArrayRef> =
+        sort.iter().map(|name| schema.0.index_of(name).map(|index| &columns[index].0)).collect::<Result<_, _>>()?;
     let mut ordered = Vec::with_capacity(sizes.len());
     let mut start = 0;
     for &size in &sizes {

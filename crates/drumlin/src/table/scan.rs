@@ -5,8 +5,8 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::buffer::BooleanBuffer;
@@ -98,7 +98,8 @@ impl Scan {
         if options.limit.is_some() && options.tail.is_some() {
             return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
         }
-        let record = table.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        let record =
+            table.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
         let version_schema = table.schemas[record.schema as usize].0.clone();
         let mut columns: Vec<usize> = match &options.columns {
             None => (0..version_schema.fields().len()).collect(),
@@ -143,9 +144,8 @@ impl Scan {
             })
             .collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
-        let shared = Shared {
-            reader, pool, table, schema, columns, types, width, filter, version_schema, form, _pin: pin,
-        };
+        let shared =
+            Shared { reader, pool, table, schema, columns, types, width, filter, version_schema, form, _pin: pin };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
@@ -316,7 +316,11 @@ fn arrange(reader: &BlockReader, table: &Table, groups: Vec<(Arc<RowGroup>, Rows
     Ok(order::clusters(&stats).into_iter().map(take).collect())
 }
 
-pub(super) fn column_of<'a>(directory: &'a Directory, group: &RowGroup, index: usize) -> Result<&'a crate::block::Column> {
+pub(super) fn column_of<'a>(
+    directory: &'a Directory,
+    group: &RowGroup,
+    index: usize,
+) -> Result<&'a crate::block::Column> {
     directory.columns.get(index).filter(|_| directory.rows == group.rows).ok_or_else(|| {
         Error::corrupt(format!("block {}: the directory does not fit its row group", group.address.block))
     })
@@ -382,8 +386,11 @@ impl Shared {
             &self.columns,
             self.form,
         )?;
-        let arrays: Vec<ArrayRef> =
-            arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type)).collect::<Result<_>>()?;
+        let arrays: Vec<ArrayRef> = arrays
+            .into_iter()
+            .zip(&self.types)
+            .map(|(array, data_type)| into_type(array, data_type))
+            .collect::<Result<_>>()?;
         let batch = if self.width == self.columns.len() {
             RecordBatch::try_new(self.schema.clone(), arrays)?
         } else {
@@ -418,7 +425,8 @@ pub(super) fn decode_columns(
     form: Form,
 ) -> Result<Vec<ArrayRef>> {
     let own = &table.schemas[group.schema as usize].0;
-    let located: Vec<Option<usize>> = columns.iter().map(|&index| own.index_of(schema.field(index).name()).ok()).collect();
+    let located: Vec<Option<usize>> =
+        columns.iter().map(|&index| own.index_of(schema.field(index).name()).ok()).collect();
     let present: Vec<usize> = located.iter().flatten().copied().collect();
     for &index in &present {
         column_of(directory, group, index)?;

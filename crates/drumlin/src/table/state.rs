@@ -172,7 +172,9 @@ impl Table {
             if positions.0.max().is_some_and(|max| max >= group.rows) {
                 return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
             }
-            rows = rows.checked_sub(positions.0.len()).ok_or_else(|| Error::invalid("deletes more rows than there are"))?;
+            rows = rows
+                .checked_sub(positions.0.len())
+                .ok_or_else(|| Error::invalid("deletes more rows than there are"))?;
             group.deletions.push(Deletion { born: version, rows: positions.clone() });
             next.groups.set(index, Arc::new(group));
         }

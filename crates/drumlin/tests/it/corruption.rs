@@ -90,7 +90,10 @@ fn a_file_cut_anywhere_is_found() {
                 Ok(found) if name.starts_with("log/") => {
                     // A log that ends early is a log that ended early: every version still there is right.
                     for (key, rows) in &found {
-                        assert!(key.1 == u64::MAX || expected.get(key).is_none_or(|e| e == rows), "{name} cut at {keep}");
+                        assert!(
+                            key.1 == u64::MAX || expected.get(key).is_none_or(|e| e == rows),
+                            "{name} cut at {keep}"
+                        );
                     }
                 }
                 Ok(found) => assert_eq!(found, expected, "{name} cut at {keep}"),

@@ -1,8 +1,9 @@
 //! One binary of integration tests, a module a subject.
 
-mod model;
 mod corruption;
 mod crash;
+mod episodes;
+mod model;
 mod random;
 mod storage;
 mod store;

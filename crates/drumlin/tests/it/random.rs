@@ -1,17 +1,12 @@
-//! Random operations against the model: after every step, every version and every snapshot is read again and is what
-//! it should be.
+//! Random operations, what they do to the model and to the store, and whether the two agree.
 
-use std::sync::Arc;
-
-use drumlin::base::{ManualClock, Timestamp, Version};
+use drumlin::Store;
+use drumlin::base::Version;
 use drumlin::catalog::{Payload, Retention};
-use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, WriteOptions};
-use drumlin::table::ScanOptions;
-use drumlin::{ErrorKind, Store};
 
 use crate::model::{Model, ModelTable};
-use crate::support::{Row, batch, open_with, read, rows};
+use crate::support::{Row, batch, read};
 
 /// One operation, so that the crash tests can replay the same ones.
 #[derive(Clone, Debug)]
@@ -210,91 +205,4 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
 
 pub fn check(store: &Store, model: &Model) {
     compare(store, model).unwrap();
-}
-
-/// Filters, limits and tails agree with the whole.
-fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
-    for (path, table) in &model.tables {
-        let (divisor, rest) = (rng.i64(2..5), rng.i64(..2));
-        let expected: Vec<Row> = table.newest().iter().filter(|(id, _)| id % divisor == rest).cloned().collect();
-        let read = |scan: ScanOptions| {
-            let options = drumlin::store::ReadOptions { scan, ..Default::default() };
-            let batches: Vec<_> = store.read(path, &options).unwrap().map(Result::unwrap).collect();
-            rows(&batches)
-        };
-        let filter = Some(drumlin::filter::Filter::parse(&format!("id % {divisor} = {rest}")).unwrap());
-        assert_eq!(read(ScanOptions { filter: filter.clone(), ..Default::default() }), expected);
-        let n = rng.usize(..30);
-        let first = |rows: &[Row]| rows[..n.min(rows.len())].to_vec();
-        let last = |rows: &[Row]| rows[rows.len() - n.min(rows.len())..].to_vec();
-        let limit = Some(n as u64);
-        assert_eq!(read(ScanOptions { limit, ..Default::default() }), first(table.newest()));
-        assert_eq!(read(ScanOptions { tail: limit, ..Default::default() }), last(table.newest()));
-        assert_eq!(read(ScanOptions { limit, filter: filter.clone(), ..Default::default() }), first(&expected));
-        assert_eq!(read(ScanOptions { tail: limit, filter, ..Default::default() }), last(&expected));
-    }
-}
-
-fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let disk = SimDisk::new();
-    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    let mut store = open_with(&disk, &clock, threads).unwrap();
-    let (mut model, mut trash) = (Model::default(), Vec::new());
-    for step in 0..steps {
-        clock.advance(rng.i64(-5..50));
-        let op = draw(&mut rng, &model, big);
-        let before = (model.clone(), trash.clone());
-        let expected = apply(&mut model, &mut trash, &op);
-        let done = run(&mut store, || open_with(&disk, &clock, threads), &op);
-        match (&done, expected) {
-            (Ok(()), true) => {}
-            (Err(e), false) => {
-                let kinds = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::InvalidArgument];
-                assert!(kinds.contains(&e.kind()), "seed {seed} step {step} {op:?}: {e}");
-                (model, trash) = before;
-            }
-            _ => panic!("seed {seed} step {step}: {op:?} gave {done:?}"),
-        }
-        check(&store, &model);
-        if rng.u8(..8) == 0 {
-            check_parts(&store, &model, &mut rng);
-        }
-    }
-    let report = store.verify(&Default::default()).unwrap();
-    assert_eq!(report.faults, []);
-    // With everything gone, nothing is left on disk.
-    for name in model.snapshots.keys() {
-        store.drop_snapshot(name).unwrap();
-    }
-    if !model.tables.is_empty() {
-        store.drop(&["t/**".into()], Default::default()).unwrap();
-    }
-    store.close().unwrap();
-    let store = open_with(&disk, &clock, threads).unwrap();
-    store.reclaim(&Default::default()).unwrap();
-    let blocks: Vec<_> = disk.files().into_iter().filter(|(name, _)| name.starts_with("blocks/")).collect();
-    assert_eq!(blocks.iter().map(|(name, _)| name).collect::<Vec<_>>(), Vec::<&String>::new(), "seed {seed}");
-}
-
-#[test]
-fn random_operations_equal_the_model() {
-    for seed in 0..60 {
-        episode(seed, 60, false, 2);
-    }
-}
-
-#[test]
-fn random_operations_on_large_tables_equal_the_model() {
-    for seed in 1000..1004 {
-        episode(seed, 40, true, 2);
-    }
-}
-
-#[test]
-fn one_cpu_thread_finishes_everything() {
-    for seed in 2000..2010 {
-        episode(seed, 60, false, 1);
-    }
-    episode(2100, 30, true, 1);
 }

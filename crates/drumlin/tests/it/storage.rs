@@ -9,11 +9,7 @@ use drumlin::storage::{Access, Disk, Fault, FileStorage, Moment, OsDisk, PutMode
 fn disks() -> Vec<(Arc<dyn Disk>, Option<tempfile::TempDir>)> {
     let folder = tempfile::tempdir().unwrap();
     let os = OsDisk::open(folder.path()).unwrap();
-    vec![
-        (Arc::new(os), Some(folder)),
-        (Arc::new(SimDisk::new()), None),
-        (Arc::new(SimDisk::in_memory()), None),
-    ]
+    vec![(Arc::new(os), Some(folder)), (Arc::new(SimDisk::new()), None), (Arc::new(SimDisk::in_memory()), None)]
 }
 
 fn one(bytes: &'static [u8]) -> Vec<Bytes> {

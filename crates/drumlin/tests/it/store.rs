@@ -257,8 +257,7 @@ fn concurrent_appends_are_all_there() {
     });
     let mut ids: Vec<i64> = read(&store, "t", AsOf::Newest).unwrap().into_iter().map(|(id, _)| id).collect();
     ids.sort_unstable();
-    let expected: Vec<i64> =
-        (0..4).flat_map(|t| (0..20).filter(|i| i % 5 != 0).map(move |i| t * 1000 + i)).collect();
+    let expected: Vec<i64> = (0..4).flat_map(|t| (0..20).filter(|i| i % 5 != 0).map(move |i| t * 1000 + i)).collect();
     assert_eq!(ids, expected);
 }
 

@@ -1,0 +1,118 @@
+//! Rules broken on purpose: for each, a run of random operations and crashes must notice. Without this, nobody knows
+//! whether the other tests could fail.
+//!
+//! A binary of its own, one test: the switch is one for the whole process.
+#![cfg(feature = "planted-bugs")]
+
+#[path = "it/model.rs"]
+#[allow(dead_code)]
+mod model;
+#[path = "it/random.rs"]
+#[allow(dead_code)]
+mod random;
+#[path = "it/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+use std::sync::Arc;
+
+use drumlin::base::planted::{Bug, plant};
+use drumlin::base::{ManualClock, Timestamp};
+use drumlin::storage::{Fault, Moment, SimDisk};
+use drumlin::store::AsOf;
+
+use model::Model;
+use random::{Op, apply, compare, draw, run};
+use support::{batch, numbered, open, open_with, read};
+
+/// Runs random operations and crashes; says what went wrong, if anything.
+fn strike(seed: u64) -> Result<(), String> {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let disk = SimDisk::new();
+    let at = rng.u64(5..250);
+    disk.plan(at, Fault::Crash(Moment::Before));
+    let (mut model, mut trash) = (Model::default(), Vec::new());
+    let (mut before, mut struck) = (model.clone(), false);
+    if let Ok(mut store) = open_with(&disk, &clock, 1) {
+        for _ in 0..60 {
+            let op = draw(&mut rng, &model, false);
+            let (model_before, trash_before) = (model.clone(), trash.clone());
+            if !apply(&mut model, &mut trash, &op) {
+                (model, trash) = (model_before, trash_before);
+                continue;
+            }
+            before = model_before;
+            let done = run(&mut store, || open_with(&disk, &clock, 1), &op);
+            struck = disk.is_dead();
+            if struck {
+                // What strikes a best effort fails no call.
+                break;
+            }
+            done.map_err(|e| format!("{op:?}: {e}"))?;
+            if matches!(op, Op::Checkpoint | Op::Reclaim) {
+                compare(&store, &model)?;
+            }
+        }
+    }
+    let survived = disk.crash(seed);
+    let store = open_with(&survived, &clock, 1).map_err(|e| e.to_string())?;
+    match compare(&store, &model) {
+        Err(e) if !struck => return Err(e),
+        Err(e) => compare(&store, &before).map_err(|_| e)?,
+        Ok(()) => {}
+    }
+    let report = store.verify(&Default::default()).map_err(|e| e.to_string())?;
+    if report.faults.is_empty() { Ok(()) } else { Err(format!("{:?}", report.faults)) }
+}
+
+/// Rows deleted while their row group is being rewritten must stay deleted.
+fn delete_during_checkpoint() -> Result<(), String> {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    for part in 1..4 {
+        store.append("t", batch(&numbered(part * 10, 10)), &Default::default()).unwrap();
+    }
+    let during = store.clone();
+    let options = drumlin::store::CheckpointOptions {
+        task: drumlin::base::Task {
+            progress: Some(Arc::new(move |_| {
+                during.delete_rows("t", "id % 2 = 0", &Default::default()).unwrap();
+            })),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let report = store.checkpoint(&options).unwrap();
+    assert!(report.tables == 1 && report.windows_void == 0, "{report:?}");
+    let left = read(&store, "t", AsOf::Newest).map_err(|e| e.to_string())?;
+    if left.iter().any(|(id, _)| id % 2 == 0) { Err("deleted rows are back".into()) } else { Ok(()) }
+}
+
+#[test]
+fn every_planted_bug_is_noticed() {
+    const ROUNDS: u64 = 400;
+    plant(None);
+    for seed in 0..ROUNDS {
+        strike(seed).unwrap_or_else(|e| panic!("no bug is planted, but seed {seed}: {e}"));
+    }
+    delete_during_checkpoint().unwrap();
+    for bug in [
+        Bug::DeleteBeforeUnlink,
+        Bug::SkipBlockSync,
+        Bug::SkipDirectorySync,
+        Bug::SkipLogSync,
+        Bug::SkipLogDirectorySync,
+        Bug::CutLogBeforeSnapshot,
+    ] {
+        plant(Some(bug));
+        let noticed = (0..ROUNDS).find(|seed| strike(*seed).is_err());
+        plant(None);
+        assert!(noticed.is_some(), "{bug:?} was not noticed in {ROUNDS} rounds");
+        println!("{bug:?} noticed with seed {}", noticed.unwrap());
+    }
+    plant(Some(Bug::ForgetConcurrentDeletes));
+    let noticed = delete_during_checkpoint().is_err();
+    plant(None);
+    assert!(noticed, "ForgetConcurrentDeletes was not noticed");
+}

@@ -1,0 +1,100 @@
+//! Style as a test: the layers and their order, a header in each file, file sizes, names that say nothing.
+
+#![expect(clippy::disallowed_methods, reason = "reads the sources")]
+
+use std::path::{Path, PathBuf};
+
+/// Bottom to top. A layer uses itself and those before it.
+const LAYERS: [&str; 9] = ["base", "storage", "log", "segment", "filter", "block", "table", "catalog", "store"];
+
+/// Tests may be longer than what they test.
+const LINES_MAX: usize = 520;
+
+const EMPTY_NAMES: [&str; 5] = ["utils", "util", "common", "helpers", "manager"];
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn core() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn crates() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    ["crates/drumlin", "crates/drumlin-cli", "python/src"]
+        .iter()
+        .flat_map(|folder| sources(&root.join(folder)))
+        .collect()
+}
+
+#[test]
+fn layers_use_lower_layers_only() {
+    let mut wrong = Vec::new();
+    for file in sources(&core()) {
+        let inside = file.strip_prefix(core()).unwrap();
+        let layer = inside.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        let Some(level) = LAYERS.iter().position(|l| *l == layer) else {
+            assert_eq!(layer, "lib", "{} is in no layer", inside.display());
+            continue;
+        };
+        for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for used in code.split("crate::").skip(1) {
+                let used: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                if LAYERS.iter().position(|l| *l == used).is_some_and(|used| used > level) {
+                    wrong.push(format!("{}:{}: {layer} uses {used}", inside.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_library_lists_every_layer() {
+    let lib = std::fs::read_to_string(core().join("lib.rs")).unwrap();
+    for layer in LAYERS {
+        assert!(lib.contains(&format!("pub mod {layer};")), "lib.rs lacks {layer}");
+    }
+    assert_eq!(lib.matches("\npub mod ").count(), LAYERS.len(), "lib.rs has a module that is no layer");
+}
+
+#[test]
+fn every_file_says_what_it_is_and_is_not_too_long() {
+    let mut wrong = Vec::new();
+    for file in crates() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        if !text.starts_with("//!") {
+            wrong.push(format!("{}: does not begin with '//!'", file.display()));
+        }
+        let lines = text.lines().count();
+        if lines > LINES_MAX {
+            wrong.push(format!("{}: {lines} lines, at most {LINES_MAX}", file.display()));
+        }
+        let stem = file.file_stem().unwrap().to_str().unwrap();
+        if EMPTY_NAMES.contains(&stem) {
+            wrong.push(format!("{}: a name that says nothing", file.display()));
+        }
+        for (number, line) in text.lines().enumerate() {
+            if line.chars().count() > 120 {
+                wrong.push(format!("{}:{}: longer than 120 characters", file.display(), number + 1));
+            }
+            let stub = ["todo!(", "unimplemented!(", "dbg!("].into_iter().find(|stub| line.contains(stub));
+            if let Some(stub) = stub.filter(|_| stem != "tidy") {
+                wrong.push(format!("{}:{}: {stub}", file.display(), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
