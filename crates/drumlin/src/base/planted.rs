@@ -8,18 +8,28 @@
 pub enum Bug {
     /// Blocks are deleted before the commit that unlinks them.
     DeleteBeforeUnlink = 1,
-    /// A block is not synced before the commit that refers to it.
-    SkipBlockSync = 2,
-    /// A new object's directory entry is not synced.
-    SkipDirectorySync = 3,
+    /// An object is not synced before its put returns.
+    SkipObjectSync = 2,
+    /// An object's directory entry is not synced.
+    SkipObjectNameSync = 3,
+    /// A new folder's directory entry is not synced.
+    SkipFolderSync = 4,
     /// A log record is acknowledged without a sync.
-    SkipLogSync = 4,
+    SkipLogSync = 5,
+    /// A new log segment's header is not synced.
+    SkipLogHeaderSync = 6,
     /// A new log segment's directory entry is not synced.
-    SkipLogDirectorySync = 5,
+    SkipLogNameSync = 7,
+    /// The log's folder is not synced when a store is made.
+    SkipLogFolderSync = 8,
+    /// A failed log write is taken back without a sync.
+    SkipUndoSync = 9,
+    /// Names left by a process that died are not synced when the store is opened.
+    SkipReopenSync = 10,
     /// A checkpoint forgets the rows that were deleted while it ran.
-    ForgetConcurrentDeletes = 6,
+    ForgetConcurrentDeletes = 11,
     /// The log is cut although the catalog snapshot is not durable yet.
-    CutLogBeforeSnapshot = 7,
+    CutLogBeforeSnapshot = 12,
 }
 
 #[cfg(feature = "planted-bugs")]

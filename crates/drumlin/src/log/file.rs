@@ -80,7 +80,9 @@ impl FileLog {
     /// Makes the log of a new store.
     pub fn create(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Self> {
         disk.make_dir(names::LOG)?;
-        disk.sync_dir("")?;
+        if !planted(Bug::SkipLogFolderSync) {
+            disk.sync_dir("")?;
+        }
         let (name, file) = new_segment(&*disk, &Header { first: Seq(1), base: None })?;
         let tail = Tail {
             file,
@@ -106,11 +108,14 @@ impl FileLog {
         let (newest, base, entries) = recover(&*disk)?;
         let file = disk.open(&newest.name, Access::Write)?;
         if newest.torn {
+            // The next append syncs this too; until then a torn tail is as good as none.
             file.set_len(newest.end)?;
-            file.sync()?;
         }
-        // An earlier process may have died between naming a segment and making its name durable.
-        disk.sync_dir(names::LOG)?;
+        // An earlier process may have died between naming a file and making its name durable.
+        if !planted(Bug::SkipReopenSync) {
+            disk.sync_dir(names::LOG)?;
+            disk.sync_dir("")?;
+        }
         let last = Seq(newest.next().0 - 1);
         let tail = Tail {
             file,
@@ -231,7 +236,9 @@ impl Tail {
         let bytes = frame::encode_record(record, &self.name, self.offset)?;
         if let Err(error) = self.file.write_at(self.offset, &bytes) {
             // Take back what may have been written; if even that fails, nobody knows what is there.
-            if self.file.set_len(self.offset).and_then(|()| self.file.sync()).is_ok() {
+            let cut = self.file.set_len(self.offset);
+            let undone = if planted(Bug::SkipUndoSync) { cut } else { cut.and_then(|()| self.file.sync()) };
+            if undone.is_ok() {
                 return Err(error);
             }
             self.poisoned = true;
@@ -260,9 +267,11 @@ fn new_segment(disk: &dyn Disk, header: &Header) -> Result<(String, Box<dyn Disk
         other => other?,
     };
     file.write_at(0, &frame::encode_header(header, &name))?;
-    file.sync()?;
+    if !planted(Bug::SkipLogHeaderSync) {
+        file.sync()?;
+    }
     disk.rename(&temporary, &name, Rename::Replace)?;
-    if !planted(Bug::SkipLogDirectorySync) {
+    if !planted(Bug::SkipLogNameSync) {
         disk.sync_dir(names::LOG)?;
     }
     // Opened anew, so that errors name the file as it is called now.

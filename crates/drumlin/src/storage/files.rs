@@ -35,7 +35,7 @@ impl FileStorage {
         }
         self.ensure_folder(folder_of(folder))?;
         self.disk.make_dir(folder)?;
-        if !planted(Bug::SkipDirectorySync) {
+        if !planted(Bug::SkipFolderSync) {
             self.disk.sync_dir(folder_of(folder))?;
         }
         self.folders.lock().insert(folder.to_owned());
@@ -56,7 +56,7 @@ impl FileStorage {
             file.write_at(offset, part)?;
             offset += part.len() as u64;
         }
-        if !planted(Bug::SkipBlockSync) {
+        if !planted(Bug::SkipObjectSync) {
             file.sync()?;
         }
         Ok(())
@@ -104,7 +104,7 @@ impl Storage for FileStorage {
             let _ = self.disk.remove(&temporary);
             return Err(e);
         }
-        if planted(Bug::SkipDirectorySync) {
+        if planted(Bug::SkipObjectNameSync) {
             return Ok(());
         }
         self.disk.sync_dir(folder)

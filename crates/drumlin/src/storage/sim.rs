@@ -31,7 +31,8 @@ pub enum Moment {
 pub enum Fault {
     /// The process dies: this and every later call fails until [`SimDisk::crash`].
     Crash(Moment),
-    /// The operation fails once. A failed sync drops the file's dirty data, as Linux does.
+    /// The operation fails once. A failed write may yet have written all; a failed sync drops the file's dirty
+    /// data, as Linux does.
     Fail,
     /// The disk is full from here on: whatever would grow it fails, until [`SimDisk::heal`].
     Full,
@@ -94,6 +95,17 @@ struct Image {
     full: bool,
     locked: bool,
     tracks_durability: bool,
+}
+
+/// What a change does to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Writes bytes.
+    Write,
+    /// Makes a name.
+    Create,
+    /// Takes no space.
+    Other,
 }
 
 /// A simulated disk. Clones share it.
@@ -215,6 +227,15 @@ impl SimDisk {
         SimDisk { image: Arc::new(Mutex::new(new)) }
     }
 
+    /// Lets a new process go on after the old one died, with the machine still up: nothing is lost, and nothing has
+    /// become durable.
+    pub fn revive(&self) {
+        let mut image = self.image.lock();
+        image.dead = false;
+        image.locked = false;
+        image.planned = None;
+    }
+
     /// Every file's name and content, for tests that damage them.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
         let image = self.image.lock();
@@ -259,7 +280,7 @@ impl SimDisk {
     }
 
     /// Runs one change under the fault plan. `apply(image, torn)` does it, in part if `torn`.
-    fn change<T>(&self, name: &str, grows: bool, apply: impl FnOnce(&mut Image, bool) -> Result<T>) -> Result<T> {
+    fn change<T>(&self, name: &str, kind: Kind, apply: impl FnOnce(&mut Image, bool) -> Result<T>) -> Result<T> {
         let mut image = self.image.lock();
         if image.dead {
             return Err(crashed());
@@ -278,12 +299,15 @@ impl SimDisk {
                 return Err(crashed());
             }
             Some(Fault::Fail) => {
+                if kind == Kind::Write {
+                    drop(apply(&mut image, false));
+                }
                 return Err(Error::unavailable(format!("could not change {name}: simulated I/O error")));
             }
             Some(Fault::Full) => image.full = true,
             None => {}
         }
-        if image.full && grows {
+        if image.full && kind != Kind::Other {
             return Err(full(name));
         }
         apply(&mut image, false)
@@ -366,7 +390,7 @@ impl DiskFile for SimFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.disk.change(&self.name, true, |image, torn| {
+        self.disk.change(&self.name, Kind::Write, |image, torn| {
             image.counters.bytes_written += bytes.len() as u64;
             let bytes = if torn { &bytes[..bytes.len() / 2] } else { bytes };
             let tracks = image.tracks_durability;
@@ -388,7 +412,7 @@ impl DiskFile for SimFile {
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
-        self.disk.change(&self.name, false, |image, torn| {
+        self.disk.change(&self.name, Kind::Other, |image, torn| {
             let tracks = image.tracks_durability;
             let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
             if !torn {
@@ -402,7 +426,7 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let done = self.disk.change(&self.name, false, |image, torn| {
+        let done = self.disk.change(&self.name, Kind::Other, |image, torn| {
             image.counters.syncs += 1;
             if torn || !image.tracks_durability {
                 return Ok(());
@@ -437,7 +461,7 @@ impl Drop for SimLock {
 
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let id = self.change(name, true, |image, _| {
+        let id = self.change(name, Kind::Create, |image, _| {
             if image.find(name).is_ok() {
                 return Err(Error::already_exists(format!("could not create {name}: it exists")));
             }
@@ -461,7 +485,7 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         assert_eq!(folder_of(from), folder_of(to), "objects are renamed within their folder only");
-        self.change(to, false, |image, torn| {
+        self.change(to, Kind::Other, |image, torn| {
             let id = image.find(from)?;
             if mode == Rename::Keep && image.find(to).is_ok() {
                 return Err(Error::already_exists(format!("could not rename to {to}: it exists")));
@@ -474,7 +498,7 @@ impl Disk for SimDisk {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        self.change(name, false, |image, _| {
+        self.change(name, Kind::Other, |image, _| {
             image.find(name)?;
             image.rewrite(folder_of(name), vec![(last(name), None)])
         })
@@ -484,7 +508,7 @@ impl Disk for SimDisk {
         if name.is_empty() || self.image.lock().folders.contains_key(name) {
             return Ok(());
         }
-        self.change(name, true, |image, _| {
+        self.change(name, Kind::Create, |image, _| {
             image.rewrite(folder_of(name), vec![(last(name), Some(Node::Folder))])?;
             image.folders.entry(name.to_owned()).or_default();
             Ok(())
@@ -492,7 +516,7 @@ impl Disk for SimDisk {
     }
 
     fn remove_dir(&self, name: &str) -> Result<()> {
-        self.change(name, false, |image, _| {
+        self.change(name, Kind::Other, |image, _| {
             let folder = image.folders.get(name).ok_or_else(|| missing(name))?;
             if !folder.names.is_empty() {
                 return Err(Error::unavailable(format!("could not remove {name}: it is not empty")));
@@ -519,7 +543,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, folder: &str) -> Result<()> {
-        self.change(folder, false, |image, torn| {
+        self.change(folder, Kind::Other, |image, torn| {
             image.counters.folder_syncs += 1;
             if torn {
                 return Ok(());
