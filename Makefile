@@ -1,0 +1,46 @@
+# Everything a fresh machine needs: Rust, Python 3.11 with pip, gcc. The rest is installed here, pinned.
+#
+# All steps share one target directory and one profile, so that nothing heavy is compiled twice. Set CARGO_TARGET_DIR
+# to share it between clones.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SCALE ?= 1
+# Tests are built with the switches that break one rule each; see crates/drumlin/src/base/planted.rs.
+PLANTED := --features drumlin/planted-bugs
+
+.PHONY: build demo test check bench fuzz clean
+
+build: $(BIN)/.installed
+	cd python && VIRTUAL_ENV=$(CURDIR)/.venv ../$(BIN)/maturin develop --release --quiet
+
+$(BIN)/.installed: python/requirements-dev.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r python/requirements-dev.txt
+	touch $@
+
+demo: build
+	$(BIN)/python examples/demo.py --scale $(SCALE)
+
+test: build
+	cargo test --release --workspace $(PLANTED)
+	$(BIN)/python -m pytest -q python/tests
+	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin
+	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
+
+check: build
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
+	cd python && ../$(BIN)/ruff check . ../bench ../examples && ../$(BIN)/ruff format --check . ../bench ../examples
+	$(MAKE) test
+
+bench: build
+	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
+
+# Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
+fuzz:
+	cd fuzz && cargo +nightly fuzz run $(TARGET) -- -max_total_time=60
+
+clean:
+	rm -rf .venv demo-data
+	cargo clean

@@ -1,0 +1,201 @@
+"""Drumlin beside DuckDB on TPC-H lineitem: import, size, reading Q1's columns, deleting half.
+
+Both run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
+below 1 means that Drumlin took less.
+
+    python bench/duckdb_compare.py [--scale 1] [--runs 5] [--folder FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+import drumlin
+from drumlin import _drumlin
+
+THREADS = 2
+Q1_COLUMNS = [
+    "l_returnflag",
+    "l_linestatus",
+    "l_quantity",
+    "l_extendedprice",
+    "l_discount",
+    "l_tax",
+    "l_shipdate",
+]
+
+
+def bytes_under(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def timed(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+class Report:
+    """Collects pairs of times and prints a table of medians."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, str, str, str]] = []
+
+    def pair(self, name: str, ours: list[float], theirs: list[float]) -> None:
+        mine, other = statistics.median(ours), statistics.median(theirs)
+        ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+        self.rows.append((name, f"{mine:.3f} s", f"{other:.3f} s", f"{ratio:.2f}"))
+        print(f"{name}: drumlin {mine:.3f} s, duckdb {other:.3f} s, ratio {ratio:.2f}", flush=True)
+
+    def sizes(self, name: str, ours: int, theirs: int) -> None:
+        self.rows.append((name, f"{ours / 1e6:.1f} MB", f"{theirs / 1e6:.1f} MB", f"{ours / theirs:.2f}"))
+        print(f"{name}: drumlin {ours / 1e6:.1f} MB, duckdb {theirs / 1e6:.1f} MB", flush=True)
+
+    def markdown(self) -> str:
+        head = "| what | Drumlin | DuckDB | ratio |\n|---|---|---|---|\n"
+        return head + "\n".join("| " + " | ".join(row) + " |" for row in self.rows)
+
+
+def lineitem(folder: Path, scale: float) -> Path:
+    """The Parquet file, generated once."""
+    target = folder / f"lineitem-{scale:g}.parquet"
+    if not target.exists():
+        made = folder / "generated"
+        command = [str(Path(sys.executable).parent / "tpchgen-cli"), "parquet"]
+        subprocess.run([*command, "-s", f"{scale:g}", "--tables=lineitem", "-o", str(made)], check=True)
+        (made / "lineitem.parquet").rename(target)
+    return target
+
+
+def duckdb_open(path: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(str(path))
+    connection.execute(f"SET threads = {THREADS}")
+    return connection
+
+
+def import_drumlin(path: Path, parquet: Path) -> None:
+    code = _drumlin.main(["drumlin", "import", str(path), str(parquet), "--table", "lineitem"])
+    assert code == 0, code
+
+
+def import_duckdb(path: Path, parquet: Path) -> None:
+    with duckdb_open(path) as connection:
+        connection.execute(f"CREATE TABLE lineitem AS FROM read_parquet('{parquet}')")
+        connection.execute("CHECKPOINT")
+
+
+def exact(table: pa.Table) -> pa.Schema:
+    return pa.schema([field.remove_metadata() for field in table.schema])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=None)
+    arguments = parser.parse_args()
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="drumlin-bench-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    parquet = lineitem(folder, arguments.scale)
+    report = Report()
+    ours, theirs = folder / "bench.drumlin", folder / "bench.duckdb"
+
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(arguments.runs):
+        remove(ours)
+        remove(theirs)
+        times[0].append(timed(lambda: import_drumlin(ours, parquet)))
+        times[1].append(timed(lambda: import_duckdb(theirs, parquet)))
+    report.pair("import Parquet to durable", *times)
+    report.sizes("size on disk", bytes_under(ours), bytes_under(theirs))
+
+    store = drumlin.open(str(ours), cpu_threads=THREADS)
+    connection = duckdb_open(theirs)
+    query = f"SELECT {', '.join(Q1_COLUMNS)} FROM lineitem"
+    wanted = connection.sql(query).to_arrow_table()
+    found = store.read("lineitem", columns=Q1_COLUMNS).to_arrow()
+    assert found.num_rows == wanted.num_rows
+    same_types = exact(found).types == exact(wanted).types
+    print(f"same Arrow types: {same_types} {exact(found).types if not same_types else ''}")
+    times, native = ([], []), []
+    for _ in range(arguments.runs * 2):
+        times[0].append(timed(lambda: store.read("lineitem", columns=Q1_COLUMNS).to_arrow()))
+        native.append(timed(lambda: store.read("lineitem", columns=Q1_COLUMNS, native=True).to_arrow()))
+        times[1].append(timed(lambda: connection.sql(query).to_arrow_table()))
+    report.pair("Q1's seven columns to Arrow, same types", *times)
+    report.pair("Q1's seven columns to Arrow, Drumlin's own types", native, times[1])
+    store.close()
+    connection.close()
+
+    times = ([], [])
+    before = bytes_under(ours)
+    for _ in range(max(3, arguments.runs // 2)):
+        work, other = folder / "work.drumlin", folder / "work.duckdb"
+        remove(work)
+        remove(other)
+        shutil.copytree(ours, work)
+        shutil.copyfile(theirs, other)
+
+        with drumlin.open(str(work), cpu_threads=THREADS) as store:
+            store.set_retention("lineitem", keep_last=1)
+
+            def half() -> None:
+                store.table("lineitem").delete("l_orderkey % 2 = 0")  # noqa: B023
+                store.checkpoint()  # noqa: B023
+                store.reclaim()  # noqa: B023
+
+            times[0].append(timed(half))
+        with duckdb_open(other) as connection:
+
+            def half_duckdb() -> None:
+                connection.execute("DELETE FROM lineitem WHERE l_orderkey % 2 = 0")  # noqa: B023
+                connection.execute("CHECKPOINT")  # noqa: B023
+
+            times[1].append(timed(half_duckdb))
+    report.pair("delete even orders, checkpoint, reclaim", *times)
+    report.sizes("size after it", bytes_under(work), bytes_under(other))
+    print(f"the store is {bytes_under(work) / before:.0%} of its size before")
+
+    many = folder / "many.drumlin"
+    remove(many)
+    small = pa.table({"n": pa.array(range(10))})
+    with drumlin.open(str(many)) as store:
+        store.write_many({f"t/{i:05}": small for i in range(10_000)})
+        store.checkpoint()
+    opened = [timed(lambda: drumlin.open(str(many)).close()) for _ in range(arguments.runs)]
+    print(f"open a store of 10,000 tables: {statistics.median(opened):.3f} s")
+
+    print(f"\n{date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, duckdb {duckdb.__version__}\n")
+    print(report.markdown())
+    for leftover in ("bench.drumlin", "bench.duckdb", "work.drumlin", "work.duckdb", "many.drumlin"):
+        remove(folder / leftover)
+    if arguments.folder is None:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
