@@ -1,1 +1,145 @@
+//! The command line of Drumlin: `drumlin COMMAND STORE …`.
+//!
+//! Every command takes the store right behind its name; a command that only reads opens it for reading, and so works
+//! beside a writer. Answers go to standard output, everything else to standard error. Exit codes: 0 done; 1 failed, or
+//! `verify` found faults; 2 wrong usage; 130 interrupted. Nothing but a finished command changes a store or a file.
 
+#![deny(unsafe_code)]
+#![warn(clippy::all)]
+
+mod as_of;
+mod bar;
+mod command;
+mod failure;
+mod figures;
+mod files;
+mod grid;
+mod interrupt;
+mod json_rows;
+pub mod memory;
+mod output;
+mod place;
+mod sink;
+mod source;
+mod text_form;
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Mutex;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use failure::Failure;
+use output::Output;
+
+/// Drumlin: an embedded, versioned table store.
+///
+/// A store is a folder. Tables live in it on a tree of paths such as prices/us/AAPL; each write makes a new version, and
+/// every version can be read until it is deleted.
+#[derive(Parser)]
+#[command(name = "drumlin", version, after_help = EXAMPLE)]
+struct Arguments {
+    #[command(subcommand)]
+    command: command::Command,
+}
+
+const EXAMPLE: &str = "\
+Example:
+  drumlin import market.drumlin aapl.parquet msft.parquet --under prices/us
+  drumlin ls market.drumlin
+  drumlin cat market.drumlin prices/us/aapl --where 'close > 100' --head 5";
+
+/// Runs the command in `args`, of which the first is the program's name; returns the exit code.
+pub fn main(args: Vec<String>) -> i32 {
+    memory::configure();
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
+        Err(error) => return explain(&error),
+    };
+    std::panic::set_hook(Box::new(note_panic));
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let mut out = Output::new();
+        let ended = arguments.command.run(&mut out);
+        // What was printed before a failure is printed.
+        let flushed = out.flush().map_err(Failure::from);
+        ended.and(flushed)
+    }));
+    let _ = std::panic::take_hook();
+    match ended {
+        Ok(Ok(())) => 0,
+        Ok(Err(failure)) => {
+            if let Some(message) = failure.message() {
+                eprintln!("drumlin: {message}");
+            }
+            failure.code()
+        }
+        Err(_) => {
+            let what = PANIC.lock().map_or(String::new(), |mut what| std::mem::take(&mut *what));
+            eprintln!("drumlin: internal error: {what}");
+            Failure::INTERNAL
+        }
+    }
+}
+
+/// The last panic, in one line.
+static PANIC: Mutex<String> = Mutex::new(String::new());
+
+/// Says nothing yet: a panic that is caught on the way, as over damaged bytes, becomes an error with words of its own.
+fn note_panic(panic: &PanicHookInfo<'_>) {
+    let what = panic.payload_as_str().unwrap_or("no message");
+    let place = panic.location().map_or(String::new(), |place| {
+        let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
+        format!(" ({file}, line {})", place.line())
+    });
+    if let Ok(mut last) = PANIC.lock() {
+        *last = format!("{what}{place}");
+    }
+}
+
+/// Prints help, or what is wrong with the arguments.
+fn explain(error: &clap::Error) -> i32 {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Help that nobody reads is no failure.
+            let _ = error.print();
+            0
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            Failure::USAGE
+        }
+        _ => {
+            let text = error.render().to_string();
+            eprint!("drumlin: {}", text.strip_prefix("error: ").unwrap_or(&text));
+            Failure::USAGE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Clap itself checks this in debug builds only.
+    #[test]
+    fn no_option_has_two_meanings() {
+        let mut waiting = vec![Arguments::command()];
+        while let Some(mut command) = waiting.pop() {
+            command.build();
+            let name = command.get_name().to_owned();
+            let mut seen = BTreeSet::new();
+            for argument in command.get_arguments() {
+                let short = argument.get_short_and_visible_aliases().unwrap_or_default();
+                let long = argument.get_long_and_visible_aliases().unwrap_or_default();
+                let names = short.into_iter().map(String::from).chain(long.into_iter().map(String::from));
+                names.for_each(|option| assert!(seen.insert(option.clone()), "{name}: '{option}' is given twice"));
+            }
+            waiting.extend(command.get_subcommands().cloned());
+        }
+    }
+}

@@ -23,6 +23,8 @@ impl Pool {
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("drumlin-cpu-{i}"))
+            // Whoever waits for the task finds its channel closed; the panic's message is out already.
+            .panic_handler(|_| {})
             .build()
             .map_err(|e| Error::unavailable("the CPU pool could not be started").with_source(e))?;
         Ok(Self { threads: Arc::new(threads) })

@@ -106,6 +106,11 @@ pub enum Effect {
         /// The name.
         name: String,
     },
+    /// Sets how long tables keep versions where no node above them says.
+    SetDefaultRetention {
+        /// `None`: all.
+        retention: Option<Retention>,
+    },
 }
 
 /// Effects that happen together or not at all.

@@ -54,6 +54,11 @@ impl Ledger {
         self.condemned.iter()
     }
 
+    /// Whether both say the same of every block in use.
+    pub(super) fn same_use(&self, other: &Ledger) -> bool {
+        self.blocks == other.blocks && self.shared == other.shared
+    }
+
     pub(super) fn add_block(&mut self, block: BlockId, bytes: u64) -> Result<()> {
         if self.knows(block) {
             return Err(Error::corrupt(format!("block {block} is added twice")));
@@ -66,7 +71,7 @@ impl Ledger {
     pub(super) fn add(&mut self, address: &Address) -> Result<()> {
         let unknown = || Error::corrupt(format!("a row group lies in block {}, which is unknown", address.block));
         let used = self.blocks.get_mut(&address.block).ok_or_else(unknown)?;
-        used.live_bytes += address.bytes();
+        used.live_bytes = used.live_bytes.checked_add(address.bytes()).ok_or_else(unknown)?;
         used.parts += 1;
         Ok(())
     }

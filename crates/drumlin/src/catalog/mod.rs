@@ -3,6 +3,7 @@
 //! Pure: no clock, no randomness, no I/O. Applying the same effects to the same state gives the same state, on every
 //! machine that reads the log.
 
+mod check;
 mod effect;
 mod footprint;
 mod ledger;

@@ -83,6 +83,11 @@ impl State {
         self.paths.get(&id)
     }
 
+    /// How many tables are in the tree.
+    pub(super) fn linked(&self) -> usize {
+        self.paths.len()
+    }
+
     /// The table at a path.
     pub fn table_at(&self, path: &Path) -> Option<&Arc<Table>> {
         self.tables.get(&self.tree.get(path)?.table?)
@@ -152,6 +157,7 @@ impl State {
             Effect::SetRetention { path, retention } => {
                 self.tree.update(path, seq, |node| node.retention = *retention);
             }
+            Effect::SetDefaultRetention { retention } => self.tree.default_retention = *retention,
             Effect::CreateTable { path, table, spec } => {
                 if *table != self.next_table() {
                     return Err(Error::conflict(format!("table id {table} is not the next")));

@@ -3,6 +3,7 @@
 //! Invariants: a node's parent is there; `children` counts its children; a node without payload, table and retention
 //! has children (parents appear with their first child and go with their last).
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Path, Pattern, Payload, Retention};
-use crate::base::{Seq, TableId};
+use crate::base::{Error, Result, Seq, TableId};
 
 /// One entry of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,8 @@ impl Node {
 /// All nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tree {
+    /// Holds where no node says.
+    pub default_retention: Option<Retention>,
     nodes: OrdMap<Path, Arc<Node>>,
 }
 
@@ -141,10 +144,33 @@ impl Tree {
         Box::new(self.subtree(pattern.prefix()).filter(|(path, _)| pattern.matches(path.as_str())))
     }
 
+    /// Fails if the invariants do not hold, as only after damage.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut children: BTreeMap<Path, u64> = BTreeMap::new();
+        for (path, _) in &self.nodes {
+            if let Some(parent) = path.parent() {
+                *children.entry(parent).or_insert(0) += 1;
+            }
+        }
+        let mut counted = 0;
+        for (path, node) in &self.nodes {
+            let found = children.get(path).copied().unwrap_or(0);
+            counted += usize::from(found > 0);
+            if node.children != found || (node.is_bare() && found == 0) {
+                return Err(Error::corrupt(format!("catalog: '{path}' says it has {} children, found {found}", node.children)));
+            }
+        }
+        if counted != children.len() {
+            return Err(Error::corrupt("catalog: a node has no parent"));
+        }
+        Ok(())
+    }
+
     /// The retention that holds at `path`: its own, or that of the nearest node above it that sets one.
     pub fn retention(&self, path: &Path) -> Retention {
         let own = self.get(path).and_then(|node| node.retention);
-        own.or_else(|| path.ancestors().find_map(|above| self.get(&above)?.retention)).unwrap_or_default()
+        let above = || path.ancestors().find_map(|above| self.get(&above)?.retention);
+        own.or_else(above).or(self.default_retention).unwrap_or_default()
     }
 }
 

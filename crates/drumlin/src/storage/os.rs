@@ -129,9 +129,16 @@ impl DiskFile for OsFile {
     }
 }
 
-struct OsLock(#[expect(dead_code, reason = "the open file carries the lock")] File);
+struct OsLock(File);
 
 impl Guard for OsLock {}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // Closing alone leaves the lock with a child that was forked meanwhile. If this fails, closing must do.
+        let _ = self.0.unlock();
+    }
+}
 
 impl Disk for OsDisk {
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {

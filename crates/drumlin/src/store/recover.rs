@@ -75,7 +75,11 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<State> {
         Some(base) => read_catalog(storage, base)?,
         None => State::default(),
     };
+    state.check()?;
     opened.entries.iter().try_for_each(|entry| apply_entry(&mut state, entry))?;
+    if !opened.entries.is_empty() {
+        state.check()?;
+    }
     Ok(state)
 }
 

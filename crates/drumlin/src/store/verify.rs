@@ -83,14 +83,18 @@ impl Store {
                 task.step(done)
             },
         )?;
+        // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
+        // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
+        let ended = |session| match inner.log {
+            Some(_) => Some(session) != own,
+            None => session < state.session.fenced_below,
+        };
         for folder in inner.storage.list_folders(names::BLOCKS)? {
-            let Some(session) = names::parse_session(&folder) else { continue };
+            let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
             for object in inner.storage.list(&names::session_folder(session))? {
                 let name = object.name.rsplit('/').next().unwrap_or_default();
-                let block = names::parse_block(session, name);
-                // What this process is writing right now is not an orphan yet.
-                if block.is_none_or(|block| !state.ledger.knows(block)) && Some(session) != own {
+                if names::parse_block(session, name).is_none_or(|block| !state.ledger.knows(block)) {
                     report.orphans.push((object.name, object.bytes));
                 }
             }

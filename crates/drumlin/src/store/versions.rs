@@ -113,7 +113,7 @@ impl Store {
                 };
                 let listed = |version: &&Version| table.versions.iter().any(|record| record.version == **version);
                 missing.extend(versions.iter().filter(|v| !listed(v)).map(|v| format!("'{path}' version {v}")));
-                if versions.len() == table.versions.len() {
+                if missing.is_empty() && versions.len() == table.versions.len() {
                     return Err(Error::invalid(format!(
                         "'{path}': these are all its versions, and a table has at least one; drop it instead"
                     )));
@@ -164,17 +164,24 @@ impl Store {
     }
 
     /// Sets how many versions the tables at `path` and below it keep; `None` is as the node above says. `path` may end
-    /// with `/**` for emphasis: retention always reaches all that is below.
+    /// with `/**` for emphasis: retention always reaches all that is below. `**` alone is the whole store.
     ///
     /// Takes hold of each table with its next version, and of all of them with the next checkpoint.
     pub fn set_retention(&self, path: &str, retention: Option<Retention>) -> Result<()> {
+        if path == "**" {
+            self.commit_effects(move |_| Ok(vec![Effect::SetDefaultRetention { retention }]))?;
+            return Ok(());
+        }
         let path = Path::new(path.strip_suffix("/**").unwrap_or(path))?;
         self.commit_effects(move |_| Ok(vec![Effect::SetRetention { path, retention }]))?;
         Ok(())
     }
 
-    /// The retention that holds at `path`.
+    /// The retention that holds at `path`; `**` is the whole store.
     pub fn retention(&self, path: &str) -> Result<Retention> {
+        if path == "**" {
+            return Ok(self.state()?.tree.default_retention.unwrap_or_default());
+        }
         Ok(self.state()?.tree.retention(&Path::new(path)?))
     }
 }

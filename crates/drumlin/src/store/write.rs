@@ -269,9 +269,10 @@ fn distinct(frames: Vec<(String, Frame<'_>)>) -> Result<Vec<(Path, Frame<'_>)>> 
 /// The sort order to write in: the table's own, which an order asked for must equal.
 fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<String>>) -> Result<Vec<String>> {
     match (own, asked) {
-        (Some(own), Some(asked)) if own != *asked => Err(Error::invalid(format!(
-            "'{path}' is sorted by {own:?}, not by {asked:?}; a table keeps the order it was made with"
-        ))),
+        (Some(own), Some(asked)) if own != *asked => {
+            let own = if own.is_empty() { "has no sort order".to_owned() } else { format!("is sorted by {own:?}") };
+            Err(Error::invalid(format!("'{path}' {own}, {asked:?} was asked for; a table keeps the order it was made with")))
+        }
         (Some(own), _) => Ok(own),
         (None, asked) => Ok(asked.clone().unwrap_or_default()),
     }

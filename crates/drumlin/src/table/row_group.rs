@@ -9,7 +9,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::base::Version;
+use crate::base::{Error, Result, Version};
 use crate::block::Address;
 
 /// The most rows in a row group: 120 x 1,024.
@@ -107,6 +107,9 @@ impl Rows {
     }
 }
 
+/// No block reaches so far.
+const BLOCK_END_MAX: u64 = 1 << 40;
+
 /// A row group of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowGroup {
@@ -142,6 +145,26 @@ impl RowGroup {
             start = range.end;
             (range, *run)
         })
+    }
+
+    /// Fails if the record contradicts itself, as only a damaged one does. `schemas` is how many the table has.
+    pub fn check(&self, schemas: usize) -> Result<()> {
+        let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
+        let covered = self.runs.iter().try_fold(0_u32, |rows, run| rows.checked_add(run.rows));
+        if self.rows == 0 || self.rows > ROWS_MAX || covered != Some(self.rows) {
+            return bad(&format!("runs over {covered:?} of {} rows, at most {ROWS_MAX}", self.rows));
+        }
+        if self.schema as usize >= schemas {
+            return bad("a schema that the table does not have");
+        }
+        if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
+            return bad("deletes a row behind its end");
+        }
+        let bytes = self.address.segment_bytes.checked_add(u64::from(self.address.directory_bytes));
+        if bytes.and_then(|bytes| self.address.offset.checked_add(bytes)).is_none_or(|end| end > BLOCK_END_MAX) {
+            return bad("an address behind the end of any block");
+        }
+        Ok(())
     }
 
     /// The rows that version `v` sees, if this record serves `v` at all: see [`super::Table::visible`].

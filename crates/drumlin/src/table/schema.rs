@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
+use arrow::ipc::writer::DictionaryTracker;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::base::{Error, Result};
@@ -66,7 +67,8 @@ fn check_depth(data_type: &DataType, depth: usize) -> Result<()> {
 
 impl Serialize for StoredSchema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes = IpcSchemaEncoder::new().schema_to_fb(&self.0).finished_data().to_vec();
+        let mut tracker = DictionaryTracker::new(false);
+        let bytes = IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb(&self.0).finished_data().to_vec();
         serializer.serialize_bytes(&bytes)
     }
 }

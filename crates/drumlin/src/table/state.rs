@@ -131,6 +131,36 @@ impl Table {
         group.visible(version)
     }
 
+    /// Fails if the record contradicts itself, as only a damaged one does.
+    pub fn check(&self) -> Result<()> {
+        let bad = |what: String| Err(Error::corrupt(format!("table {}: {what}", self.id)));
+        let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record));
+        for record in records {
+            if record.schema as usize >= self.schemas.len() || record.version.0 >= self.next_version {
+                return bad(format!("version {} has a schema or number that cannot be", record.version));
+            }
+        }
+        if self.versions.is_empty() || self.versions.iter().zip(self.versions.iter().skip(1)).any(|(a, b)| a.version >= b.version) {
+            return bad("versions are missing or out of order".into());
+        }
+        if let Some((version, _)) = self.pins.iter().find(|(version, pin)| pin.record.version != **version || pin.holds == 0) {
+            return bad(format!("version {version} is held by nothing, or is another"));
+        }
+        for name in &self.spec.sort {
+            if self.schemas.iter().any(|schema| schema.0.index_of(name).is_err()) {
+                return bad(format!("is sorted by '{name}', which it does not have"));
+            }
+        }
+        let mut ids = std::collections::BTreeSet::new();
+        for group in &self.groups {
+            group.check(self.schemas.len())?;
+            if group.id.0 >= self.next_group || !ids.insert(group.id) {
+                return bad(format!("row group {} is there twice, or has a number that cannot be", group.id.0));
+            }
+        }
+        Ok(())
+    }
+
     /// Finds a row group.
     pub fn group(&self, id: GroupId) -> Option<&Arc<RowGroup>> {
         self.groups.iter().find(|group| group.id == id)
@@ -183,7 +213,7 @@ impl Table {
             let id = GroupId(next.next_group);
             next.next_group += 1;
             let runs = vec![Run { rows: group.rows, born: version, died: ALIVE }];
-            next.groups.push_back(Arc::new(RowGroup {
+            let group = RowGroup {
                 id,
                 address: group.address,
                 rows: group.rows,
@@ -192,7 +222,9 @@ impl Table {
                 deletions: Vec::new(),
                 ordered: true,
                 only: None,
-            }));
+            };
+            group.check(next.schemas.len())?;
+            next.groups.push_back(Arc::new(group));
         }
         let (kind, metadata) = (change.kind, change.metadata.clone());
         next.versions.push_back(VersionRecord { version, seq, time, kind, rows, schema, metadata });
@@ -293,7 +325,7 @@ impl Table {
         for output in &rewrite.outputs {
             let id = GroupId(next.next_group);
             next.next_group += 1;
-            next.groups.push_back(Arc::new(RowGroup {
+            let group = RowGroup {
                 id,
                 address: output.address,
                 rows: output.rows,
@@ -302,7 +334,9 @@ impl Table {
                 deletions: output.deletions.clone(),
                 ordered: output.ordered,
                 only: None,
-            }));
+            };
+            group.check(next.schemas.len())?;
+            next.groups.push_back(Arc::new(group));
         }
         next.groups.append(behind);
         next.layout_seq = seq;

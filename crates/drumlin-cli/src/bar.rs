@@ -1,0 +1,74 @@
+//! Progress on standard error, if that is a terminal; else nothing.
+
+use std::sync::Arc;
+
+use drumlin::base::{Cancel, Progress, Task};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::figures;
+
+const KNOWN: &str = "{prefix} [{bar:28}] {percent:>3}%  {msg}  ETA {eta}";
+const UNKNOWN: &str = "{prefix} {spinner} {msg}  {elapsed}";
+
+/// One line that says how far a long operation is. Gone when dropped.
+#[derive(Clone)]
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar that says it is `doing` something, in `total` steps; 0 if that is not known yet.
+    pub fn new(doing: &'static str, total: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        bar.set_prefix(doing);
+        let bar = Self(bar);
+        bar.set_total(total);
+        bar
+    }
+
+    fn set_total(&self, total: u64) {
+        let template = if total > 0 { KNOWN } else { UNKNOWN };
+        let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+        self.0.set_style(style.progress_chars("=> "));
+        self.0.set_length(total);
+    }
+
+    /// Steps done.
+    pub fn set(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
+    /// What goes beside the bar: rows, if any, and bytes.
+    pub fn tell(&self, rows: u64, bytes: u64) {
+        let rows = if rows > 0 { format!("{}, ", figures::counted(rows, "row")) } else { String::new() };
+        self.0.set_message(format!("{rows}{}", figures::bytes(bytes)));
+    }
+
+    /// A task whose steps move the bar.
+    pub fn task(&self, cancel: &Cancel) -> Task {
+        let bar = self.clone();
+        self.task_of(cancel, move |progress| {
+            if progress.total > 0 && bar.0.length() != Some(progress.total) {
+                bar.set_total(progress.total);
+            }
+            bar.set(progress.done);
+        })
+    }
+
+    /// A task that only tells rows and bytes: the bar is moved by other means.
+    pub fn task_beside(&self, cancel: &Cancel) -> Task {
+        self.task_of(cancel, |_| {})
+    }
+
+    fn task_of(&self, cancel: &Cancel, step: impl Fn(Progress) + Send + Sync + 'static) -> Task {
+        let bar = self.clone();
+        let progress = move |progress: Progress| {
+            step(progress);
+            bar.tell(progress.rows, progress.bytes);
+        };
+        Task { cancel: cancel.clone(), progress: Some(Arc::new(progress)) }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,102 @@
+//! `drop`: tables, by path or pattern.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+
+use clap::Args;
+use drumlin::Store;
+use drumlin::store::{Missing, ReclaimOptions};
+
+use super::reclaim;
+use crate::bar::Bar;
+use crate::failure::{Failure, Outcome};
+use crate::figures::{bytes, counted};
+use crate::interrupt;
+use crate::output::Output;
+use crate::place::Place;
+
+/// Drop tables
+///
+/// One commit drops all of them, or none. Dropped tables are in the trash, from which undrop takes them back until a
+/// reclaim frees their space.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  drumlin drop market.drumlin 'prices/us/**' quotes --missing-ok")]
+pub struct Drop {
+    #[command(flatten)]
+    place: Place,
+    /// Tables, or patterns with *, ? and ** that match them
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// Pass over paths and patterns that name no table
+    #[arg(long)]
+    missing_ok: bool,
+    /// Do not ask, even if a pattern matches several tables
+    #[arg(long, short)]
+    yes: bool,
+    /// Free the space at once: of everything in the trash, which cannot be taken back then
+    #[arg(long)]
+    reclaim: bool,
+}
+
+/// Paths printed one by one, at most.
+const PATHS_MAX: usize = 20;
+
+impl Drop {
+    /// Drops, and says what.
+    pub fn run(self, out: &mut Output) -> Outcome {
+        let store = self.place.write()?;
+        if !self.yes {
+            self.confirm(&store)?;
+        }
+        let missing = if self.missing_ok { Missing::Ignore } else { Missing::Refuse };
+        let report = store.drop(&self.paths, missing)?;
+        for path in report.paths.iter().take(PATHS_MAX) {
+            writeln!(out, "{path}")?;
+        }
+        if let more @ 1.. = report.paths.len().saturating_sub(PATHS_MAX) {
+            writeln!(out, "... and {more} more")?;
+        }
+        let (tables, versions) = (report.paths.len() as u64, report.versions);
+        let (tables, versions) = (counted(tables, "table"), counted(versions, "version"));
+        writeln!(out, "{tables} dropped ({versions}, {})", bytes(report.bytes))?;
+        if self.reclaim {
+            out.flush()?;
+            let bar = Bar::new("reclaiming", 0);
+            let report = store.reclaim(&ReclaimOptions { grace_micros: 0, task: bar.task(&interrupt::listen()) });
+            bar.clear();
+            let interrupted = "the tables are dropped; drumlin reclaim goes on freeing their space";
+            reclaim::tell(&report.map_err(|e| Failure::from(e).or_interrupted(interrupted))?, out)?;
+        }
+        Ok(store.close()?)
+    }
+
+    /// Asks, if a pattern matches more than one table and there is somebody to ask.
+    fn confirm(&self, store: &Store) -> Outcome {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return Ok(());
+        }
+        let mut tables = BTreeSet::new();
+        for pattern in self.paths.iter().filter(|path| path.contains(['*', '?'])) {
+            let matching = store.list(pattern)?.into_iter().filter(|entry| entry.table.is_some());
+            tables.extend(matching.map(|entry| entry.node.path));
+        }
+        if tables.len() > 1 {
+            ask(&format!("drop {}?", counted(tables.len() as u64, "table")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks for a yes on the terminal.
+pub fn ask(question: &str) -> Outcome {
+    eprint!("drumlin: {question} [y/N] ");
+    let mut answer = String::new();
+    // An answer that cannot be read is none.
+    let _ = std::io::stdin().read_line(&mut answer);
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(Failure::Error("nothing was changed".into()))
+}

@@ -1,0 +1,111 @@
+//! `export`: a version of a table becomes a file, put in its place whole.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+use drumlin::Store;
+use drumlin::filter::Filter;
+use drumlin::store::{AsOf, ReadOptions};
+use drumlin::table::ScanOptions;
+
+use crate::as_of;
+use crate::bar::Bar;
+use crate::failure::{Failure, Outcome};
+use crate::figures;
+use crate::files::{Existing, NewFile};
+use crate::interrupt;
+use crate::output::Output;
+use crate::place::Place;
+use crate::sink::{Compression, Sink};
+use crate::source::{Format, parse_delimiter};
+
+/// Export a table to a Parquet, CSV or Arrow file
+///
+/// The file appears under its name only once it is complete. In CSV nulls are empty, and times in named zones are in UTC.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  drumlin export market.drumlin prices/us/aapl aapl.parquet --where 'volume > 0' --as-of 3")]
+pub struct Export {
+    #[command(flatten)]
+    place: Place,
+    /// The table
+    table: String,
+    /// The file to make
+    file: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long)]
+    force: bool,
+    /// The format of the file [default: by extension]
+    #[arg(long, short, value_enum)]
+    format: Option<Format>,
+    /// Parquet: how the file is compressed
+    #[arg(long, value_enum, default_value_t = Compression::Zstd)]
+    compression: Compression,
+    /// CSV: what stands between values: one character, or tab
+    #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
+    delimiter: Option<u8>,
+    /// The columns, in the order wanted [default: all]
+    #[arg(long, short, value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// Only rows for which this is true, as in SQL
+    #[arg(long = "where", short = 'w', value_name = "FILTER")]
+    filter: Option<String>,
+    /// A version number, a snapshot, or a time; snapshot:NAME for a snapshot that looks like one of the others
+    #[arg(long, value_name = "WHICH")]
+    as_of: Option<String>,
+}
+
+impl Export {
+    /// Reads and writes batch by batch.
+    pub fn run(self, out: &mut Output) -> Outcome {
+        let format = self.format.map_or_else(|| Format::of(&self.file), Ok)?;
+        let delimiter = self.delimiter.unwrap_or_else(|| {
+            let tabs = self.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
+            if tabs { b'\t' } else { b',' }
+        });
+        let filter = self.filter.as_deref().map(Filter::parse).transpose()?;
+        let store = self.place.read()?;
+        let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
+        let cancel = interrupt::listen();
+        let total = if filter.is_none() { rows_of(&store, &self.table, &as_of) } else { 0 };
+        let scan = ScanOptions { columns: self.columns, filter, cancel: cancel.clone(), ..ScanOptions::default() };
+        let scan = store.read(&self.table, &ReadOptions { as_of, scan })?;
+        let existing = if self.force { Existing::Replace } else { Existing::Keep };
+        let file = NewFile::new(&self.file, existing)?;
+        let written = file.bytes();
+        let in_file = |failure| match failure {
+            Failure::Error(message) => Failure::Error(format!("{}: {message}", self.file.display())),
+            other => other,
+        };
+        let mut sink = Sink::new(file, format, &scan.schema(), self.compression, delimiter).map_err(in_file)?;
+        let bar = Bar::new("exporting", total);
+        let mut rows = 0;
+        for batch in scan {
+            let batch = batch?;
+            sink.write(&batch).map_err(in_file)?;
+            rows += batch.num_rows() as u64;
+            bar.set(rows);
+            bar.tell(rows, written.load(Ordering::Relaxed));
+        }
+        cancel.check()?;
+        let bytes = sink.finish().map_err(in_file)?;
+        bar.clear();
+        writeln!(out, "{}: {}, {}", self.file.display(), figures::counted(rows, "row"), figures::bytes(bytes))?;
+        Ok(())
+    }
+}
+
+/// The rows to come, for the bar; 0 if not known.
+fn rows_of(store: &Store, table: &str, as_of: &AsOf) -> u64 {
+    let versions = store.versions(table).unwrap_or_default();
+    let version = match as_of {
+        AsOf::Newest => versions.last(),
+        AsOf::Version(version) => versions.iter().find(|info| info.version == *version),
+        AsOf::Time(time) => versions.iter().rev().find(|info| info.time <= *time),
+        AsOf::Snapshot(name) => versions.iter().find(|info| info.snapshots.contains(name)),
+    };
+    version.map_or(0, |info| info.rows)
+}

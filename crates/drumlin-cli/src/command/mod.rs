@@ -1,0 +1,87 @@
+//! The commands, one file each.
+
+mod cat;
+mod checkpoint;
+mod delete;
+mod delete_versions;
+mod drop;
+mod export;
+mod get;
+mod import;
+mod ls;
+mod put;
+mod reclaim;
+mod retention;
+mod rm;
+mod schema;
+mod snapshot;
+mod stat;
+mod trash;
+mod tree;
+mod undrop;
+mod vacuum;
+mod verify;
+mod versions;
+
+use clap::Subcommand;
+
+use crate::failure::Outcome;
+use crate::output::Output;
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    Import(import::Import),
+    Export(export::Export),
+    Ls(ls::Ls),
+    Tree(tree::Tree),
+    Cat(cat::Cat),
+    Schema(schema::Schema),
+    Stat(stat::Stat),
+    Versions(versions::Versions),
+    Delete(delete::Delete),
+    DeleteVersions(delete_versions::DeleteVersions),
+    Drop(drop::Drop),
+    Undrop(undrop::Undrop),
+    Trash(trash::Trash),
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
+    Retention(retention::Retention),
+    Checkpoint(checkpoint::Checkpoint),
+    Vacuum(vacuum::Vacuum),
+    Reclaim(reclaim::Reclaim),
+    Verify(verify::Verify),
+    Get(get::Get),
+    Put(put::Put),
+    Rm(rm::Rm),
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, out: &mut Output) -> Outcome {
+        match self {
+            Command::Import(command) => command.run(out),
+            Command::Export(command) => command.run(out),
+            Command::Ls(command) => command.run(out),
+            Command::Tree(command) => command.run(out),
+            Command::Cat(command) => command.run(out),
+            Command::Schema(command) => command.run(out),
+            Command::Stat(command) => command.run(out),
+            Command::Versions(command) => command.run(out),
+            Command::Delete(command) => command.run(out),
+            Command::DeleteVersions(command) => command.run(out),
+            Command::Drop(command) => command.run(out),
+            Command::Undrop(command) => command.run(out),
+            Command::Trash(command) => command.run(out),
+            Command::Snapshot(command) => command.run(out),
+            Command::Retention(command) => command.run(out),
+            Command::Checkpoint(command) => command.run(out),
+            Command::Vacuum(command) => command.run(out),
+            Command::Reclaim(command) => command.run(out),
+            Command::Verify(command) => command.run(out),
+            Command::Get(command) => command.run(out),
+            Command::Put(command) => command.run(out),
+            Command::Rm(command) => command.run(out),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `schema`: the columns of a table.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::as_of;
+use crate::failure::Outcome;
+use crate::grid::{Align, Grid};
+use crate::output::Output;
+use crate::place::Place;
+
+/// Print the columns of a table
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  drumlin schema market.drumlin prices/us/aapl")]
+pub struct Schema {
+    #[command(flatten)]
+    place: Place,
+    /// The table
+    table: String,
+    /// A version number, a snapshot, or a time
+    #[arg(long, value_name = "WHICH")]
+    as_of: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Schema {
+    /// Prints one line a column.
+    pub fn run(self, out: &mut Output) -> Outcome {
+        let store = self.place.read()?;
+        let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
+        let schema = store.schema(&self.table, &as_of)?;
+        // A snapshot may hold a table that its path no longer has.
+        let sort = store.table_stat(&self.table).map(|stat| stat.sort).unwrap_or_default();
+        let fields = schema.fields().iter();
+        if self.json {
+            let columns = fields.map(|field| {
+                json!({ "name": field.name(), "type": field.data_type().to_string(), "nullable": field.is_nullable() })
+            });
+            return Ok(out.json(&json!({ "columns": columns.collect::<Vec<_>>(), "sort": sort }))?);
+        }
+        let mut grid = Grid::new(["column", "type", "nulls"].map(|name| (name, Align::Left)));
+        for field in fields {
+            let nulls = if field.is_nullable() { "yes" } else { "no" };
+            grid.row([field.name().clone(), field.data_type().to_string(), nulls.to_owned()]);
+        }
+        grid.print(out)?;
+        if !sort.is_empty() {
+            writeln!(out, "sorted by {}", sort.join(", "))?;
+        }
+        Ok(())
+    }
+}

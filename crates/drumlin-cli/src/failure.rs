@@ -1,0 +1,91 @@
+//! How a command ends if it does not end well: what is said, and the exit code.
+
+use std::io;
+
+use arrow::error::ArrowError;
+use drumlin::{Error, ErrorKind};
+use parquet::errors::ParquetError;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// It could not do what was asked.
+    Error(String),
+    /// It was asked for something that cannot be.
+    Usage(String),
+    /// Ctrl-C; says what state things are in.
+    Interrupted(String),
+    /// Whoever read standard output has gone.
+    NobodyReads,
+    /// It did all it should, and its answer is bad news that has been printed.
+    Told,
+}
+
+/// What a command returns.
+pub type Outcome = Result<(), Failure>;
+
+impl Failure {
+    /// Exit code of wrong usage.
+    pub const USAGE: i32 = 2;
+    /// Exit code of a bug.
+    pub const INTERNAL: i32 = 1;
+
+    /// The exit code.
+    pub fn code(&self) -> i32 {
+        match self {
+            Failure::Error(_) | Failure::Told => 1,
+            Failure::Usage(_) => Self::USAGE,
+            Failure::Interrupted(_) => 130,
+            Failure::NobodyReads => 0,
+        }
+    }
+
+    /// What to print on standard error.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Failure::Error(message) | Failure::Usage(message) => Some(message.clone()),
+            Failure::Interrupted(state) => Some(format!("interrupted: {state}")),
+            Failure::NobodyReads | Failure::Told => None,
+        }
+    }
+
+    /// If this was an interruption, says `state` of it.
+    #[must_use]
+    pub fn or_interrupted(self, state: &str) -> Self {
+        match self {
+            Failure::Interrupted(_) => Failure::Interrupted(state.to_owned()),
+            other => other,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Cancelled => Failure::Interrupted("nothing was changed".into()),
+            _ => Failure::Error(error.to_string()),
+        }
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
+        Failure::Error(error.to_string())
+    }
+}
+
+impl From<ParquetError> for Failure {
+    fn from(error: ParquetError) -> Self {
+        Failure::Error(error.to_string())
+    }
+}
+
+/// Only of standard output: every other I/O error is first given the name of its file.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::NobodyReads,
+            _ => Failure::Error(format!("standard output: {error}")),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Numbers, sizes, times and spans as people write and read them.
+
+use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
+use arrow::temporal_conversions::timestamp_us_to_datetime;
+use drumlin::base::Timestamp;
+use indicatif::{DecimalBytes, HumanCount};
+
+/// `1234567` as `1,234,567`.
+pub fn count(n: u64) -> String {
+    HumanCount(n).to_string()
+}
+
+/// A count with its noun, in the plural unless it is one.
+pub fn counted(n: u64, noun: &str) -> String {
+    let plural = match noun.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{noun}s"),
+    };
+    format!("{} {}", count(n), if n == 1 { noun } else { &plural })
+}
+
+/// `1234567` bytes as `1.23 MB`.
+pub fn bytes(n: u64) -> String {
+    DecimalBytes(n).to_string()
+}
+
+/// A time in RFC 3339, UTC, to the microsecond: exact, so that it can be given back as `--as-of`.
+pub fn time(time: Timestamp) -> String {
+    match timestamp_us_to_datetime(time.0) {
+        Some(datetime) => datetime.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        None => format!("{} us", time.0),
+    }
+}
+
+/// A time or date in RFC 3339; UTC if it names no offset.
+pub fn parse_time(text: &str) -> Option<Timestamp> {
+    string_to_timestamp_nanos(text).ok().map(|nanos| Timestamp(nanos.div_euclid(1000)))
+}
+
+/// A span such as `30d`, `12h`, `90m`, `45s` or `2w`, in microseconds.
+pub fn parse_span(text: &str) -> Result<u64, String> {
+    let expected = || format!("'{text}' is no span of time; expected a number and s, m, h, d or w, such as 30d");
+    let unit = text.chars().last().ok_or_else(expected)?;
+    let seconds = match unit {
+        's' => 1_u64,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        'w' => 7 * 86_400,
+        _ => return Err(expected()),
+    };
+    let n: u64 = text[..text.len() - 1].parse().map_err(|_| expected())?;
+    n.checked_mul(seconds * 1_000_000).ok_or_else(|| format!("'{text}' is too long a span"))
+}
+
+/// Microseconds as [`parse_span`] takes them.
+pub fn span(micros: u64) -> String {
+    let seconds = micros.div_ceil(1_000_000);
+    let units = [(7 * 86_400, 'w'), (86_400, 'd'), (3600, 'h'), (60, 'm')];
+    let unit = units.into_iter().find(|(size, _)| seconds >= *size && seconds.is_multiple_of(*size));
+    let (size, unit) = unit.unwrap_or((1, 's'));
+    format!("{}{unit}", seconds / size)
+}
+
+/// A share between 0 and 1.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("'{text}' is no share; expected a number from 0 to 1"))
+}
+
+/// Text that must be JSON, as it is.
+pub fn parse_json(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(e) => Err(format!("not JSON ({e}); strings need their quotes: '\"text\"'")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_for_people() {
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "entry"), "1 entry");
+        assert_eq!(counted(2, "entry"), "2 entries");
+        assert_eq!(counted(0, "row"), "0 rows");
+        assert_eq!(bytes(1_234_567), "1.23 MB");
+        assert_eq!(bytes(12), "12 B");
+    }
+
+    #[test]
+    fn times_and_spans_come_back_as_they_went() {
+        let micros = Timestamp(1_700_000_000_123_456);
+        assert_eq!(time(micros), "2023-11-14T22:13:20.123456Z");
+        assert_eq!(parse_time(&time(micros)), Some(micros));
+        assert_eq!(parse_time("1969-12-31T23:59:59.9999999Z"), Some(Timestamp(-1)));
+        assert_eq!(parse_time("2023-11-14T23:13:20+01:00"), Some(Timestamp(1_700_000_000_000_000)));
+        assert_eq!(parse_time("eod"), None);
+        for text in ["45s", "90m", "12h", "30d", "2w", "0s"] {
+            assert_eq!(span(parse_span(text).unwrap()), text);
+        }
+        for bad in ["", "d", "5", "5y", "-1d", "5é", "99999999999999999w"] {
+            assert!(parse_span(bad).is_err(), "{bad}");
+        }
+    }
+}

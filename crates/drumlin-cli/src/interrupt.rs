@@ -1,0 +1,27 @@
+//! Ctrl-C during a long command: the first asks it to stop at its next step, the second ends the process at once. A store
+//! is never damaged by either.
+
+use std::sync::OnceLock;
+
+use drumlin::base::Cancel;
+
+static CANCEL: OnceLock<Cancel> = OnceLock::new();
+
+/// The flag that Ctrl-C sets from now on. Before the first call Ctrl-C ends the process, as usual.
+pub fn listen() -> Cancel {
+    let listen = || {
+        let cancel = Cancel::default();
+        let flag = cancel.clone();
+        let handler = move || {
+            if flag.check().is_err() {
+                std::process::exit(130);
+            }
+            flag.cancel();
+            eprintln!("\ndrumlin: stopping; press Ctrl-C again to end at once");
+        };
+        // If the process that embeds this has its own handler, that one is asked instead.
+        let _ = ctrlc::set_handler(handler);
+        cancel
+    };
+    CANCEL.get_or_init(listen).clone()
+}

@@ -1,0 +1,105 @@
+//! What an export writes: rows in a file format.
+
+use std::io::{BufWriter, Write};
+
+use arrow::array::RecordBatch;
+use arrow::csv::{Writer as CsvWriter, WriterBuilder};
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::writer::FileWriter;
+use clap::ValueEnum;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression as Codec, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::failure::{Failure, Outcome};
+use crate::files::NewFile;
+use crate::source::Format;
+use crate::text_form::printable;
+
+/// How Parquet files are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compression {
+    /// Zstandard: small files
+    Zstd,
+    /// Snappy: read everywhere
+    Snappy,
+    /// Not compressed
+    None,
+}
+
+/// Encoded rows that a Parquet writer keeps before it begins the next row group.
+const PARQUET_BUFFER_BYTES: usize = 256 << 20;
+
+/// Writes rows to a file.
+pub enum Sink {
+    /// As Parquet.
+    Parquet(Box<ArrowWriter<NewFile>>),
+    /// As CSV.
+    Csv(Box<CsvWriter<BufWriter<NewFile>>>),
+    /// As an Arrow IPC file.
+    Arrow(Box<FileWriter<BufWriter<NewFile>>>),
+}
+
+impl Sink {
+    /// Begins a file.
+    pub fn new(
+        file: NewFile,
+        format: Format,
+        schema: &SchemaRef,
+        compression: Compression,
+        delimiter: u8,
+    ) -> Result<Self, Failure> {
+        Ok(match format {
+            Format::Parquet => {
+                let codec = match compression {
+                    Compression::Zstd => Codec::ZSTD(ZstdLevel::try_new(3)?),
+                    Compression::Snappy => Codec::SNAPPY,
+                    Compression::None => Codec::UNCOMPRESSED,
+                };
+                let properties = WriterProperties::builder().set_compression(codec).build();
+                Sink::Parquet(Box::new(ArrowWriter::try_new(file, schema.clone(), Some(properties))?))
+            }
+            Format::Csv => {
+                let mut writer = WriterBuilder::new().with_delimiter(delimiter).build(BufWriter::new(file));
+                // The header, even if no row follows.
+                writer.write(&printable(&RecordBatch::new_empty(schema.clone()))?)?;
+                Sink::Csv(Box::new(writer))
+            }
+            Format::Arrow => Sink::Arrow(Box::new(FileWriter::try_new(BufWriter::new(file), schema)?)),
+        })
+    }
+
+    /// Writes rows.
+    pub fn write(&mut self, batch: &RecordBatch) -> Outcome {
+        match self {
+            Sink::Parquet(writer) => {
+                writer.write(batch)?;
+                if writer.in_progress_size() > PARQUET_BUFFER_BYTES {
+                    writer.flush()?;
+                }
+            }
+            Sink::Csv(writer) => writer.write(&printable(batch)?)?,
+            Sink::Arrow(writer) => writer.write(batch)?,
+        }
+        Ok(())
+    }
+
+    /// Ends the file and puts it in its place; returns its size.
+    pub fn finish(self) -> Result<u64, Failure> {
+        let file = match self {
+            Sink::Parquet(writer) => writer.into_inner()?,
+            Sink::Csv(writer) => unbuffered(writer.into_inner())?,
+            Sink::Arrow(mut writer) => {
+                writer.finish()?;
+                unbuffered(writer.into_inner()?)?
+            }
+        };
+        Ok(file.keep()?)
+    }
+}
+
+fn unbuffered(mut writer: BufWriter<NewFile>) -> Result<NewFile, Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::Error(e.to_string());
+    writer.flush().map_err(|e| failed(&e))?;
+    writer.into_inner().map_err(|e| failed(&e))
+}

@@ -1,0 +1,35 @@
+//! Rows of a Parquet file.
+
+use std::fs::File;
+
+use arrow::datatypes::SchemaRef;
+use drumlin::{Error, Result};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use super::Batches;
+
+/// Rows of a batch; a store's row groups are gathered from several.
+const BATCH_ROWS: usize = 32_768;
+
+fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| Error::invalid(e.to_string()))
+}
+
+/// The schema of the file: that of Arrow if an Arrow writer left it there.
+pub fn schema(file: File) -> Result<SchemaRef> {
+    Ok(open(file)?.schema().clone())
+}
+
+/// The rows. How far the file, of `bytes`, is read is told by the rows read.
+pub fn read(file: File, bytes: u64) -> Result<Batches> {
+    let builder = open(file)?;
+    let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
+    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| Error::invalid(e.to_string()))?;
+    let mut rows = 0;
+    Ok(Box::new(reader.map(move |batch| {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        let at = u128::from(bytes) * u128::from(rows.min(total)) / u128::from(total);
+        Ok((batch, at as u64))
+    })))
+}

@@ -1,0 +1,62 @@
+//! Rows in a form that can be printed: times in named zones become the same instants in UTC, since printing in a zone
+//! needs its rules, which the command does not carry.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
+use arrow::util::display::FormatOptions;
+use drumlin::Result;
+
+/// What UTC is called where only offsets are known.
+pub const UTC: &str = "+00:00";
+
+/// How values are printed; errors are raised, not printed.
+pub const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+
+/// `batch` with every column in a type that prints.
+pub fn printable(batch: &RecordBatch) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let fields = schema.fields();
+    if fields.iter().all(|field| printable_type(field.data_type()).is_none()) {
+        return Ok(batch.clone());
+    }
+    let mut columns = Vec::with_capacity(fields.len());
+    for (field, column) in fields.iter().zip(batch.columns()) {
+        columns.push(match printable_type(field.data_type()) {
+            Some(data_type) => cast(column, &data_type)?,
+            None => column.clone(),
+        });
+    }
+    let fields: Fields = fields.iter().map(|field| printable_field(field).unwrap_or_else(|| field.clone())).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+fn printable_field(field: &FieldRef) -> Option<FieldRef> {
+    let data_type = printable_type(field.data_type())?;
+    Some(Arc::new(Field::clone(field).with_data_type(data_type)))
+}
+
+/// The type to print instead, if this one does not print.
+fn printable_type(data_type: &DataType) -> Option<DataType> {
+    use DataType::*;
+    match data_type {
+        Timestamp(unit, Some(zone)) if !is_offset(zone) => Some(Timestamp(*unit, Some(UTC.into()))),
+        List(field) => printable_field(field).map(List),
+        LargeList(field) => printable_field(field).map(LargeList),
+        FixedSizeList(field, n) => printable_field(field).map(|field| FixedSizeList(field, *n)),
+        Dictionary(key, values) => printable_type(values).map(|values| Dictionary(key.clone(), Box::new(values))),
+        Struct(fields) => {
+            let changed: Vec<Option<FieldRef>> = fields.iter().map(printable_field).collect();
+            let any = changed.iter().any(Option::is_some);
+            let all = changed.into_iter().zip(fields).map(|(new, old)| new.unwrap_or_else(|| old.clone()));
+            any.then(|| Struct(all.collect()))
+        }
+        _ => None,
+    }
+}
+
+fn is_offset(zone: &str) -> bool {
+    zone.starts_with(['+', '-'])
+}

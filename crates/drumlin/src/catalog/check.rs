@@ -1,0 +1,69 @@
+//! Whether a state that was read from storage agrees with itself. Checksums find damage; this finds what was made to
+//! deceive, so that nothing behind it needs to be on guard.
+
+use std::collections::BTreeMap;
+
+use super::{Ledger, State};
+use crate::base::{Error, Result, TableId};
+
+impl State {
+    /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups).
+    pub fn check(&self) -> Result<()> {
+        let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
+        let mut ledger = Ledger::default();
+        for (block, used) in self.ledger.blocks() {
+            ledger.add_block(*block, used.bytes)?;
+        }
+        let mut named = BTreeMap::new();
+        for (id, table) in self.tables() {
+            if table.id != *id || *id >= self.next_table() {
+                return bad(format!("table {id} has a number that cannot be"));
+            }
+            table.check()?;
+            for group in &table.groups {
+                if *named.entry(group.address).and_modify(|n| *n += 1).or_insert(0_u64) == 0 {
+                    ledger.add(&group.address)?;
+                } else {
+                    ledger.share(&group.address);
+                }
+            }
+        }
+        if !self.ledger.same_use(&ledger) {
+            return bad("the use of blocks is not what the tables say".into());
+        }
+        let mut held: BTreeMap<(TableId, crate::base::Version), u32> = BTreeMap::new();
+        for (name, snapshot) in &self.snapshots {
+            for pin in snapshot.pins.values() {
+                *held.entry(*pin).or_insert(0) += 1;
+                if self.table(pin.0).is_none_or(|table| !table.pins.contains_key(&pin.1)) {
+                    return bad(format!("snapshot '{name}' holds a version that is not there"));
+                }
+            }
+        }
+        let pins = self.tables().flat_map(|(id, table)| table.pins.iter().map(|(version, pin)| ((*id, *version), pin.holds)));
+        if !pins.eq(held) {
+            return bad("versions are held otherwise than the snapshots say".into());
+        }
+        self.check_tree()
+    }
+
+    fn check_tree(&self) -> Result<()> {
+        let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
+        let mut tables = 0;
+        for (path, node) in self.tree.subtree("") {
+            if let Some(id) = node.table {
+                tables += 1;
+                if self.path_of(id) != Some(path) || self.table(id).is_none() || self.trash.contains_key(&id) {
+                    return bad(format!("'{path}' holds table {id}, which is not there"));
+                }
+            }
+        }
+        if tables != self.linked() {
+            return bad("tables have paths that the tree does not have".into());
+        }
+        match self.trash.keys().find(|id| self.table(**id).is_none()) {
+            Some(id) => bad(format!("table {id} in the trash is not there")),
+            None => self.tree.check(),
+        }
+    }
+}
