@@ -1,1 +1,59 @@
+//! Python bindings of drumlin: arguments are converted, the interpreter lock is released, errors are mapped. No logic:
+//! what a store does is in the core, what is pleasant in Python is in the package around this module.
 
+#![deny(unsafe_code)]
+
+mod call;
+mod errors;
+mod input;
+mod options;
+mod reports;
+mod result;
+mod schema;
+mod store;
+
+use pyo3::prelude::*;
+
+/// The core of drumlin, as the package uses it.
+#[pymodule]
+mod _drumlin {
+    use super::*;
+
+    #[pymodule_export]
+    use super::reports::{
+        CheckpointReport, DeleteReport, DropReport, Fault, Holding, Node, ReclaimReport, Snapshot, StoreStat,
+        TableStat, TrashItem, VacuumPlan, VacuumWindow, VerifyReport, Version,
+    };
+    #[pymodule_export]
+    use super::result::{Batch, Batches, Reading, Stream};
+    #[pymodule_export]
+    use super::schema::Schema;
+    #[pymodule_export]
+    use super::store::Store;
+
+    /// Opens the store at `uri`.
+    #[pyfunction]
+    #[pyo3(signature = (uri, mode, memory_bytes=None, cache_bytes=None, cpu_threads=None))]
+    fn open(
+        py: Python<'_>,
+        uri: &str,
+        mode: options::ModeName,
+        memory_bytes: Option<u64>,
+        cache_bytes: Option<u64>,
+        cpu_threads: Option<usize>,
+    ) -> PyResult<Store> {
+        let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads);
+        Ok(Store(call::detached(py, || drumlin::Store::open(uri, options))?))
+    }
+
+    /// Runs the command line with `args`, the program's name first; returns the exit code.
+    #[pyfunction]
+    fn main(py: Python<'_>, args: Vec<String>) -> i32 {
+        py.detach(|| drumlin_cli::main(args))
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

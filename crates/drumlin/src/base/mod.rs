@@ -9,6 +9,7 @@ mod entropy;
 mod env;
 mod error;
 mod ids;
+pub mod persistent;
 pub mod planted;
 mod pool;
 mod progress;

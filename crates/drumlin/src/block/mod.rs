@@ -9,5 +9,5 @@ mod writer;
 
 pub use cache::CacheStat;
 pub use directory::{Address, Column, Directory};
-pub use reader::BlockReader;
+pub use reader::{BlockReader, Missing};
 pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Written};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
 use super::{Address, CacheStat, Directory};
-use crate::base::{Error, Result, checksum_at};
+use crate::base::{Error, ErrorKind, Result, checksum_at};
 use crate::storage::{Storage, names};
 
 /// A row group up to this size is read whole with its directory, in one request.
@@ -20,12 +20,22 @@ const GAP_BYTES_MAX: u64 = 64 << 10;
 pub struct BlockReader {
     storage: Arc<dyn Storage>,
     cache: BlockCache,
+    missing: Missing,
+}
+
+/// What it means that a block is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Blocks in use are never deleted behind this reader's back: damage.
+    Damage,
+    /// The process that writes may have reclaimed it since this reader last looked.
+    Reclaimed,
 }
 
 impl BlockReader {
     /// A reader whose cache holds up to `cache_bytes`.
-    pub fn new(storage: Arc<dyn Storage>, cache_bytes: u64) -> Self {
-        Self { storage, cache: BlockCache::new(cache_bytes) }
+    pub fn new(storage: Arc<dyn Storage>, cache_bytes: u64, missing: Missing) -> Self {
+        Self { storage, cache: BlockCache::new(cache_bytes), missing }
     }
 
     /// How the cache has served.
@@ -103,7 +113,14 @@ impl BlockReader {
     }
 
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        self.storage.get_ranges(&names::block(address.block), ranges)
+        let name = names::block(address.block);
+        self.storage.get_ranges(&name, ranges).map_err(|e| match (e.kind(), self.missing) {
+            (ErrorKind::NotFound, Missing::Damage) => Error::corrupt(format!("{name}: the block is missing")),
+            (ErrorKind::NotFound, Missing::Reclaimed) => Error::snapshot_expired(format!(
+                "{name} was reclaimed by the process that writes; refresh the store and read again"
+            )),
+            _ => e,
+        })
     }
 }
 

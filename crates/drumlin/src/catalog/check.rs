@@ -40,7 +40,8 @@ impl State {
                 }
             }
         }
-        let pins = self.tables().flat_map(|(id, table)| table.pins.iter().map(|(version, pin)| ((*id, *version), pin.holds)));
+        let pins =
+            self.tables().flat_map(|(id, table)| table.pins.iter().map(|(version, pin)| ((*id, *version), pin.holds)));
         if !pins.eq(held) {
             return bad("versions are held otherwise than the snapshots say".into());
         }

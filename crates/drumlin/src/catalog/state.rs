@@ -56,13 +56,17 @@ pub struct State {
     /// Paths.
     pub tree: Tree,
     /// Dropped tables that can still be taken back.
+    #[serde(with = "crate::base::persistent::ordered_map")]
     pub trash: OrdMap<TableId, Trash>,
     /// Snapshots by name.
+    #[serde(with = "crate::base::persistent::ordered_map")]
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
     pub ledger: Ledger,
+    #[serde(with = "crate::base::persistent::ordered_map")]
     tables: OrdMap<TableId, Arc<Table>>,
     /// Where each table is in the tree.
+    #[serde(with = "crate::base::persistent::ordered_map")]
     paths: OrdMap<TableId, Path>,
     last_table: TableId,
 }

@@ -43,6 +43,7 @@ impl Node {
 pub struct Tree {
     /// Holds where no node says.
     pub default_retention: Option<Retention>,
+    #[serde(with = "crate::base::persistent::ordered_map")]
     nodes: OrdMap<Path, Arc<Node>>,
 }
 
@@ -157,7 +158,10 @@ impl Tree {
             let found = children.get(path).copied().unwrap_or(0);
             counted += usize::from(found > 0);
             if node.children != found || (node.is_bare() && found == 0) {
-                return Err(Error::corrupt(format!("catalog: '{path}' says it has {} children, found {found}", node.children)));
+                return Err(Error::corrupt(format!(
+                    "catalog: '{path}' says it has {} children, found {found}",
+                    node.children
+                )));
             }
         }
         if counted != children.len() {

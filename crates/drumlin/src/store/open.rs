@@ -11,9 +11,9 @@ use super::commit::Committer;
 use super::pins::Pins;
 use super::{Inner, Mode, Options, Store, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
-use crate::block::BlockReader;
+use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
-use crate::log::{FileLog, Opened};
+use crate::log::FileLog;
 use crate::storage::{Disk, FileStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
@@ -65,23 +65,23 @@ impl Store {
                 Some(disk.lock(names::LOCK, &format!("process {process}"))?)
             }
         };
-        let (log, opened) = match read_format(&*storage, uri) {
-            Ok(()) if options.mode == Mode::Read => (None, FileLog::read(&*disk)?),
+        let (log, state) = match read_format(&*storage, uri) {
+            Ok(()) if options.mode == Mode::Read => (None, follow(&*disk, &*storage)?),
             Ok(()) => {
                 let (log, opened) = FileLog::open(disk.clone(), options.log)?;
-                (Some(log), opened)
+                (Some(log), recover::replay(&*storage, &opened)?)
             }
             Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                (Some(create(&disk, &*storage, uri, &options)?), Opened { base: None, entries: Vec::new() })
+                (Some(create(&disk, &*storage, uri, &options)?), State::default())
             }
             Err(e) => return Err(e),
         };
-        let state = recover::replay(&*storage, &opened)?;
+        let missing = if log.is_some() { Missing::Damage } else { Missing::Reclaimed };
         let inner = Inner {
             uri: uri.to_owned(),
             env,
             disk,
-            reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes)),
+            reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes, missing)),
             storage,
             log,
             state: RwLock::new(Arc::new(state)),
@@ -103,24 +103,28 @@ impl Store {
         if self.inner.log.is_some() {
             return self.seq();
         }
-        let opened = match FileLog::read(&*self.inner.disk) {
-            // The writer cut the log between our listing and our reading.
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => FileLog::read(&*self.inner.disk)?,
-            other => other?,
-        };
-        let current = self.state()?;
-        let next = if opened.base.is_some_and(|base| base.seq > current.seq) {
-            recover::replay(&*self.inner.storage, &opened)?
-        } else {
-            let mut next = State::clone(&current);
-            let new = opened.entries.iter().filter(|entry| entry.seq > current.seq);
-            new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
-            next
-        };
-        let seq = next.seq;
-        *self.inner.state.write() = Arc::new(next);
-        Ok(seq)
+        let next = follow(&*self.inner.disk, &*self.inner.storage)?;
+        let mut state = self.inner.state.write();
+        // Two refreshes at once: the later state stays.
+        if next.seq > state.seq {
+            *state = Arc::new(next);
+        }
+        Ok(state.seq)
     }
+}
+
+/// The state that the writer's log leads to now. While it is being read the writer may move on: cut the log, replace the
+/// catalog snapshot. Then what was listed is gone, and a fresh look finds what replaced it.
+fn follow(disk: &dyn Disk, storage: &dyn Storage) -> Result<State> {
+    const LOOKS: usize = 5;
+    let look = || recover::replay(storage, &FileLog::read(disk)?);
+    for _ in 1..LOOKS {
+        match look() {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            other => return other,
+        }
+    }
+    look()
 }
 
 fn format_text() -> String {

@@ -271,7 +271,9 @@ fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<Stri
     match (own, asked) {
         (Some(own), Some(asked)) if own != *asked => {
             let own = if own.is_empty() { "has no sort order".to_owned() } else { format!("is sorted by {own:?}") };
-            Err(Error::invalid(format!("'{path}' {own}, {asked:?} was asked for; a table keeps the order it was made with")))
+            Err(Error::invalid(format!(
+                "'{path}' {own}, {asked:?} was asked for; a table keeps the order it was made with"
+            )))
         }
         (Some(own), _) => Ok(own),
         (None, asked) => Ok(asked.clone().unwrap_or_default()),

@@ -68,7 +68,11 @@ fn check_depth(data_type: &DataType, depth: usize) -> Result<()> {
 impl Serialize for StoredSchema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut tracker = DictionaryTracker::new(false);
-        let bytes = IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb(&self.0).finished_data().to_vec();
+        let bytes = IpcSchemaEncoder::new()
+            .with_dictionary_tracker(&mut tracker)
+            .schema_to_fb(&self.0)
+            .finished_data()
+            .to_vec();
         serializer.serialize_bytes(&bytes)
     }
 }

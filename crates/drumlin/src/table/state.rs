@@ -59,8 +59,10 @@ pub struct Table {
     /// Every schema it has had; row groups and versions refer to them by position.
     pub schemas: Vec<StoredSchema>,
     /// The versions listed, ascending.
+    #[serde(with = "crate::base::persistent::vector")]
     pub versions: Vector<VersionRecord>,
     /// The row groups, in row order.
+    #[serde(with = "crate::base::persistent::vector")]
     pub groups: Vector<Arc<RowGroup>>,
     /// Versions that snapshots hold.
     pub pins: BTreeMap<Version, Pin>,
@@ -140,10 +142,14 @@ impl Table {
                 return bad(format!("version {} has a schema or number that cannot be", record.version));
             }
         }
-        if self.versions.is_empty() || self.versions.iter().zip(self.versions.iter().skip(1)).any(|(a, b)| a.version >= b.version) {
+        if self.versions.is_empty()
+            || self.versions.iter().zip(self.versions.iter().skip(1)).any(|(a, b)| a.version >= b.version)
+        {
             return bad("versions are missing or out of order".into());
         }
-        if let Some((version, _)) = self.pins.iter().find(|(version, pin)| pin.record.version != **version || pin.holds == 0) {
+        if let Some((version, _)) =
+            self.pins.iter().find(|(version, pin)| pin.record.version != **version || pin.holds == 0)
+        {
             return bad(format!("version {version} is held by nothing, or is another"));
         }
         for name in &self.spec.sort {

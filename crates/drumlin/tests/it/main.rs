@@ -3,6 +3,7 @@
 mod corruption;
 mod crash;
 mod episodes;
+mod golden;
 mod hostile;
 mod model;
 mod random;

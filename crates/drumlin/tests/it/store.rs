@@ -40,6 +40,21 @@ fn a_store_on_disk_is_found_again() {
 }
 
 #[test]
+fn a_reader_whose_blocks_are_reclaimed_is_told() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    store.write("t", batch(&numbered(0, 100)), &Default::default()).unwrap();
+    let follow = Options { mode: Mode::Read, cache_bytes: 0, ..Options::default() };
+    let env = crate::support::env(&Arc::new(ManualClock::default()), 1, 2);
+    let reader = Store::open_on(Arc::new(disk.clone()), env, "sim", follow).unwrap();
+    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    assert_eq!(read(&reader, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::SnapshotExpired);
+    reader.refresh().unwrap();
+    assert_eq!(read(&reader, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
 fn a_folder_that_is_no_store_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     #[expect(clippy::disallowed_methods, reason = "a file that is not the store's")]

@@ -1,0 +1,167 @@
+//! A store made by an earlier build, kept with the sources: it opens, and answers as it did.
+//!
+//! `cargo test --release --test it make_golden -- --ignored` makes the one of the present format; it is made anew only
+//! for a new format version, beside the old ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int8Array,
+    ListArray, RecordBatch, StringArray, StringViewArray, StructArray, TimestampNanosecondArray, UInt64Array,
+};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Field, Int8Type, Int32Type};
+use drumlin::Store;
+use drumlin::base::Version;
+use drumlin::catalog::Payload;
+use drumlin::store::{AsOf, Mode, Options, WriteOptions};
+
+use crate::support::{batch, numbered, read};
+
+const VERSIONS: [&str; 1] = ["v1"];
+
+fn folder(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
+}
+
+/// A table with a column of every kind of encoding, large enough that they are used.
+fn types() -> RecordBatch {
+    let n = 3000_i64;
+    let ids = 0..n;
+    let words = |i: i64| format!("word {} of many, {}", i % 7, i * i % 1009);
+    let list = ListArray::from_iter_primitive::<Int32Type, _, _>(
+        ids.clone().map(|i| (i % 11 != 0).then(|| (0..(i % 4) as i32).map(Some).collect::<Vec<_>>())),
+    );
+    let inner: ArrayRef = Arc::new(Int8Array::from_iter(ids.clone().map(|i| (i % 3 > 0).then_some((i % 100) as i8))));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("unsigned", Arc::new(UInt64Array::from_iter(ids.clone().map(|i| (i % 9 > 0).then_some(u64::MAX - i as u64))))),
+        ("float", Arc::new(Float64Array::from_iter_values(ids.clone().map(|i| i as f64 / 100.0)))),
+        (
+            "odd float",
+            Arc::new(Float64Array::from_iter_values(
+                ids.clone().map(|i| [f64::NAN, -0.0, f64::INFINITY][i as usize % 3]),
+            )),
+        ),
+        ("flag", Arc::new(BooleanArray::from_iter(ids.clone().map(|i| (i % 5 > 0).then_some(i % 2 == 0))))),
+        ("day", Arc::new(Date32Array::from_iter_values(ids.clone().map(|i| 10_000 + (i / 10) as i32)))),
+        (
+            "price",
+            Arc::new(
+                Decimal128Array::from_iter_values(ids.clone().map(|i| i128::from(i) * 12345))
+                    .with_precision_and_scale(15, 2)
+                    .unwrap(),
+            ),
+        ),
+        (
+            "time",
+            Arc::new(
+                TimestampNanosecondArray::from_iter_values(ids.clone().map(|i| i * 1_000_000_007))
+                    .with_timezone("Europe/Paris"),
+            ),
+        ),
+        ("few", Arc::new(StringArray::from_iter_values(ids.clone().map(|i| ["A", "N", "R"][i as usize % 3])))),
+        ("many", Arc::new(StringViewArray::from_iter_values(ids.clone().map(words)))),
+        ("bytes", Arc::new(BinaryArray::from_iter_values(ids.clone().map(|i| words(i).into_bytes())))),
+        (
+            "category",
+            Arc::new(
+                ids.clone()
+                    .map(|i| (i % 8 > 0).then(|| ["x", "y", "z"][i as usize % 3]))
+                    .collect::<DictionaryArray<Int8Type>>(),
+            ),
+        ),
+        ("list", Arc::new(list)),
+        (
+            "struct",
+            Arc::new(StructArray::from(vec![(
+                Arc::new(Field::new("inner", inner.data_type().clone(), true)),
+                inner.clone(),
+            )])),
+        ),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap()
+}
+
+fn build(store: &Store) -> drumlin::Result<()> {
+    store.write("types/all", types(), &Default::default())?;
+    store.write(
+        "t/a",
+        batch(&numbered(0, 100)),
+        &WriteOptions { metadata: Some("{\"by\":1}".into()), ..Default::default() },
+    )?;
+    store.append("t/a", batch(&numbered(500, 10)), &Default::default())?;
+    store.delete_rows("t/a", "id % 3 = 0", &Default::default())?;
+    store.snapshot("held", "t/**")?;
+    store.checkpoint(&Default::default())?;
+    store.write("t/a", batch(&numbered(7, 3)), &Default::default())?;
+    store.delete_versions(&[("t/a".into(), vec![Version(3)])])?;
+    store.append("t/a", batch(&numbered(900, 2)), &Default::default())?;
+    let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..Default::default() };
+    store.write("t/sorted", batch(&numbered(10, 20)), &sorted)?;
+    store.append("t/sorted", batch(&numbered(0, 15)), &Default::default())?;
+    store.put("config/x", Payload::Json(serde_json::json!({"url": "u", "n": [1, 2.5, null]})))?;
+    store.put("config/y", Payload::Bytes(vec![0, 255]))?;
+    store.write("t/gone", batch(&numbered(0, 5)), &Default::default())?;
+    store.drop(&["t/gone".into()], Default::default())?;
+    Ok(())
+}
+
+fn check(store: &Store) {
+    let found = store.collect("types/all", &Default::default()).unwrap();
+    let expected = types();
+    let found = concat_batches(&found[0].schema(), &found).unwrap();
+    assert_eq!(found.schema(), expected.schema());
+    for (column, field) in expected.schema().fields().iter().enumerate() {
+        // Compared as data: NaN is to be NaN here.
+        assert_eq!(format!("{:?}", found.column(column)), format!("{:?}", expected.column(column)), "{}", field.name());
+    }
+    let mut rows = numbered(0, 100);
+    assert_eq!(read(store, "t/a", AsOf::Version(Version(0))).unwrap(), rows);
+    rows.extend(numbered(500, 10));
+    assert_eq!(read(store, "t/a", AsOf::Version(Version(1))).unwrap(), rows);
+    rows.retain(|(id, _)| id % 3 != 0);
+    assert_eq!(read(store, "t/a", AsOf::Snapshot("held".into())).unwrap(), rows);
+    rows.extend(numbered(900, 2));
+    assert_eq!(read(store, "t/a", AsOf::Newest).unwrap(), rows);
+    let sorted: Vec<i64> = read(store, "t/sorted", AsOf::Newest).unwrap().into_iter().map(|(id, _)| id).collect();
+    assert!(sorted.is_sorted() && sorted.len() == 35);
+    assert_eq!(store.versions("t/a").unwrap()[0].metadata.as_deref(), Some("{\"by\":1}"));
+    assert_eq!(
+        store.get("config/x").unwrap(),
+        Some(Payload::Json(serde_json::json!({"url": "u", "n": [1, 2.5, null]})))
+    );
+    assert_eq!(store.get("config/y").unwrap(), Some(Payload::Bytes(vec![0, 255])));
+    assert_eq!(store.trash().unwrap()[0].path, "t/gone");
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+}
+
+#[test]
+fn stores_of_earlier_builds_open() {
+    for version in VERSIONS {
+        let uri = folder(version);
+        let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
+        check(&store);
+    }
+}
+
+#[test]
+fn what_this_build_writes_it_reads_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("s");
+    let store = Store::open(uri.to_str().unwrap(), Options::default()).unwrap();
+    build(&store).unwrap();
+    check(&store);
+    store.close().unwrap();
+    check(&Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap());
+}
+
+#[test]
+#[ignore = "makes the files that the other tests read"]
+fn make_golden() {
+    let uri = folder(VERSIONS[VERSIONS.len() - 1]);
+    assert!(!uri.exists(), "{} is there; a golden store is never made over", uri.display());
+    let store = Store::open(uri.to_str().unwrap(), Options::default()).unwrap();
+    build(&store).unwrap();
+    store.close().unwrap();
+}

@@ -1,0 +1,601 @@
+"""The core of drumlin, as the package uses it."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+from typing_extensions import CapsuleType
+
+__all__ = [
+    "Batch",
+    "Batches",
+    "CheckpointReport",
+    "DeleteReport",
+    "DropReport",
+    "Fault",
+    "Holding",
+    "Node",
+    "Reading",
+    "ReclaimReport",
+    "Schema",
+    "Snapshot",
+    "Store",
+    "StoreStat",
+    "Stream",
+    "TableStat",
+    "TrashItem",
+    "VacuumPlan",
+    "VacuumWindow",
+    "VerifyReport",
+    "Version",
+    "__version__",
+    "main",
+    "open",
+]
+
+__version__: Final[str]
+
+def open(
+    uri: str,
+    mode: str,
+    memory_bytes: int | None = None,
+    cache_bytes: int | None = None,
+    cpu_threads: int | None = None,
+) -> Store: ...
+def main(args: list[str]) -> int: ...
+
+@final
+class Snapshot:
+    """A name that pins versions of many tables."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+    @property
+    def time(self) -> dt.datetime:
+        """When it was taken, in UTC."""
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version that it holds of each table, by path."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class DeleteReport:
+    """What a row delete did."""
+
+    @property
+    def rows(self) -> int:
+        """Rows deleted."""
+    @property
+    def version(self) -> Version:
+        """The version it made; the newest one as it was if no row matched."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class DropReport:
+    """What a drop did."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths dropped, in order."""
+    @property
+    def versions(self) -> int:
+        """Versions dropped with them."""
+    @property
+    def bytes(self) -> int:
+        """Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class TrashItem:
+    """A dropped table that can be taken back."""
+
+    @property
+    def path(self) -> str:
+        """Where it was."""
+    @property
+    def time(self) -> dt.datetime:
+        """When it was dropped, in UTC."""
+    @property
+    def rows(self) -> int:
+        """Rows of its newest version."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of its row groups."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class CheckpointReport:
+    """What a checkpoint did."""
+
+    @property
+    def tables(self) -> int:
+        """Tables of which row groups were rewritten."""
+    @property
+    def row_groups_before(self) -> int:
+        """Row groups of all tables before."""
+    @property
+    def row_groups_after(self) -> int:
+        """Row groups of all tables after."""
+    @property
+    def rows_removed(self) -> int:
+        """Rows that no version needed, gone now."""
+    @property
+    def bytes_written(self) -> int:
+        """Bytes written."""
+    @property
+    def versions_expired(self) -> int:
+        """Versions that retention took."""
+    @property
+    def windows_void(self) -> int:
+        """Windows that were void: others changed their row groups meanwhile."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class VacuumWindow:
+    """Adjacent row groups to be rewritten together."""
+
+    @property
+    def reason(self) -> str:
+        """Why: `fold` (deleted rows), `lone` (one row group that is mostly deleted) or `merge` (small row groups)."""
+    @property
+    def inputs(self) -> int:
+        """Row groups before."""
+    @property
+    def outputs(self) -> int:
+        """Row groups after."""
+    @property
+    def rows(self) -> int:
+        """Rows that stay."""
+    @property
+    def dead_rows(self) -> int:
+        """Rows that go."""
+    @property
+    def bytes_rewritten(self) -> int:
+        """Bytes expected to be written."""
+    @property
+    def bytes_gained(self) -> int:
+        """Bytes expected to be gained."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class VacuumPlan:
+    """What a checkpoint would rewrite in one table, and why. `print` it."""
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+    @property
+    def windows(self) -> list[VacuumWindow]:
+        """What would be rewritten, in table order."""
+    @property
+    def row_groups_before(self) -> int:
+        """Row groups before."""
+    @property
+    def row_groups_after(self) -> int:
+        """Row groups after."""
+    @property
+    def bytes_before(self) -> int:
+        """Encoded bytes before."""
+    @property
+    def dead_rows(self) -> int:
+        """Rows that no retained version sees, before."""
+    @property
+    def left_out(self) -> int:
+        """Windows that the budget left out."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Holding:
+    """Space that a reclaim did not free, and why."""
+
+    @property
+    def trash_bytes(self) -> int:
+        """Bytes of tables in the trash, within their grace."""
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of blocks that readers of this process still use."""
+    @property
+    def fragment_bytes(self) -> int:
+        """Bytes in blocks of which other parts are in use; a checkpoint may repack them."""
+    @property
+    def history_bytes(self) -> int:
+        """Bytes of row groups that only versions before the newest, or snapshots, need."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class ReclaimReport:
+    """What a reclaim did."""
+
+    @property
+    def tables(self) -> int:
+        """Tables in the trash given up."""
+    @property
+    def blocks(self) -> int:
+        """Blocks deleted."""
+    @property
+    def bytes(self) -> int:
+        """Bytes of those blocks."""
+    @property
+    def orphans(self) -> int:
+        """Objects deleted that nothing had ever referred to: left by crashes and failures."""
+    @property
+    def orphan_bytes(self) -> int:
+        """Bytes of those objects."""
+    @property
+    def failures(self) -> list[tuple[str, str]]:
+        """Objects that could not be deleted, with the error; they stay listed for the next reclaim."""
+    @property
+    def holding(self) -> Holding:
+        """What still holds space."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Fault:
+    """Something that verify found wrong."""
+
+    @property
+    def table(self) -> str:
+        """The table's path, or what it is if it has none."""
+    @property
+    def row_group(self) -> int:
+        """The row group."""
+    @property
+    def error(self) -> str:
+        """What is wrong; names object and offset."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class VerifyReport:
+    """What verify found."""
+
+    @property
+    def tables(self) -> int:
+        """Tables looked at, those in the trash and those held by snapshots alone too."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups read and checked."""
+    @property
+    def bytes(self) -> int:
+        """Bytes read and checked."""
+    @property
+    def faults(self) -> list[Fault]:
+        """What is wrong. Empty if the store is sound."""
+    @property
+    def orphans(self) -> list[tuple[str, int]]:
+        """Objects that nothing refers to, with their bytes; harmless, and removed by a reclaim."""
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class StoreStat:
+    """Figures about a store."""
+
+    @property
+    def seq(self) -> int:
+        """The last commit."""
+    @property
+    def nodes(self) -> int:
+        """Nodes of the tree."""
+    @property
+    def tables(self) -> int:
+        """Tables in the tree."""
+    @property
+    def trash(self) -> int:
+        """Dropped tables that can be taken back."""
+    @property
+    def snapshots(self) -> int:
+        """Snapshots."""
+    @property
+    def versions(self) -> int:
+        """Listed versions of all tables in the tree."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups of all tables."""
+    @property
+    def blocks(self) -> int:
+        """Blocks in use."""
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of those blocks."""
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of row groups in use within them."""
+    @property
+    def condemned(self) -> int:
+        """Blocks that wait for a reclaim."""
+    @property
+    def condemned_bytes(self) -> int:
+        """Bytes of those blocks."""
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the log and catalog snapshots."""
+    @property
+    def bytes(self) -> int:
+        """Bytes on storage in all, but for orphans."""
+    @property
+    def cache_hits(self) -> int:
+        """Look-ups that the cache of encoded data answered."""
+    @property
+    def cache_misses(self) -> int:
+        """Look-ups that went to storage."""
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes in the cache."""
+    @property
+    def cache_bytes_max(self) -> int:
+        """The bound on them."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class TableStat:
+    """Figures about a table."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the newest version."""
+    @property
+    def stored_rows(self) -> int:
+        """Rows stored, deleted ones too."""
+    @property
+    def versions(self) -> int:
+        """Listed versions."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups."""
+    @property
+    def bytes(self) -> int:
+        """Their encoded bytes."""
+    @property
+    def columns(self) -> int:
+        """Columns of the newest version."""
+    @property
+    def sort(self) -> list[str]:
+        """The columns by which rows are ordered."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Version:
+    """One version of a table."""
+
+    @property
+    def version(self) -> int:
+        """Its number: 0, 1, 2 ..."""
+    @property
+    def seq(self) -> int:
+        """The number of the commit that made it."""
+    @property
+    def time(self) -> dt.datetime:
+        """When it was made, in UTC."""
+    @property
+    def kind(self) -> str:
+        """What made it: `create`, `write`, `append`, `update` or `delete`."""
+    @property
+    def rows(self) -> int:
+        """Its rows."""
+    @property
+    def metadata(self) -> Any:
+        """What its writer noted."""
+    @property
+    def snapshots(self) -> list[str]:
+        """The names of the snapshots that hold it."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Node:
+    """A node of the tree."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+    @property
+    def payload(self) -> Any:
+        """What it carries."""
+    @property
+    def payload_version(self) -> int:
+        """How often the payload has been changed."""
+    @property
+    def is_table(self) -> bool:
+        """Whether it holds a table."""
+    @property
+    def rows(self) -> int | None:
+        """Rows of the newest version of its table."""
+    @property
+    def versions(self) -> int | None:
+        """Versions of its table."""
+    @property
+    def row_groups(self) -> int | None:
+        """Row groups of its table."""
+    @property
+    def children(self) -> int:
+        """How many children it has."""
+    @property
+    def children_version(self) -> int:
+        """How often the list of its children has changed."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Schema:
+    """The columns of a table or result: names and Arrow types."""
+
+    def __new__(cls, schema: Any, /) -> Schema: ...
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+    @property
+    def types(self) -> list[str]:
+        """The Arrow types of the columns, as text, in order."""
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The schema's metadata."""
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Batch:
+    """One batch of a result."""
+
+    @property
+    def num_rows(self) -> int:
+        """Its rows."""
+    @property
+    def schema(self) -> Schema:
+        """Its schema."""
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Batches:
+    """All batches of a reading, in memory."""
+
+    @property
+    def num_rows(self) -> int:
+        """The rows of all batches."""
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+
+@final
+class Stream:
+    """A scan under way: its batches come one by one, here or to whoever takes its Arrow stream."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    def __iter__(self) -> Iterator[Batch]: ...
+    def __next__(self) -> Batch: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+
+@final
+class Reading:
+    """Certain columns and rows of one version of a table, not yet read."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    @property
+    def seq(self) -> int:
+        """The last commit that the reading sees."""
+    def stream(self, columns: list[str] | None = None) -> Stream: ...
+    def collect(self, columns: list[str] | None = None) -> Batches: ...
+
+_List: TypeAlias = list
+_Progress: TypeAlias = Callable[[int, int, int, int], object]
+_When: TypeAlias = int | str | dt.datetime
+
+@final
+class Store:
+    """An open store."""
+
+    @property
+    def uri(self) -> str: ...
+    def seq(self) -> int: ...
+    def refresh(self) -> int: ...
+    def close(self) -> None: ...
+    def create(self, path: str, schema: Any, sort: _List[str]) -> Version: ...
+    def write_many(
+        self,
+        frames: _List[tuple[str, Any]],
+        metadata: str | None = None,
+        sort: _List[str] | None = None,
+        progress: _Progress | None = None,
+    ) -> _List[Version]: ...
+    def append_many(
+        self,
+        frames: _List[tuple[str, Any]],
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> _List[Version]: ...
+    def update(
+        self,
+        path: str,
+        frame: Any,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> Version: ...
+    def delete_rows(
+        self,
+        path: str,
+        filter: str,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> DeleteReport: ...
+    def read_many(
+        self,
+        paths: _List[str],
+        as_of: _When | None = None,
+        columns: _List[str] | None = None,
+        filter: str | None = None,
+        limit: int | None = None,
+        tail: int | None = None,
+        native: bool = False,
+    ) -> _List[Reading]: ...
+    def schema(self, path: str, as_of: _When | None = None) -> Schema: ...
+    def versions(self, path: str) -> _List[Version]: ...
+    def delete_versions(self, versions: dict[str, _List[int]]) -> None: ...
+    def snapshot(self, name: str, pattern: str) -> Snapshot: ...
+    def drop_snapshot(self, name: str) -> None: ...
+    def snapshots(self) -> _List[Snapshot]: ...
+    def set_retention(
+        self,
+        path: str,
+        keep_last: int | None = None,
+        keep_micros: int | None = None,
+        keep_all: bool = False,
+    ) -> None: ...
+    def retention(self, path: str) -> tuple[int | None, int | None]:
+        """`(keep_last, keep_micros)`; both are `None` if all versions are kept."""
+    def drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
+    def trash(self) -> _List[TrashItem]: ...
+    def undrop(self, path: str, to: str | None = None) -> None: ...
+    def put(self, path: str, payload: str | bytes) -> None: ...
+    def get(self, path: str) -> str | bytes | None: ...
+    def exists(self, path: str) -> bool: ...
+    def delete(self, pattern: str) -> int: ...
+    def list(self, pattern: str) -> _List[Node]: ...
+    def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> _List[VacuumPlan]: ...
+    def checkpoint(
+        self,
+        dead_share_min: float | None = None,
+        budget: float | None = None,
+        progress: _Progress | None = None,
+    ) -> CheckpointReport: ...
+    def reclaim(self, grace_micros: int, progress: _Progress | None = None) -> ReclaimReport: ...
+    def verify(self, progress: _Progress | None = None) -> VerifyReport: ...
+    def stat(self) -> StoreStat: ...
+    def table_stat(self, path: str) -> TableStat: ...

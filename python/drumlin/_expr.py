@@ -1,0 +1,296 @@
+"""Row predicates as Python expressions. They render to the filter language, which the core parses."""
+
+import datetime as dt
+import decimal
+import math
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any, NoReturn
+
+from drumlin._errors import InvalidArgument
+
+__all__ = ["Expr", "col"]
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_RESERVED = frozenset(
+    {"and", "between", "case", "cast", "escape", "exists", "false", "ilike", "in", "is", "like", "not", "null", "or"}
+    | {"true", "all", "any", "some"}
+)
+
+
+class _Binding(IntEnum):
+    """How tightly a text binds; an operand that binds less is put in parentheses."""
+
+    OR = 0
+    AND = 1
+    NOT = 2
+    PREDICATE = 3
+    SUM = 4
+    PRODUCT = 5
+    UNARY = 6
+    ATOM = 7
+
+
+class Expr:
+    """A column, a value calculated from columns, or a predicate over them.
+
+    Made by :func:`col` and combined with operators: ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``; ``+``, ``-``, ``*``,
+    ``/``, ``%``; ``&`` (and), ``|`` (or), ``~`` (not). Put comparisons in parentheses beside ``&`` and ``|``.
+
+    >>> from drumlin import col
+    >>> (col("close") > 100) & col("sym").isin(["A", "B"])
+    Expr(close > 100 and sym in ('A', 'B'))
+    >>> str(~col("volume").is_null())
+    'not volume is null'
+    """
+
+    __slots__ = ("_binding", "_text")
+
+    def __init__(self, text: str, binding: _Binding) -> None:
+        self._text = text
+        self._binding = binding
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Expr({self._text})"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "an expression has no truth value: combine with &, | and ~ (not and, or, not), each comparison in "
+            "parentheses; instead of a < x < b write x.between(a, b) or (a < x) & (x < b)"
+        )
+
+    def _at_least(self, binding: _Binding) -> str:
+        return self._text if self._binding >= binding else f"({self._text})"
+
+    def _compare(self, op: str, other: Any) -> "Expr":
+        other = _operand(other, f"{self._text} {op}")
+        return Expr(
+            f"{self._at_least(_Binding.SUM)} {op} {other._at_least(_Binding.SUM)}",
+            _Binding.PREDICATE,
+        )
+
+    def __eq__(self, other: object) -> "Expr":  # type: ignore[override]
+        return self._compare("=", other)
+
+    def __ne__(self, other: object) -> "Expr":  # type: ignore[override]
+        return self._compare("<>", other)
+
+    def __lt__(self, other: Any) -> "Expr":
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> "Expr":
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> "Expr":
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> "Expr":
+        return self._compare(">=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other: "Expr") -> "Expr":
+        return self._join("and", _Binding.AND, other)
+
+    def __or__(self, other: "Expr") -> "Expr":
+        return self._join("or", _Binding.OR, other)
+
+    def _join(self, word: str, binding: _Binding, other: "Expr") -> "Expr":
+        if not isinstance(other, Expr):
+            return NotImplemented
+        return Expr(f"{self._at_least(binding)} {word} {other._at_least(binding)}", binding)
+
+    def __invert__(self) -> "Expr":
+        return Expr(f"not {self._at_least(_Binding.NOT)}", _Binding.NOT)
+
+    def _calculate(self, op: str, other: Any, *, reflected: bool = False) -> "Expr":
+        other = _operand(other, f"{self._text} {op}")
+        left, right = (other, self) if reflected else (self, other)
+        binding = _Binding.SUM if op in "+-" else _Binding.PRODUCT
+        # From left to right: what stands on the right must bind tighter.
+        return Expr(f"{left._at_least(binding)} {op} {right._at_least(_Binding(binding + 1))}", binding)
+
+    def __add__(self, other: Any) -> "Expr":
+        return self._calculate("+", other)
+
+    def __radd__(self, other: Any) -> "Expr":
+        return self._calculate("+", other, reflected=True)
+
+    def __sub__(self, other: Any) -> "Expr":
+        return self._calculate("-", other)
+
+    def __rsub__(self, other: Any) -> "Expr":
+        return self._calculate("-", other, reflected=True)
+
+    def __mul__(self, other: Any) -> "Expr":
+        return self._calculate("*", other)
+
+    def __rmul__(self, other: Any) -> "Expr":
+        return self._calculate("*", other, reflected=True)
+
+    def __truediv__(self, other: Any) -> "Expr":
+        return self._calculate("/", other)
+
+    def __rtruediv__(self, other: Any) -> "Expr":
+        return self._calculate("/", other, reflected=True)
+
+    def __mod__(self, other: Any) -> "Expr":
+        return self._calculate("%", other)
+
+    def __rmod__(self, other: Any) -> "Expr":
+        return self._calculate("%", other, reflected=True)
+
+    def __neg__(self) -> "Expr":
+        return Expr(f"-{self._at_least(_Binding.ATOM)}", _Binding.UNARY)
+
+    def _predicate(self, text: str) -> "Expr":
+        return Expr(f"{self._at_least(_Binding.SUM)} {text}", _Binding.PREDICATE)
+
+    def is_null(self) -> "Expr":
+        """True where the value is missing."""
+        return self._predicate("is null")
+
+    def is_not_null(self) -> "Expr":
+        """True where there is a value."""
+        return self._predicate("is not null")
+
+    def isin(self, values: Iterable[Any]) -> "Expr":
+        """True where the value is one of ``values``; none of them may be None.
+
+        >>> col("n").isin(range(3))
+        Expr(n in (0, 1, 2))
+        """
+        if isinstance(values, (str, bytes)):
+            raise TypeError(f"isin takes a list of values, not one {type(values).__name__}")
+        texts = [literal(value, f"{self._text} in (...)")._text for value in values]
+        if not texts:
+            return Expr("false", _Binding.ATOM)
+        return self._predicate(f"in ({', '.join(texts)})")
+
+    def between(self, low: Any, high: Any) -> "Expr":
+        """True where the value lies between ``low`` and ``high``, both included.
+
+        >>> col("n").between(1, 5)
+        Expr(n between 1 and 5)
+        """
+        bounds = [_operand(bound, f"{self._text} between")._at_least(_Binding.SUM) for bound in (low, high)]
+        return self._predicate(f"between {bounds[0]} and {bounds[1]}")
+
+    def like(self, pattern: str, *, escape: str | None = None, ignore_case: bool = False) -> "Expr":
+        """True where the text matches ``pattern``: ``%`` is any characters, ``_`` one; the character ``escape`` before
+        them takes them literally.
+
+        >>> col("sym").like("A%")
+        Expr(sym like 'A%')
+        """
+        for name, value in (("pattern", pattern), ("escape", escape)):
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name} is a str, not {type(value).__name__}")
+        behind = "" if escape is None else f" escape {_quoted(escape)}"
+        return self._predicate(f"{'ilike' if ignore_case else 'like'} {_quoted(pattern)}{behind}")
+
+    def field(self, name: str) -> "Expr":
+        """The field ``name`` of a struct column.
+
+        >>> col("address").field("city") == "Oslo"
+        Expr(address.city = 'Oslo')
+        """
+        if self._binding != _Binding.ATOM:
+            raise InvalidArgument(f"{self._text} is not a column, so it has no fields")
+        return Expr(f"{self._text}.{_written(name)}", _Binding.ATOM)
+
+
+def col(name: str) -> Expr:
+    """The column called ``name``, for a filter.
+
+    >>> from drumlin import col
+    >>> col("close") - col("open") > 0.5
+    Expr(close - open > 0.5)
+    >>> col("Adj Close") > 0
+    Expr("Adj Close" > 0)
+    """
+    return Expr(_written(name), _Binding.ATOM)
+
+
+def _written(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a column's name is a str, not {type(name).__name__}")
+    if _PLAIN.match(name) and name.lower() not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _operand(value: Any, place: str) -> Expr:
+    return value if isinstance(value, Expr) else literal(value, place)
+
+
+def literal(value: Any, place: str) -> Expr:
+    """``value`` in the filter language; ``place`` is where messages say it stands."""
+    text: str
+    match _plain(value):
+        case None:
+            raise InvalidArgument(
+                f"{place} {value}: nothing compares with a missing value; use is_null() or is_not_null()"
+            )
+        case Expr() as expr:
+            return expr
+        case bool() as flag:
+            text = "true" if flag else "false"
+        case int() as number:
+            text = str(number)
+        case float() as number if not math.isfinite(number):
+            text = _quoted(str(number))
+        case float() as number:
+            text = repr(float(number))
+        case decimal.Decimal() as number if not number.is_finite():
+            text = _quoted("nan" if number.is_nan() else str(float(number)))
+        case decimal.Decimal() as number:
+            text = str(number)
+        case str() as string:
+            text = _quoted(string)
+        case bytes() | bytearray() | memoryview() as data:
+            text = f"x'{bytes(data).hex()}'"
+        # A datetime is a date, so it comes first.
+        case dt.datetime() as moment:
+            text = f"timestamp '{_in_utc(moment).isoformat(sep=' ')}'"
+        case dt.date() as day:
+            text = f"date '{day.isoformat()}'"
+        case dt.time() as time if time.tzinfo is None:
+            text = f"time '{time.isoformat()}'"
+        case other:
+            raise TypeError(
+                f"{place} ...: a {type(other).__name__} is not a value of the filter language "
+                "(bool, int, float, Decimal, str, bytes, date, datetime, time without zone)"
+            )
+    return Expr(text, _Binding.UNARY if text.startswith("-") else _Binding.ATOM)
+
+
+def _in_utc(moment: dt.datetime) -> dt.datetime:
+    """The same instant in UTC, since zones can be off it by seconds; a time without zone as it is."""
+    try:
+        return moment if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    except OverflowError:
+        return moment
+
+
+def _plain(value: Any) -> Any:
+    """Scalars of numpy and the missing values of pandas as Python has them."""
+    kind = type(value)
+    match kind.__module__.partition(".")[0], kind.__name__:
+        case "pandas", "NaTType" | "NAType":
+            return None
+        case "numpy", "datetime64":
+            # It has more digits than a datetime.
+            return None if str(value) == "NaT" else Expr(f"timestamp '{str(value).replace('T', ' ')}'", _Binding.ATOM)
+        case "numpy", _ if hasattr(value, "item"):
+            return value.item()
+        case _:
+            return value

@@ -1,0 +1,125 @@
+"""Whatever rows come in as, as something with an Arrow stream."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+from drumlin._errors import InvalidArgument
+from drumlin._optional import have, loaded, need
+
+__all__ = ["FrameLike", "SchemaLike"]
+
+
+class ArrowStreamExportable(Protocol):
+    """An Arrow stream: tables, frames and readers of many libraries."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class ArrowArrayExportable(Protocol):
+    """An Arrow array, such as a record batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> object: ...
+
+
+class LazyFrame(Protocol):
+    """A Polars LazyFrame, which is collected."""
+
+    def collect_schema(self) -> Any: ...
+
+
+class ArrowSchemaExportable(Protocol):
+    """An Arrow schema."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+
+#: Rows: a pandas or Polars frame, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB relation, a result of a
+#: store, anything else with ``__arrow_c_stream__``; a dict of columns or a list of dicts.
+FrameLike: TypeAlias = (
+    ArrowStreamExportable | ArrowArrayExportable | LazyFrame | Mapping[str, Any] | list[dict[str, Any]]
+)
+#: A schema: a pyarrow Schema, anything else with ``__arrow_c_schema__``, or a dict of names and pyarrow types.
+SchemaLike: TypeAlias = ArrowSchemaExportable | Mapping[str, Any]
+
+_EXPECTED = (
+    "expected a pandas or Polars DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB relation, "
+    "anything else with __arrow_c_stream__, a dict of columns or a list of dicts"
+)
+
+
+def to_stream(data: Any) -> Any:
+    """``data`` as an object that the core draws rows from."""
+    from drumlin._result import Result
+
+    if isinstance(data, Result):
+        return data._reading
+    if (pandas := loaded("pandas")) is not None:
+        if isinstance(data, pandas.DataFrame):
+            from drumlin._pandas import to_arrow
+
+            return to_arrow(data)
+        if isinstance(data, pandas.Series):
+            raise TypeError("a pandas Series is one column, not a table; write series.to_frame()")
+    if (polars := loaded("polars")) is not None:
+        if isinstance(data, polars.LazyFrame):
+            return _from_polars(data.collect())
+        if isinstance(data, polars.Series):
+            raise TypeError("a Polars Series is one column, not a table; write series.to_frame()")
+        if isinstance(data, polars.DataFrame):
+            return _from_polars(data)
+    if (pyarrow := loaded("pyarrow")) is not None and isinstance(data, (pyarrow.Array, pyarrow.ChunkedArray)):
+        raise TypeError("a pyarrow array is one column, not a table; write pyarrow.table({name: array})")
+    if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
+        return _from_python(data)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return data
+    raise TypeError(f"a {type(data).__module__}.{type(data).__qualname__} is no table: {_EXPECTED}")
+
+
+def _from_polars(frame: Any) -> Any:
+    """``frame``; by way of pyarrow if it has columns of nulls, which Polars exports with buffers too many."""
+    polars = need("polars", "", "")
+    for name, dtype in frame.schema.items():
+        if _holds(dtype, polars.Object):
+            raise InvalidArgument(f"column {name!r}: values of type Object cannot be stored")
+        if _holds(dtype, polars.Null):
+            need("pyarrow", f"a Polars column of type Null ({name!r})", "pyarrow")
+            return frame.to_arrow()
+    return frame
+
+
+def _holds(dtype: Any, kind: Any) -> bool:
+    """Whether a Polars type is ``kind`` or has it within."""
+    inner = [field.dtype for field in getattr(dtype, "fields", [])] + [getattr(dtype, "inner", None)]
+    return bool(dtype == kind) or any(_holds(part, kind) for part in inner if part is not None)
+
+
+def _from_python(data: Any) -> Any:
+    what = "dict of columns" if isinstance(data, Mapping) else "list of dicts"
+    try:
+        if have("pyarrow"):
+            pyarrow = need("pyarrow", "", "")
+            return pyarrow.table(dict(data)) if isinstance(data, Mapping) else pyarrow.Table.from_pylist(data)
+        if have("polars"):
+            return need("polars", "", "").DataFrame(data)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise InvalidArgument(f"the {what} is no table: {error}") from error
+    return need("pyarrow", f"a {what}", "pyarrow")
+
+
+def to_schema(schema: Any) -> Any:
+    """``schema`` as an object with ``__arrow_c_schema__``."""
+    if isinstance(schema, Mapping) and not hasattr(schema, "__arrow_c_schema__"):
+        pyarrow = need("pyarrow", "a schema as a dict", "pyarrow")
+        try:
+            return pyarrow.schema(list(schema.items()))
+        except (TypeError, ValueError) as error:
+            raise InvalidArgument(f"the dict is no schema: {error}") from error
+    if hasattr(schema, "__arrow_c_schema__"):
+        return schema
+    raise TypeError(
+        f"a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, anything "
+        "else with __arrow_c_schema__, or a dict of names and pyarrow types"
+    )

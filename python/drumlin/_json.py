@@ -1,0 +1,49 @@
+"""JSON values: what may be noted with a version or carried by a node."""
+
+import json
+import math
+from typing import Any
+
+from drumlin._errors import InvalidArgument
+
+_DEPTH_MAX = 100
+
+
+def to_json(value: Any, what: str) -> str:
+    """The text of ``value``, which must come back from it as it was; ``what`` is what messages call it."""
+    _check(value, what, 0)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _check(value: Any, place: str, depth: int) -> None:
+    if depth > _DEPTH_MAX:
+        raise InvalidArgument(f"{place}: nested more than {_DEPTH_MAX} deep")
+    match value:
+        case None | bool():
+            pass
+        case str():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise InvalidArgument(f"{place}: the text holds half a surrogate pair") from None
+        case int():
+            # Beyond it other readers of JSON lose digits.
+            if not -(2**63) <= value < 2**64:
+                raise InvalidArgument(f"{place}: {value} is out of range; integers have at most 64 bits")
+        case float():
+            if not math.isfinite(value):
+                raise InvalidArgument(f"{place}: JSON has no {value}")
+        case list():
+            for at, item in enumerate(value):
+                _check(item, f"{place}[{at}]", depth + 1)
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InvalidArgument(f"{place}: key {key!r} is not a str")
+                _check(key, f"{place}: key {key!r}", depth + 1)
+                _check(item, f"{place}[{key!r}]", depth + 1)
+        case _:
+            raise InvalidArgument(
+                f"{place}: {type(value).__name__} is not a JSON value "
+                "(None, bool, int, float, str, list, dict with str keys)"
+            )

@@ -1,0 +1,28 @@
+"""Packages that are there or not. None of them is imported before it is needed."""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+
+def need(module: str, why: str, extra: str) -> Any:
+    """The module called ``module``; an error that says what to install if it is not there."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{why} needs {module}: pip install 'drumlin[{extra}]'", name=module) from error
+
+
+def have(module: str) -> bool:
+    """Whether ``module`` can be imported."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def loaded(module: str) -> ModuleType | None:
+    """The module called ``module`` if something has imported it: otherwise no object can be of its classes."""
+    return sys.modules.get(module)

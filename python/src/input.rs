@@ -1,0 +1,36 @@
+//! Rows from Python: anything that exports an Arrow stream or array, or a reading of a store.
+
+use arrow::array::RecordBatchReader;
+use drumlin::store::Frame;
+use drumlin::table::Scan;
+use pyo3::prelude::*;
+use pyo3_arrow::input::AnyRecordBatch;
+
+use crate::result::Reading;
+
+/// Rows that were handed over, drawn later on another thread.
+pub enum Input {
+    /// Rows of a store; errors keep their kind, as they would not across Arrow's C interface.
+    Scan(Scan),
+    Reader(Box<dyn RecordBatchReader + Send>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Input {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(reading) = object.cast::<Reading>() {
+            return Ok(Self::Scan(reading.get().scan(object.py(), None)?.scan));
+        }
+        Ok(Self::Reader(object.extract::<AnyRecordBatch>()?.into_reader()?))
+    }
+}
+
+impl From<Input> for Frame<'_> {
+    fn from(input: Input) -> Self {
+        match input {
+            Input::Scan(scan) => Frame::new(scan.schema(), scan),
+            Input::Reader(reader) => Frame::from_reader(reader),
+        }
+    }
+}

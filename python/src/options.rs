@@ -1,0 +1,102 @@
+//! Options as Python gives them.
+
+use std::time::SystemTime;
+
+use drumlin::base::{Timestamp, Version};
+use drumlin::catalog::{Payload, Retention};
+use drumlin::store::{AsOf, Mode, Options};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// What a store is opened for, by name.
+pub struct ModeName(Mode);
+
+impl<'py> FromPyObject<'_, 'py> for ModeName {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(match object.extract::<&str>()? {
+            "create" => Mode::Create,
+            "write" => Mode::Write,
+            "read" => Mode::Read,
+            other => return Err(PyValueError::new_err(format!("mode '{other}'"))),
+        }))
+    }
+}
+
+/// The settings of a store; what is not given is the core's default.
+pub fn open(
+    mode: ModeName,
+    memory_bytes: Option<u64>,
+    cache_bytes: Option<u64>,
+    cpu_threads: Option<usize>,
+) -> Options {
+    let default = Options::default();
+    Options {
+        mode: mode.0,
+        memory_bytes: memory_bytes.unwrap_or(default.memory_bytes),
+        cache_bytes: cache_bytes.unwrap_or(default.cache_bytes),
+        cpu_threads: cpu_threads.unwrap_or(default.cpu_threads),
+        ..default
+    }
+}
+
+/// A version's number, a snapshot's name or a time.
+#[derive(FromPyObject)]
+pub enum When {
+    Version(u64),
+    Snapshot(String),
+    Time(SystemTime),
+}
+
+/// The state to read.
+pub fn as_of(when: Option<When>) -> AsOf {
+    match when {
+        None => AsOf::Newest,
+        Some(When::Version(version)) => AsOf::Version(Version(version)),
+        Some(When::Snapshot(name)) => AsOf::Snapshot(name),
+        Some(When::Time(time)) => {
+            let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            AsOf::Time(Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+        }
+    }
+}
+
+/// What a node carries, as it crosses over: JSON as its text.
+#[derive(FromPyObject, IntoPyObject)]
+pub enum PayloadText {
+    Json(String),
+    Bytes(Vec<u8>),
+}
+
+impl PayloadText {
+    /// The payload; fails if the text is no JSON.
+    pub fn parse(self) -> PyResult<Payload> {
+        Ok(match self {
+            Self::Json(text) => {
+                let value = serde_json::from_str(&text);
+                Payload::Json(value.map_err(|e| PyValueError::new_err(format!("the payload is not JSON: {e}")))?)
+            }
+            Self::Bytes(bytes) => Payload::Bytes(bytes),
+        })
+    }
+}
+
+impl From<Payload> for PayloadText {
+    fn from(payload: Payload) -> Self {
+        match payload {
+            Payload::Json(value) => Self::Json(value.to_string()),
+            Payload::Bytes(bytes) => Self::Bytes(bytes),
+        }
+    }
+}
+
+/// How many versions to keep: all, the last so many, those of so many microseconds.
+pub fn retention(keep_last: Option<u64>, keep_micros: Option<u64>, keep_all: bool) -> Option<Retention> {
+    match (keep_last, keep_micros, keep_all) {
+        (Some(n), ..) => Some(Retention::KeepLast(n)),
+        (_, Some(micros), _) => Some(Retention::KeepMicros(micros)),
+        (.., true) => Some(Retention::KeepAll),
+        _ => None,
+    }
+}

@@ -1,0 +1,584 @@
+//! Reports, records and figures of the core, as plain immutable objects.
+
+use std::time::{Duration, SystemTime};
+
+use drumlin::base::Timestamp;
+use drumlin::store;
+use drumlin::table::{Plan, Window};
+use pyo3::prelude::*;
+
+use crate::options::PayloadText;
+
+/// A time that becomes a `datetime` in UTC.
+fn time(at: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at.0).unwrap_or(0))
+}
+
+/// `Class(a=1, b='x')`.
+fn describe(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
+    let mut parts = Vec::with_capacity(fields.len());
+    for field in fields {
+        parts.push(format!("{field}={}", object.getattr(*field)?.repr()?));
+    }
+    Ok(format!("{}({})", object.get_type().name()?, parts.join(", ")))
+}
+
+/// JSON text as the Python value that it stands for.
+fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (text,))
+}
+
+/// A class of named values, with a `repr` that shows them all; behind the values, further methods. `as text` adds what
+/// `str` gives.
+macro_rules! record {
+    (
+        $(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }
+        $(as $text:ident)? { $($methods:tt)* }
+    ) => {
+        $(#[$doc])*
+        #[pyclass(frozen, eq, module = "drumlin")]
+        #[derive(Clone, PartialEq)]
+        pub struct $name {
+            $($(#[$field_doc])* #[pyo3(get)] $field: $type,)*
+            $($text: String,)?
+        }
+
+        #[pymethods]
+        impl $name {
+            fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+                describe(this.as_any(), &[$(stringify!($field)),*])
+            }
+
+            $($methods)*
+        }
+    };
+}
+
+/// One version of a table.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(Clone, PartialEq)]
+pub struct Version(store::VersionInfo);
+
+impl From<store::VersionInfo> for Version {
+    fn from(info: store::VersionInfo) -> Self {
+        Self(info)
+    }
+}
+
+#[pymethods]
+impl Version {
+    /// Its number: 0, 1, 2 ...
+    #[getter]
+    fn version(&self) -> u64 {
+        self.0.version.0
+    }
+
+    /// The number of the commit that made it.
+    #[getter]
+    fn seq(&self) -> u64 {
+        self.0.seq.0
+    }
+
+    /// When it was made, in UTC.
+    #[getter]
+    fn time(&self) -> SystemTime {
+        time(self.0.time)
+    }
+
+    /// What made it: `create`, `write`, `append`, `update` or `delete`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind.name()
+    }
+
+    /// Its rows.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.0.rows
+    }
+
+    /// What its writer noted.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.metadata.as_deref().map(|text| from_json(py, text)).transpose()
+    }
+
+    /// The names of the snapshots that hold it.
+    #[getter]
+    fn snapshots(&self) -> Vec<String> {
+        self.0.snapshots.clone()
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        describe(this.as_any(), &["version", "kind", "rows", "time", "metadata", "snapshots"])
+    }
+}
+
+record! {
+    /// A name that pins versions of many tables.
+    Snapshot {
+        /// Its name.
+        name: String,
+        /// When it was taken, in UTC.
+        time: SystemTime,
+        /// The version that it holds of each table, by path.
+        versions: std::collections::BTreeMap<String, u64>,
+    } {}
+}
+
+impl From<store::SnapshotInfo> for Snapshot {
+    fn from(info: store::SnapshotInfo) -> Self {
+        let versions = info.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
+        Self { name: info.name, time: time(info.time), versions }
+    }
+}
+
+/// A node of the tree.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(Clone, PartialEq)]
+pub struct Node {
+    info: store::NodeInfo,
+    figures: Option<(u64, u64, u64)>,
+}
+
+impl From<store::ListEntry> for Node {
+    fn from(entry: store::ListEntry) -> Self {
+        Self { info: entry.node, figures: entry.table }
+    }
+}
+
+#[pymethods]
+impl Node {
+    /// Its path.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.info.path
+    }
+
+    /// What it carries.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(match self.info.payload.clone().map(PayloadText::from) {
+            None => None,
+            Some(PayloadText::Json(text)) => Some(from_json(py, &text)?),
+            Some(bytes) => Some(bytes.into_pyobject(py)?),
+        })
+    }
+
+    /// How often the payload has been changed.
+    #[getter]
+    fn payload_version(&self) -> u64 {
+        self.info.payload_version
+    }
+
+    /// Whether it holds a table.
+    #[getter]
+    fn is_table(&self) -> bool {
+        self.info.table
+    }
+
+    /// Rows of the newest version of its table.
+    #[getter]
+    fn rows(&self) -> Option<u64> {
+        self.figures.map(|(rows, ..)| rows)
+    }
+
+    /// Versions of its table.
+    #[getter]
+    fn versions(&self) -> Option<u64> {
+        self.figures.map(|(_, versions, _)| versions)
+    }
+
+    /// Row groups of its table.
+    #[getter]
+    fn row_groups(&self) -> Option<u64> {
+        self.figures.map(|(.., row_groups)| row_groups)
+    }
+
+    /// How many children it has.
+    #[getter]
+    fn children(&self) -> u64 {
+        self.info.children
+    }
+
+    /// How often the list of its children has changed.
+    #[getter]
+    fn children_version(&self) -> u64 {
+        self.info.children_version
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        let fields: &[&str] = match this.get().info.table {
+            true => &["path", "payload", "children", "rows", "versions", "row_groups"],
+            false => &["path", "payload", "children"],
+        };
+        describe(this.as_any(), fields)
+    }
+}
+
+record! {
+    /// What a row delete did.
+    DeleteReport {
+        /// Rows deleted.
+        rows: u64,
+        /// The version it made; the newest one as it was if no row matched.
+        version: Version,
+    } {}
+}
+
+impl From<store::DeleteReport> for DeleteReport {
+    fn from(report: store::DeleteReport) -> Self {
+        Self { rows: report.rows, version: report.version.into() }
+    }
+}
+
+record! {
+    /// What a drop did.
+    DropReport {
+        /// The paths dropped, in order.
+        paths: Vec<String>,
+        /// Versions dropped with them.
+        versions: u64,
+        /// Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them.
+        bytes: u64,
+    } {}
+}
+
+impl From<store::DropReport> for DropReport {
+    fn from(report: store::DropReport) -> Self {
+        let store::DropReport { paths, versions, bytes } = report;
+        Self { paths, versions, bytes }
+    }
+}
+
+record! {
+    /// A dropped table that can be taken back.
+    TrashItem {
+        /// Where it was.
+        path: String,
+        /// When it was dropped, in UTC.
+        time: SystemTime,
+        /// Rows of its newest version.
+        rows: u64,
+        /// Bytes of its row groups.
+        bytes: u64,
+    } {}
+}
+
+impl From<store::TrashItem> for TrashItem {
+    fn from(item: store::TrashItem) -> Self {
+        Self { path: item.path, time: time(item.time), rows: item.rows, bytes: item.bytes }
+    }
+}
+
+record! {
+    /// What a checkpoint did.
+    CheckpointReport {
+        /// Tables of which row groups were rewritten.
+        tables: u64,
+        /// Row groups of all tables before.
+        row_groups_before: u64,
+        /// Row groups of all tables after.
+        row_groups_after: u64,
+        /// Rows that no version needed, gone now.
+        rows_removed: u64,
+        /// Bytes written.
+        bytes_written: u64,
+        /// Versions that retention took.
+        versions_expired: u64,
+        /// Windows that were void: others changed their row groups meanwhile.
+        windows_void: u64,
+    } as text {
+        fn __str__(&self) -> &str {
+            &self.text
+        }
+    }
+}
+
+impl From<store::CheckpointReport> for CheckpointReport {
+    fn from(report: store::CheckpointReport) -> Self {
+        Self {
+            text: report.to_string(),
+            tables: report.tables,
+            row_groups_before: report.groups_before,
+            row_groups_after: report.groups_after,
+            rows_removed: report.rows_removed,
+            bytes_written: report.bytes_written,
+            versions_expired: report.versions_expired,
+            windows_void: report.windows_void,
+        }
+    }
+}
+
+record! {
+    /// Adjacent row groups to be rewritten together.
+    VacuumWindow {
+        /// Why: `fold` (deleted rows), `lone` (one row group that is mostly deleted) or `merge` (small row groups).
+        reason: String,
+        /// Row groups before.
+        inputs: u64,
+        /// Row groups after.
+        outputs: u64,
+        /// Rows that stay.
+        rows: u64,
+        /// Rows that go.
+        dead_rows: u64,
+        /// Bytes expected to be written.
+        bytes_rewritten: u64,
+        /// Bytes expected to be gained.
+        bytes_gained: u64,
+    } {}
+}
+
+impl From<&Window> for VacuumWindow {
+    fn from(window: &Window) -> Self {
+        Self {
+            reason: format!("{:?}", window.reason).to_lowercase(),
+            inputs: window.inputs.len() as u64,
+            outputs: window.outputs.into(),
+            rows: window.rows,
+            dead_rows: window.dead_rows,
+            bytes_rewritten: window.bytes_rewritten(),
+            bytes_gained: window.bytes_gained(),
+        }
+    }
+}
+
+record! {
+    /// What a checkpoint would rewrite in one table, and why. `print` it.
+    VacuumPlan {
+        /// The table's path.
+        path: String,
+        /// What would be rewritten, in table order.
+        windows: Vec<VacuumWindow>,
+        /// Row groups before.
+        row_groups_before: u64,
+        /// Row groups after.
+        row_groups_after: u64,
+        /// Encoded bytes before.
+        bytes_before: u64,
+        /// Rows that no retained version sees, before.
+        dead_rows: u64,
+        /// Windows that the budget left out.
+        left_out: u64,
+    } as text {
+        fn __str__(&self) -> String {
+            format!("{}: {}", self.path, self.text.trim_end())
+        }
+    }
+}
+
+impl From<(String, Plan)> for VacuumPlan {
+    fn from((path, plan): (String, Plan)) -> Self {
+        Self {
+            path,
+            windows: plan.windows.iter().map(VacuumWindow::from).collect(),
+            row_groups_before: plan.groups_before,
+            row_groups_after: plan.groups_after(),
+            bytes_before: plan.bytes_before,
+            dead_rows: plan.dead_before,
+            left_out: plan.left_out,
+            text: plan.to_string(),
+        }
+    }
+}
+
+record! {
+    /// Space that a reclaim did not free, and why.
+    Holding {
+        /// Bytes of tables in the trash, within their grace.
+        trash_bytes: u64,
+        /// Bytes of blocks that readers of this process still use.
+        pinned_bytes: u64,
+        /// Bytes in blocks of which other parts are in use; a checkpoint may repack them.
+        fragment_bytes: u64,
+        /// Bytes of row groups that only versions before the newest, or snapshots, need.
+        history_bytes: u64,
+    } {}
+}
+
+record! {
+    /// What a reclaim did.
+    ReclaimReport {
+        /// Tables in the trash given up.
+        tables: u64,
+        /// Blocks deleted.
+        blocks: u64,
+        /// Bytes of those blocks.
+        bytes: u64,
+        /// Objects deleted that nothing had ever referred to: left by crashes and failures.
+        orphans: u64,
+        /// Bytes of those objects.
+        orphan_bytes: u64,
+        /// Objects that could not be deleted, with the error; they stay listed for the next reclaim.
+        failures: Vec<(String, String)>,
+        /// What still holds space.
+        holding: Holding,
+    } as text {
+        fn __str__(&self) -> &str {
+            &self.text
+        }
+    }
+}
+
+impl From<store::ReclaimReport> for ReclaimReport {
+    fn from(report: store::ReclaimReport) -> Self {
+        let store::Holding { trash_bytes, pinned_bytes, fragment_bytes, history_bytes } = report.holding;
+        Self {
+            text: report.to_string(),
+            tables: report.tables,
+            blocks: report.blocks,
+            bytes: report.bytes,
+            orphans: report.orphans,
+            orphan_bytes: report.orphan_bytes,
+            failures: report.failures,
+            holding: Holding { trash_bytes, pinned_bytes, fragment_bytes, history_bytes },
+        }
+    }
+}
+
+record! {
+    /// Something that verify found wrong.
+    Fault {
+        /// The table's path, or what it is if it has none.
+        table: String,
+        /// The row group.
+        row_group: u64,
+        /// What is wrong; names object and offset.
+        error: String,
+    } {}
+}
+
+record! {
+    /// What verify found.
+    VerifyReport {
+        /// Tables looked at, those in the trash and those held by snapshots alone too.
+        tables: u64,
+        /// Row groups read and checked.
+        row_groups: u64,
+        /// Bytes read and checked.
+        bytes: u64,
+        /// What is wrong. Empty if the store is sound.
+        faults: Vec<Fault>,
+        /// Objects that nothing refers to, with their bytes; harmless, and removed by a reclaim.
+        orphans: Vec<(String, u64)>,
+    } as text {
+        /// Whether nothing is wrong.
+        #[getter]
+        fn ok(&self) -> bool {
+            self.faults.is_empty()
+        }
+
+        fn __str__(&self) -> &str {
+            &self.text
+        }
+    }
+}
+
+impl From<store::VerifyReport> for VerifyReport {
+    fn from(report: store::VerifyReport) -> Self {
+        let fault = |fault: store::Fault| Fault { table: fault.table, row_group: fault.group, error: fault.error };
+        Self {
+            text: report.to_string(),
+            tables: report.tables,
+            row_groups: report.groups,
+            bytes: report.bytes,
+            faults: report.faults.into_iter().map(fault).collect(),
+            orphans: report.orphans,
+        }
+    }
+}
+
+record! {
+    /// Figures about a store.
+    StoreStat {
+        /// The last commit.
+        seq: u64,
+        /// Nodes of the tree.
+        nodes: u64,
+        /// Tables in the tree.
+        tables: u64,
+        /// Dropped tables that can be taken back.
+        trash: u64,
+        /// Snapshots.
+        snapshots: u64,
+        /// Listed versions of all tables in the tree.
+        versions: u64,
+        /// Row groups of all tables.
+        row_groups: u64,
+        /// Blocks in use.
+        blocks: u64,
+        /// Bytes of those blocks.
+        block_bytes: u64,
+        /// Bytes of row groups in use within them.
+        live_bytes: u64,
+        /// Blocks that wait for a reclaim.
+        condemned: u64,
+        /// Bytes of those blocks.
+        condemned_bytes: u64,
+        /// Bytes of the log and catalog snapshots.
+        log_bytes: u64,
+        /// Bytes on storage in all, but for orphans.
+        bytes: u64,
+        /// Look-ups that the cache of encoded data answered.
+        cache_hits: u64,
+        /// Look-ups that went to storage.
+        cache_misses: u64,
+        /// Bytes in the cache.
+        cache_bytes: u64,
+        /// The bound on them.
+        cache_bytes_max: u64,
+    } {}
+}
+
+impl From<store::StoreStat> for StoreStat {
+    fn from(stat: store::StoreStat) -> Self {
+        Self {
+            bytes: stat.bytes(),
+            seq: stat.seq,
+            nodes: stat.nodes,
+            tables: stat.tables,
+            trash: stat.trash,
+            snapshots: stat.snapshots,
+            versions: stat.versions,
+            row_groups: stat.row_groups,
+            blocks: stat.blocks,
+            block_bytes: stat.block_bytes,
+            live_bytes: stat.live_bytes,
+            condemned: stat.condemned,
+            condemned_bytes: stat.condemned_bytes,
+            log_bytes: stat.log_bytes,
+            cache_hits: stat.cache.hits,
+            cache_misses: stat.cache.misses,
+            cache_bytes: stat.cache.bytes,
+            cache_bytes_max: stat.cache.bytes_max,
+        }
+    }
+}
+
+record! {
+    /// Figures about a table.
+    TableStat {
+        /// Rows of the newest version.
+        rows: u64,
+        /// Rows stored, deleted ones too.
+        stored_rows: u64,
+        /// Listed versions.
+        versions: u64,
+        /// Row groups.
+        row_groups: u64,
+        /// Their encoded bytes.
+        bytes: u64,
+        /// Columns of the newest version.
+        columns: u64,
+        /// The columns by which rows are ordered.
+        sort: Vec<String>,
+    } {}
+}
+
+impl From<store::TableStat> for TableStat {
+    fn from(stat: store::TableStat) -> Self {
+        let store::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort } = stat;
+        Self { rows, stored_rows, versions, row_groups, bytes, columns, sort }
+    }
+}

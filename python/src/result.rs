@@ -1,0 +1,286 @@
+//! What a read gives: a reading that can be scanned any number of times, a stream of batches, or all batches at once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ffi::FFI_ArrowArray;
+use arrow::ffi_stream::FFI_ArrowArrayStream;
+use drumlin::base::{Cancel, Seq};
+use drumlin::store::{AsOf, ReadOptions};
+use drumlin::table::Scan;
+use drumlin::{Error, ErrorKind, Result};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::call::{detached, long};
+use crate::errors::raise;
+use crate::schema::{Schema, capsule};
+
+/// A forked child has none of the threads that a scan relies on.
+fn check_process(process: u32) -> Result<()> {
+    if process == std::process::id() {
+        return Ok(());
+    }
+    Err(Error::closed(format!("the result was read in process {process}; a forked process must open the store anew")))
+}
+
+/// A scan, and the flag that stops it.
+pub struct Prepared {
+    pub scan: Scan,
+    pub cancel: Cancel,
+}
+
+/// Certain columns and rows of one version of a table, not yet read.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Reading {
+    store: drumlin::Store,
+    path: String,
+    options: ReadOptions,
+    schema: SchemaRef,
+    /// The last commit that the reading sees.
+    seq: Seq,
+    /// Prepared when the reading was made: it holds the state of that instant until it is used.
+    first: Mutex<Option<Prepared>>,
+    process: u32,
+}
+
+impl Reading {
+    /// Readings of many tables as of the same instant.
+    pub fn of(store: &drumlin::Store, paths: Vec<String>, options: &ReadOptions) -> Result<Vec<Self>> {
+        let (seq, scans) = loop {
+            let seq = store.seq()?;
+            let scans = store.read_many(&paths, options)?;
+            if store.seq()? == seq {
+                break (seq, scans);
+            }
+        };
+        let reading = |(path, scan): (String, Scan)| Self {
+            store: store.clone(),
+            path,
+            options: options.clone(),
+            schema: scan.schema(),
+            seq,
+            first: Mutex::new(Some(Prepared { scan, cancel: options.scan.cancel.clone() })),
+            process: std::process::id(),
+        };
+        Ok(paths.into_iter().zip(scans).map(reading).collect())
+    }
+
+    /// The state to read again: what was the newest version stays the one.
+    fn again(&self) -> Result<AsOf> {
+        if self.options.as_of != AsOf::Newest {
+            return Ok(self.options.as_of.clone());
+        }
+        let versions = self.store.versions(&self.path)?;
+        let seen = versions.iter().rev().find(|info| info.seq <= self.seq).map(|info| AsOf::Version(info.version));
+        seen.ok_or_else(|| {
+            Error::new(ErrorKind::SnapshotExpired, format!("the version read of '{}' is gone", self.path))
+        })
+    }
+
+    /// A scan of the columns asked for, or of `columns`.
+    pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared> {
+        check_process(self.process).map_err(raise)?;
+        let mut options = self.options.clone();
+        if columns.is_some() {
+            options.scan.columns = columns;
+        } else if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(first);
+        }
+        let cancel = Cancel::default();
+        options.scan.cancel = cancel.clone();
+        let scan = detached(py, || {
+            options.as_of = self.again()?;
+            self.store.read(&self.path, &options)
+        })?;
+        Ok(Prepared { scan, cancel })
+    }
+}
+
+#[pymethods]
+impl Reading {
+    /// The schema of the batches.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.schema.clone())
+    }
+
+    /// The last commit that the reading sees.
+    #[getter]
+    fn seq(&self) -> u64 {
+        self.seq.0
+    }
+
+    /// Scans anew, batch by batch.
+    #[pyo3(signature = (columns=None))]
+    fn stream(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Stream> {
+        let prepared = self.scan(py, columns)?;
+        let schema = prepared.scan.schema();
+        Ok(Stream { schema, prepared: Mutex::new(Some(prepared)), process: self.process })
+    }
+
+    /// Scans anew, all at once and with all threads.
+    #[pyo3(signature = (columns=None))]
+    fn collect(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Batches> {
+        let Prepared { scan, cancel } = self.scan(py, columns)?;
+        let schema = scan.schema();
+        let batches = long(py, &cancel, || scan.collect())?;
+        Ok(Batches { schema, batches })
+    }
+}
+
+/// A scan under way: its batches come one by one, here or to whoever takes its Arrow stream.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Stream {
+    schema: SchemaRef,
+    /// `None` once it was handed over.
+    prepared: Mutex<Option<Prepared>>,
+    process: u32,
+}
+
+#[pymethods]
+impl Stream {
+    /// The schema of the batches.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.schema.clone())
+    }
+
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        check_process(self.process).map_err(raise)?;
+        // Out of its place while it runs, so that a second thread is told instead of left waiting.
+        let taken = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Prepared { mut scan, cancel }) = taken else {
+            return Err(raise(Error::invalid("the stream is in use or was handed over")));
+        };
+        let next = long(py, &cancel, || scan.next().transpose());
+        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { scan, cancel });
+        Ok(next?.map(Batch))
+    }
+
+    /// The rest of the stream; it can be taken once. The types are as they are: `requested_schema` is not looked at.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let taken = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Prepared { scan, .. }) = taken else {
+            return Err(raise(Error::invalid("the stream is in use or was handed over")));
+        };
+        stream_capsule(py, Box::new(Exported { schema: self.schema.clone(), scan, process: self.process }))
+    }
+}
+
+fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+}
+
+/// A scan behind Arrow's C interface, where nothing may unwind and no message may hold a NUL.
+struct Exported {
+    schema: SchemaRef,
+    scan: Scan,
+    process: u32,
+}
+
+impl Iterator for Exported {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = || {
+            check_process(self.process)?;
+            self.scan.next().transpose()
+        };
+        let next = catch_unwind(AssertUnwindSafe(next)).unwrap_or_else(|_| Err(Error::closed("reading panicked")));
+        next.map_err(|e| ArrowError::ExternalError(e.to_string().replace('\0', "\\0").into())).transpose()
+    }
+}
+
+impl RecordBatchReader for Exported {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// All batches of a reading, in memory.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Batches {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl Batches {
+    /// The rows of all batches.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule(py, &self.schema)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = self.batches.clone().into_iter().map(Ok);
+        stream_capsule(py, Box::new(RecordBatchIterator::new(batches, self.schema.clone())))
+    }
+}
+
+/// One batch of a result. `pyarrow.record_batch(...)` takes it, and so does whatever else knows `__arrow_c_array__`.
+#[pyclass(frozen, module = "drumlin")]
+pub struct Batch(RecordBatch);
+
+#[pymethods]
+impl Batch {
+    /// Its rows.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    /// Its schema.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.0.schema())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule(py, &self.0.schema())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _ = requested_schema;
+        let rows: Arc<dyn Array> = Arc::new(StructArray::from(self.0.clone()));
+        let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&rows.to_data()), c"arrow_array")?;
+        Ok((capsule(py, &self.0.schema())?, array))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Batch({} rows, {} columns)", self.0.num_rows(), self.0.num_columns())
+    }
+}

@@ -1,0 +1,68 @@
+//! The schema of a table or result.
+
+use arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
+use arrow::ffi::FFI_ArrowSchema;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
+use pyo3_arrow::PySchema;
+
+/// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` takes it, and so does whatever else
+/// knows `__arrow_c_schema__`.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(PartialEq)]
+pub struct Schema(pub SchemaRef);
+
+/// A schema as an Arrow capsule.
+pub fn capsule<'py>(py: Python<'py>, schema: &ArrowSchema) -> PyResult<Bound<'py, PyCapsule>> {
+    let exported = FFI_ArrowSchema::try_from(schema).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    PyCapsule::new_with_value(py, exported, c"arrow_schema")
+}
+
+#[pymethods]
+impl Schema {
+    /// Takes over the schema of anything with `__arrow_c_schema__`.
+    #[new]
+    #[pyo3(signature = (schema, /))]
+    fn new(schema: PySchema) -> Self {
+        Self(schema.into_inner())
+    }
+
+    /// The names of the columns, in order.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.0.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The Arrow types of the columns, as text, in order.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.0.fields().iter().map(|field| field.data_type().to_string()).collect()
+    }
+
+    /// The schema's metadata.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let metadata = PyDict::new(py);
+        for (key, value) in self.0.metadata() {
+            metadata.set_item(PyBytes::new(py, key.as_bytes()), PyBytes::new(py, value.as_bytes()))?;
+        }
+        Ok(metadata)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.fields().len()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule(py, &self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let column = |field: &arrow::datatypes::FieldRef| {
+            let nulls = if field.is_nullable() { "" } else { " not null" };
+            format!("{}: {}{nulls}", field.name(), field.data_type())
+        };
+        format!("Schema({})", self.0.fields().iter().map(column).collect::<Vec<_>>().join(", "))
+    }
+}

@@ -1,0 +1,20 @@
+"""Fixtures: a store in memory, a store on disk, and doctests of the package."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import drumlin
+
+
+@pytest.fixture
+def store() -> Iterator[drumlin.Store]:
+    with drumlin.open("memory://") as store:
+        yield store
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Where a store on disk may be made."""
+    return str(tmp_path / "store")

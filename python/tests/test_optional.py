@@ -1,0 +1,115 @@
+"""The package without its extras."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+BLOCKER = """
+    import sys
+
+    class Without:
+        def __init__(self, finder):
+            self.finder = finder
+
+        def find_spec(self, name, path=None, target=None):
+            blocked = name.partition(".")[0] in {blocked!r}
+            return None if blocked else self.finder.find_spec(name, path, target)
+
+    sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+    import drumlin
+"""
+
+
+def run(blocked: set[str], program: str) -> None:
+    source = textwrap.dedent(BLOCKER).format(blocked=blocked) + textwrap.dedent(program)
+    result = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_nothing_is_imported_before_it_is_needed() -> None:
+    program = """
+        for name in ("pyarrow", "pandas", "polars", "duckdb", "numpy"):
+            assert name not in sys.modules, name
+        store = drumlin.open("memory://")
+        store.put("a", 1)
+        assert store.get("a") == 1
+        assert "pyarrow" not in sys.modules
+    """
+    run(set(), program)
+
+
+def test_polars_without_pyarrow() -> None:
+    program = """
+        import datetime as dt
+        import polars as pl
+        from polars.testing import assert_frame_equal
+        store = drumlin.open("memory://")
+        frame = pl.DataFrame({"n": [1, 2, 3], "s": ["a", "b", None], "t": [dt.datetime(2020, 1, 1)] * 3})
+        store.write("t", frame)
+        store.append("t", frame.lazy())
+        assert_frame_equal(store.read("t", where="n > 1", head=2).to_polars(), frame.slice(1))
+        [first, second] = store.read("t")
+        assert first.num_rows == 3 and len(second) == 3
+        assert_frame_equal(pl.DataFrame(first), frame)
+        assert repr(first) == "Batch(3 rows, 3 columns)"
+        store.write("columns", {"n": [1, 2]})
+        assert store.read("columns").to_polars()["n"].to_list() == [1, 2]
+        store.create("made", store.schema("t"))
+        assert store.schema("made").names == ["n", "s", "t"]
+        for call, message in (
+            (store.read("t").to_arrow, "to_arrow() needs pyarrow: pip install 'drumlin[pyarrow]'"),
+            (store.read("t").to_pandas, "to_pandas() needs pyarrow: pip install 'drumlin[pandas]'"),
+            (lambda: store.create("x", {"n": "int64"}), "a schema as a dict needs pyarrow"),
+            (lambda: store.write("x", pl.DataFrame({"n": [None]})), "Null ('n') needs pyarrow"),
+        ):
+            try:
+                call()
+            except ImportError as error:
+                assert message in str(error), error
+            else:
+                raise AssertionError(message)
+    """
+    run({"pyarrow", "pandas"}, program)
+
+
+def test_nothing_at_all() -> None:
+    program = """
+        store = drumlin.open("memory://")
+        for call, message in (
+            (lambda: store.write("t", {"n": [1]}), "a dict of columns needs pyarrow: pip install 'drumlin[pyarrow]'"),
+            (lambda: store.write("t", [{"n": 1}]), "a list of dicts needs pyarrow"),
+        ):
+            try:
+                call()
+            except ImportError as error:
+                assert message in str(error), error
+            else:
+                raise AssertionError(message)
+        try:
+            store.read("t")
+        except drumlin.NotFound:
+            pass
+        store.put("a", {"b": [1]})
+        assert [node.path for node in store.list()] == ["a"]
+    """
+    run({"pyarrow", "pandas", "polars", "duckdb", "numpy"}, program)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_arrow_alone(name: str, tmp_path: Path) -> None:
+    program = f"""
+        import pyarrow as pa
+        store = drumlin.open({str(tmp_path / "store")!r})
+        store.write("t", pa.table({{"n": [1, 2]}}))
+        assert store.read("t").to_arrow().to_pydict() == {{"n": [1, 2]}}
+        try:
+            store.read("t").to_{name}()
+        except ImportError as error:
+            assert "to_{name}() needs {name}: pip install 'drumlin[{name}]'" in str(error), error
+        else:
+            raise AssertionError
+    """
+    run({name}, program)

@@ -1,0 +1,65 @@
+"""The package: its examples run, its types check."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import drumlin
+
+PACKAGE = Path(drumlin.__file__).parent
+MODULES = ["drumlin", *(f"drumlin.{module.name}" for module in pkgutil.iter_modules([str(PACKAGE)]))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_every_name_is_documented() -> None:
+    for name in drumlin.__all__:
+        thing = getattr(drumlin, name)
+        if not isinstance(thing, type):
+            continue
+        assert thing.__doc__, name
+        for member, value in vars(thing).items():
+            if not member.startswith("_") and callable(value):
+                assert value.__doc__, f"{name}.{member}"
+
+
+def test_all_names_are_there() -> None:
+    assert sorted(set(drumlin.__all__)) == sorted(drumlin.__all__)
+    assert all(hasattr(drumlin, name) for name in drumlin.__all__)
+    assert (PACKAGE / "py.typed").exists()
+
+
+@pytest.mark.parametrize("command", [["mypy"], ["mypy.stubtest", "drumlin"]], ids=["mypy", "stubtest"])
+def test_types_check(command: list[str]) -> None:
+    pytest.importorskip("mypy")
+    arguments = [sys.executable, "-m", *command]
+    result = subprocess.run(arguments, cwd=PACKAGE.parent, capture_output=True, text=True, timeout=600, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_command_line_runs(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        store.write("prices/A", {"n": [1, 2, 3]})
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [os.path.join(os.path.dirname(sys.executable), "drumlin"), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    listed = run("ls", folder)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "prices" in listed.stdout
+    assert run("--help").returncode == 0
+    assert drumlin.__version__ in run("--version").stdout
+    wrong = run("ls", folder + "/none")
+    assert wrong.returncode != 0
+    assert wrong.stderr

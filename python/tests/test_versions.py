@@ -1,0 +1,245 @@
+"""Versions: every past one can be read, by number, name and time; metadata; retention; snapshots."""
+
+import datetime as dt
+import time
+
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+
+def numbers(store: drumlin.Store, path: str = "t", **options: object) -> list[int]:
+    return store.read(path, **options).to_arrow()["n"].to_pylist()  # type: ignore[arg-type]
+
+
+def fill(store: drumlin.Store, versions: int = 3, path: str = "t") -> None:
+    for n in range(versions):
+        store.write(path, {"n": [n]})
+
+
+def test_each_kind_of_change_makes_a_version(store: drumlin.Store) -> None:
+    store.create("t", pa.schema([("n", pa.int64())]), sort=["n"])
+    store.write("t", {"n": [1, 2, 3]})
+    store.append("t", {"n": [4]})
+    store.update("t", {"n": [2]})
+    store.delete_rows("t", "n = 1")
+    found = [(v.version, v.kind, v.rows) for v in store.versions("t")]
+    assert found == [(0, "create", 0), (1, "write", 3), (2, "append", 4), (3, "update", 4), (4, "delete", 3)]
+    assert [numbers(store, as_of=n) for n in range(5)] == [[], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4], [2, 3, 4]]
+
+
+def test_as_of_a_time(store: drumlin.Store) -> None:
+    fill(store)
+    first, second, third = (version.time for version in store.versions("t"))
+    assert first.tzinfo == dt.UTC
+    assert numbers(store, as_of=second) == [1]
+    assert numbers(store, as_of=third - dt.timedelta(microseconds=1)) == [1]
+    # Without zone it is UTC; with one it is the same instant.
+    assert numbers(store, as_of=second.replace(tzinfo=None)) == [1]
+    assert numbers(store, as_of=second.astimezone(dt.timezone(dt.timedelta(hours=5)))) == [1]
+    assert numbers(store, as_of=dt.datetime(9999, 1, 1)) == [2]
+    for early in (first - dt.timedelta(days=1), dt.datetime(1900, 1, 1)):
+        with pytest.raises(drumlin.NotFound, match="old as"):
+            store.read("t", as_of=early)
+
+
+def test_as_of_what_is_not_there(store: drumlin.Store) -> None:
+    fill(store)
+    with pytest.raises(drumlin.NotFound, match="'t' has no version 7; it has 3 versions, the newest is 2"):
+        store.read("t", as_of=7)
+    with pytest.raises(drumlin.NotFound, match="snapshot 'eod' does not exist"):
+        store.read("t", as_of="eod")
+    with pytest.raises(drumlin.InvalidArgument, match="count from 0"):
+        store.read("t", as_of=-1)
+    for wrong in (True, 1.5, dt.date(2020, 1, 1), [0]):
+        with pytest.raises(TypeError, match="as_of is a version's number, a snapshot's name or a datetime"):
+            store.read("t", as_of=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        True,
+        0,
+        -(2**63),
+        2**64 - 1,
+        0.1,
+        123456789.123456789,
+        "",
+        "ü日\n\0'\"",
+        [],
+        {},
+        {"a": [1, {"b": None}]},
+        [[[]]],
+    ],
+    ids=repr,
+)
+def test_metadata_comes_back_as_it_was(folder: str, metadata: object) -> None:
+    with drumlin.open(folder) as store:
+        assert store.write("t", {"n": [1]}, metadata=metadata).metadata == metadata
+        store.append("t", {"n": [2]}, metadata=metadata)
+        store.delete_rows("t", "n = 2", metadata=metadata)
+    with drumlin.open(folder) as store:
+        for version in store.versions("t"):
+            assert version.metadata == metadata
+            assert type(version.metadata) is type(metadata)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        (float("nan"), "metadata: JSON has no nan"),
+        ({"a": [0, float("inf")]}, r"metadata\['a'\]\[1\]: JSON has no inf"),
+        ({1: 2}, "metadata: key 1 is not a str"),
+        ((1, 2), "metadata: tuple is not a JSON value"),
+        ({"t": dt.date(2020, 1, 1)}, r"metadata\['t'\]: date is not a JSON value"),
+        (2**64, "out of range"),
+        ("\ud800", "surrogate"),
+        (b"", "bytes is not a JSON value"),
+    ],
+    ids=repr,
+)
+def test_metadata_that_would_not_come_back_is_refused(store: drumlin.Store, metadata: object, message: str) -> None:
+    with pytest.raises(drumlin.InvalidArgument, match=message):
+        store.write("t", {"n": [1]}, metadata=metadata)
+    assert not store.exists("t")
+
+
+def test_snapshots_hold_versions(store: drumlin.Store) -> None:
+    fill(store, path="a/x")
+    fill(store, 1, path="b")
+    snapshot = store.snapshot("eod", "a/**")
+    assert (snapshot.name, snapshot.versions) == ("eod", {"a/x": 2})
+    store.write("a/x", {"n": [9]})
+    assert numbers(store, "a/x", as_of="eod") == [2]
+    assert [v.snapshots for v in store.versions("a/x")] == [[], [], ["eod"], []]
+    # They outlive deletes, drops and reclaims.
+    store.delete_versions({"a/x": [2]})
+    store.drop("a/x")
+    store.checkpoint()
+    store.reclaim()
+    assert numbers(store, "a/x", as_of="eod") == [2]
+    with pytest.raises(drumlin.NotFound, match="snapshot 'eod' holds no table at 'b'"):
+        store.read("b", as_of="eod")
+    with pytest.raises(drumlin.AlreadyExists, match="eod"):
+        store.snapshot("eod")
+    assert [s.name for s in store.snapshots()] == ["eod"]
+    store.drop_snapshot("eod")
+    assert store.snapshots() == []
+    with pytest.raises(drumlin.NotFound, match="eod"):
+        store.drop_snapshot("eod")
+    with pytest.raises(drumlin.NotFound, match="no table matches"):
+        store.snapshot("none", "zzz/**")
+
+
+def test_deleting_versions_is_all_or_none(store: drumlin.Store) -> None:
+    fill(store, path="a")
+    fill(store, path="b")
+    with pytest.raises(drumlin.NotFound, match="'a' version 7, 'c'"):
+        store.delete_versions({"a": [0, 7], "b": [0], "c": [1]})
+    assert len(store.versions("a")) == 3
+    with pytest.raises(drumlin.InvalidArgument, match="'a': the list of versions is empty"):
+        store.delete_versions({"a": []})
+    with pytest.raises(drumlin.InvalidArgument, match="all its versions.*drop it instead"):
+        store.delete_versions({"a": [0, 1, 2]})
+    store.delete_versions({"a": (2,), "b": {0, 1}})
+    assert [v.version for v in store.versions("a")] == [0, 1]
+    assert numbers(store, "a") == [1]
+    # Numbers are not used again.
+    assert store.write("a", {"n": [5]}).version == 3
+    for wrong, error in ((["a"], TypeError), ({"a": "0"}, TypeError), ({"a": [-1]}, drumlin.InvalidArgument)):
+        with pytest.raises(error):
+            store.delete_versions(wrong)  # type: ignore[arg-type]
+
+
+def test_retention_is_inherited(store: drumlin.Store) -> None:
+    assert store.retention("a/x") == drumlin.Retention(None, None)
+    store.set_retention("a/**", keep_last=2)
+    assert store.retention("a/x") == drumlin.Retention(keep_last=2)
+    fill(store, 4, path="a/x")
+    fill(store, 4, path="b")
+    assert [v.version for v in store.versions("a/x")] == [2, 3]
+    assert len(store.versions("b")) == 4
+    store.set_retention("a/x", keep_all=True)
+    fill(store, 4, path="a/x")
+    assert len(store.versions("a/x")) == 6
+    store.set_retention("a/x", inherit=True)
+    # The next checkpoint applies it.
+    assert store.checkpoint().versions_expired == 4
+    assert len(store.versions("a/x")) == 2
+
+
+def test_retention_by_time(store: drumlin.Store) -> None:
+    span = dt.timedelta(microseconds=1)
+    store.set_retention("t", keep_for=span)
+    assert store.retention("t") == drumlin.Retention(keep_for=span)
+    fill(store, 3)
+    time.sleep(0.01)
+    store.checkpoint()
+    assert [v.version for v in store.versions("t")] == [2]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"keep_last": 1, "keep_all": True}, {"keep_last": 0}, {"keep_last": -1}, {"keep_for": dt.timedelta(-1)}],
+    ids=repr,
+)
+def test_retention_that_says_nothing_or_two_things_is_refused(store: drumlin.Store, options: dict[str, object]) -> None:
+    with pytest.raises(drumlin.InvalidArgument):
+        store.set_retention("t", **options)  # type: ignore[arg-type]
+
+
+def test_a_result_stays_at_its_version(store: drumlin.Store) -> None:
+    fill(store, 1)
+    result = store.read("t")
+    unread = store.read("t")
+    store.write("t", {"n": [7]})
+    for _ in range(3):
+        assert result.to_arrow()["n"].to_pylist() == [0]
+    store.drop("t")
+    store.write("t", {"n": [8]})
+    store.reclaim()
+    # What was not read yet is pinned.
+    assert unread.to_arrow()["n"].to_pylist() == [0]
+    with pytest.raises(drumlin.SnapshotExpired, match="'t' is gone"):
+        result.to_arrow()
+
+
+def test_read_many_is_of_one_instant(store: drumlin.Store) -> None:
+    store.write_many({"a": {"n": [1]}, "b": {"n": [1]}})
+    results = store.read_many(["b", "a"])
+    store.write_many({"a": {"n": [2]}, "b": {"n": [2]}})
+    assert list(results) == ["b", "a"]
+    assert [result.to_arrow()["n"].to_pylist() for result in results.values()] == [[1], [1]]
+    with pytest.raises(drumlin.NotFound, match="no table at 'c'"):
+        store.read_many(["a", "c"])
+    with pytest.raises(TypeError, match="paths is a list of names"):
+        store.read_many("a")
+
+
+def test_write_many_is_all_or_none(store: drumlin.Store) -> None:
+    versions = store.write_many({"a": {"n": [1]}, "b": pa.table({"n": [1, 2]})}, metadata="both")
+    assert {path: (v.version, v.rows, v.metadata) for path, v in versions.items()} == {
+        "a": (0, 1, "both"),
+        "b": (0, 2, "both"),
+    }
+    assert len({version.seq for version in versions.values()}) == 1
+    with pytest.raises(drumlin.SchemaMismatch):
+        store.append_many({"a": {"n": [1]}, "b": {"other": [1]}})
+    with pytest.raises(drumlin.NotFound, match="no table at 'c'"):
+        store.append_many({"a": {"n": [1]}, "c": {"n": [1]}})
+    with pytest.raises(TypeError, match="'b': a Polars|'b': a builtins.int is no table"):
+        store.write_many({"a": {"n": [1]}, "b": 3})  # type: ignore[dict-item]
+    assert [len(store.versions(path)) for path in ("a", "b")] == [1, 1]
+    assert store.append_many({"b": {"n": [3]}, "a": {"n": [2]}})["b"].rows == 3
+
+
+def test_many_tables_in_one_commit(store: drumlin.Store) -> None:
+    frames = {f"many/{n:04}": {"n": [n]} for n in range(2000)}
+    store.write_many(frames)
+    assert len(store.tables("many/*")) == 2000
+    results = store.read_many(list(frames))
+    assert results["many/1999"].to_arrow()["n"].to_pylist() == [1999]
+    assert len(store.drop("many/**").paths) == 2000
