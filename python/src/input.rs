@@ -30,7 +30,8 @@ impl From<Input> for Frame<'_> {
     fn from(input: Input) -> Self {
         match input {
             Input::Scan(scan) => Frame::new(scan.schema(), scan),
-            Input::Reader(reader) => Frame::from_reader(reader),
+            // Memory of another library's making.
+            Input::Reader(reader) => Frame::from_reader(reader).foreign(),
         }
     }
 }

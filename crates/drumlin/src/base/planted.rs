@@ -30,6 +30,8 @@ pub enum Bug {
     ForgetConcurrentDeletes = 11,
     /// The log is cut although the catalog snapshot is not durable yet.
     CutLogBeforeSnapshot = 12,
+    /// The last record found when the store is opened is built upon without a sync.
+    SkipOpenSync = 13,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -58,7 +58,7 @@ impl BlockReader {
                 let from = (column.offset - start) as usize;
                 let segment = bytes.slice(from..from + column.bytes as usize);
                 verify(address, &directory, index, &segment)?;
-                self.cache.insert(address.block, column.offset, Cached::Segment(segment));
+                self.cache.insert(address.block, column.offset, Cached::Segment(own(segment, bytes.len())));
             }
         }
         self.cache.insert(address.block, at, Cached::Directory(directory.clone()));
@@ -93,6 +93,7 @@ impl BlockReader {
                 let from = (column.offset - ranges[part].start) as usize;
                 let segment = parts[part].slice(from..from + column.bytes as usize);
                 verify(address, directory, columns[i], &segment)?;
+                let segment = own(segment, parts[part].len());
                 self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
                 found[i] = Some(segment);
             }
@@ -122,6 +123,11 @@ impl BlockReader {
             _ => e,
         })
     }
+}
+
+/// A slice that is less than half of its buffer of `whole` bytes is copied, so that the cache holds what it counts.
+fn own(segment: Bytes, whole: usize) -> Bytes {
+    if segment.len() * 2 < whole { Bytes::copy_from_slice(&segment) } else { segment }
 }
 
 fn verify(address: &Address, directory: &Directory, index: usize, bytes: &[u8]) -> Result<()> {

@@ -17,8 +17,13 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// Fails if the payload is larger than [`PAYLOAD_BYTES_MAX`] as stored.
+    /// Fails if the payload is larger than [`PAYLOAD_BYTES_MAX`] as stored, or would not come back as it is.
     pub fn check(&self) -> Result<()> {
+        if let Payload::Json(value) = self
+            && serde_json::from_str::<serde_json::Value>(&value.to_string()).ok().as_ref() != Some(value)
+        {
+            return Err(Error::invalid("the payload is nested more than 127 deep, or is no JSON value"));
+        }
         let bytes = match self {
             Payload::Json(value) => value.to_string().len(),
             Payload::Bytes(bytes) => bytes.len(),

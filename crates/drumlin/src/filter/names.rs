@@ -5,9 +5,9 @@ use arrow::datatypes::Fields;
 use crate::base::Error;
 
 /// Words that are not read as a bare column name.
-const RESERVED: [&str; 15] = [
-    "and", "between", "case", "cast", "escape", "exists", "false", "ilike", "in", "is", "like", "not", "null", "or",
-    "true",
+const RESERVED: [&str; 18] = [
+    "all", "and", "any", "between", "case", "cast", "escape", "exists", "false", "ilike", "in", "is", "like", "not",
+    "null", "or", "some", "true",
 ];
 
 /// Columns named in a message.

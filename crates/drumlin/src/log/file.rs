@@ -67,6 +67,9 @@ struct Segment {
     torn: bool,
     /// Whether the last record is an end mark.
     ended: bool,
+    /// The last good record, or the header if there is none, and where it lies.
+    last_offset: u64,
+    last_bytes: Bytes,
 }
 
 impl Segment {
@@ -83,7 +86,7 @@ impl FileLog {
         if !planted(Bug::SkipLogFolderSync) {
             disk.sync_dir("")?;
         }
-        let (name, file) = new_segment(&*disk, &Header { first: Seq(1), base: None })?;
+        let (name, file) = prepare_segment(&*disk, &Header { first: Seq(1), base: None })?.publish(&*disk)?;
         let tail = Tail {
             file,
             name,
@@ -108,8 +111,15 @@ impl FileLog {
         let (newest, base, entries) = recover(&*disk)?;
         let file = disk.open(&newest.name, Access::Write)?;
         if newest.torn {
-            // The next append syncs this too; until then a torn tail is as good as none.
             file.set_len(newest.end)?;
+        }
+        // The last record may be in the page cache only: its writer died before the sync, or the sync failed, after
+        // which the kernel takes the page for clean. Nothing may rest on it before it is written and synced again.
+        if !newest.ended {
+            file.write_at(newest.last_offset, &newest.last_bytes)?;
+            if !planted(Bug::SkipOpenSync) {
+                file.sync()?;
+            }
         }
         // An earlier process may have died between naming a file and making its name durable.
         if !planted(Bug::SkipReopenSync) {
@@ -121,7 +131,7 @@ impl FileLog {
             file,
             name: newest.name,
             first: newest.header.first,
-            offset: newest.end,
+            offset: frame::align(newest.end as usize) as u64,
             last,
             base,
             ended: newest.ended,
@@ -166,15 +176,12 @@ impl FileLog {
     /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
     pub fn close(&self) -> Result<()> {
         let mut tail = self.tail.lock();
-        if tail.poisoned {
+        if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
             return Ok(());
         }
-        if !tail.ended {
-            let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
-            tail.write(&record)?;
-            tail.ended = true;
-        }
-        tail.poisoned = true;
+        let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
+        tail.write(&record)?;
+        tail.ended = true;
         Ok(())
     }
 
@@ -191,7 +198,10 @@ impl FileLog {
     /// Continues in a new segment.
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
         let first = tail.last.next();
-        let (name, file) = new_segment(&*self.disk, &Header { first, base })?;
+        let made = prepare_segment(&*self.disk, &Header { first, base })?;
+        // From the rename on the new segment may be what the next open finds, whatever the answer: a later append to
+        // the old one would be lost.
+        let (name, file) = made.publish(&*self.disk).inspect_err(|_| tail.poisoned = true)?;
         tail.file = file;
         tail.name = name;
         tail.first = first;
@@ -255,8 +265,15 @@ impl Tail {
     }
 }
 
-/// Writes a segment that holds a header only; whole and durable, or not there.
-fn new_segment(disk: &dyn Disk, header: &Header) -> Result<(String, Box<dyn DiskFile>)> {
+/// A segment under its temporary name.
+struct Prepared {
+    temporary: String,
+    name: String,
+    file: Box<dyn DiskFile>,
+}
+
+/// Writes a segment that holds a header only, under a temporary name.
+fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<Prepared> {
     let name = names::log_segment(header.first);
     let temporary = format!("{name}{}", names::TEMPORARY);
     let file = match disk.create(&temporary) {
@@ -270,13 +287,20 @@ fn new_segment(disk: &dyn Disk, header: &Header) -> Result<(String, Box<dyn Disk
     if !planted(Bug::SkipLogHeaderSync) {
         file.sync()?;
     }
-    disk.rename(&temporary, &name, Rename::Replace)?;
-    if !planted(Bug::SkipLogNameSync) {
-        disk.sync_dir(names::LOG)?;
+    Ok(Prepared { temporary, name, file })
+}
+
+impl Prepared {
+    /// Gives it its name, durably.
+    fn publish(self, disk: &dyn Disk) -> Result<(String, Box<dyn DiskFile>)> {
+        disk.rename(&self.temporary, &self.name, Rename::Replace)?;
+        if !planted(Bug::SkipLogNameSync) {
+            disk.sync_dir(names::LOG)?;
+        }
+        // Opened anew, so that errors name the file as it is called now; if that fails, the old handle serves.
+        let file = disk.open(&self.name, Access::Write).unwrap_or(self.file);
+        Ok((self.name, file))
     }
-    // Opened anew, so that errors name the file as it is called now.
-    let file = disk.open(&name, Access::Write)?;
-    Ok((name, file))
 }
 
 /// First seqs of all segments, ascending.
@@ -332,11 +356,23 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
     if header.first != first {
         return Err(Error::corrupt(format!("{name}: its header says that it begins with entry {}", header.first)));
     }
-    let mut segment =
-        Segment { name, header, entries: Vec::new(), end: frame::HEADER_BYTES as u64, torn: false, ended: false };
+    if first.0 == 0 || header.base.is_some_and(|base| base.seq >= first) {
+        return Err(Error::corrupt(format!("{name}: its header names a catalog snapshot of a later state")));
+    }
+    let mut segment = Segment {
+        name,
+        header,
+        entries: Vec::new(),
+        end: frame::HEADER_BYTES as u64,
+        torn: false,
+        ended: false,
+        last_offset: 0,
+        last_bytes: bytes.slice(..frame::HEADER_BYTES),
+    };
     let mut offset = frame::HEADER_BYTES;
     while offset < bytes.len() {
         let next = segment.next();
+        let start = offset;
         match frame::decode_record(&bytes, &segment.name, offset) {
             Some((Record { seq, body: Body::Entry(entry), .. }, behind)) if seq == next => {
                 segment.entries.push(entry);
@@ -354,6 +390,8 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
             }
         }
         segment.end = offset as u64;
+        segment.last_offset = start as u64;
+        segment.last_bytes = bytes.slice(start..offset);
     }
     Ok(segment)
 }
@@ -366,7 +404,9 @@ fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool)
     }
     let mut at = frame::align(offset);
     while at < bytes.len() {
-        if let Some((record, _)) = frame::decode_record(bytes, name, at)
+        // Most offsets are told by their header: no checksum over bytes that a wrong length claims.
+        if frame::claims_synced(bytes, at, next)
+            && let Some((record, _)) = frame::decode_record(bytes, name, at)
             && record.synced >= next
         {
             return corrupt(format!("the record at {at} shows that it had been synced"));

@@ -176,6 +176,15 @@ pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Reco
     Some((Record { seq, synced: Seq(marked & SYNCED_MAX), body }, behind))
 }
 
+/// Whether the bytes at `offset` could be the header of a record that says that entry `seq` was synced.
+pub fn claims_synced(segment: &[u8], offset: usize, seq: Seq) -> bool {
+    segment.get(offset..offset + RECORD_HEADER_BYTES).is_some_and(|bytes| {
+        let (own, marked) = (u64_at(bytes, 8), u64_at(bytes, 16));
+        let (synced, kind) = (marked & SYNCED_MAX, marked >> 56);
+        synced >= seq.0 && ((kind == 1 && synced < own) || (kind == 2 && synced <= own))
+    })
+}
+
 /// The first offset at or behind `offset` at which a record may begin.
 pub fn align(offset: usize) -> usize {
     offset.next_multiple_of(ALIGNMENT)

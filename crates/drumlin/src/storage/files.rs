@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -21,12 +22,18 @@ pub struct FileStorage {
     disk: Arc<dyn Disk>,
     /// Folders known to exist durably.
     folders: Mutex<BTreeSet<String>>,
+    /// A folder could not be synced: what its names are worth is unknown, and asking again may lie.
+    poisoned: AtomicBool,
 }
 
 impl FileStorage {
     /// Objects under the root of `disk`.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, folders: Mutex::default() }
+        Self { disk, folders: Mutex::default(), poisoned: AtomicBool::new(false) }
+    }
+
+    fn sync_folder(&self, folder: &str) -> Result<()> {
+        self.disk.sync_dir(folder).inspect_err(|_| self.poisoned.store(true, Ordering::SeqCst))
     }
 
     fn ensure_folder(&self, folder: &str) -> Result<()> {
@@ -36,7 +43,7 @@ impl FileStorage {
         self.ensure_folder(folder_of(folder))?;
         self.disk.make_dir(folder)?;
         if !planted(Bug::SkipFolderSync) {
-            self.disk.sync_dir(folder_of(folder))?;
+            self.sync_folder(folder_of(folder))?;
         }
         self.folders.lock().insert(folder.to_owned());
         Ok(())
@@ -91,6 +98,9 @@ impl Storage for FileStorage {
     }
 
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+        if self.poisoned.load(Ordering::SeqCst) {
+            return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
+        }
         let folder = folder_of(name);
         self.ensure_folder(folder)?;
         let temporary = format!("{name}{}", names::TEMPORARY);
@@ -107,7 +117,7 @@ impl Storage for FileStorage {
         if planted(Bug::SkipObjectNameSync) {
             return Ok(());
         }
-        self.disk.sync_dir(folder)
+        self.sync_folder(folder)
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {

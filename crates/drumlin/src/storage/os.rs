@@ -32,15 +32,14 @@ impl OsDisk {
     /// The folder at `path`, made, durably, if it is not there; parents must exist.
     pub fn create(path: &Path) -> Result<Self> {
         match fs::mkdir(path, Mode::from_raw_mode(0o777)) {
-            Ok(()) => {
-                let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-                    .and_then(fs::fsync)
-                    .map_err(|e| failed("sync the folder above", &path.display().to_string(), e))?;
-            }
-            Err(Errno::EXIST) => {}
+            // One that is there may have been made by a process that died before it synced this.
+            Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(failed("create", &path.display().to_string(), e)),
         }
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .and_then(fs::fsync)
+            .map_err(|e| failed("sync the folder above", &path.display().to_string(), e))?;
         Self::open(path)
     }
 
@@ -129,14 +128,20 @@ impl DiskFile for OsFile {
     }
 }
 
-struct OsLock(File);
+struct OsLock {
+    file: File,
+    process: u32,
+}
 
 impl Guard for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // Closing alone leaves the lock with a child that was forked meanwhile. If this fails, closing must do.
-        let _ = self.0.unlock();
+        // Closing alone leaves the lock with a child that was forked meanwhile; and a child that drops its copy must
+        // not take the lock from its parent. If this fails, closing must do.
+        if self.process == std::process::id() {
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -159,7 +164,15 @@ impl Disk for OsDisk {
             Rename::Keep => RenameFlags::NOREPLACE,
             Rename::Replace => RenameFlags::empty(),
         };
-        fs::renameat_with(&old, last(from), &new, last(to), flags).map_err(|e| self.failed("rename to", to, e))
+        let renamed = match fs::renameat_with(&old, last(from), &new, last(to), flags) {
+            // Not every file system can keep the target: a second name for the file, then, which none replaces.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if mode == Rename::Keep => {
+                fs::linkat(&old, last(from), &new, last(to), AtFlags::empty())
+                    .and_then(|()| fs::unlinkat(&old, last(from), AtFlags::empty()))
+            }
+            other => other,
+        };
+        renamed.map_err(|e| self.failed("rename to", to, e))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -226,8 +239,8 @@ impl Disk for OsDisk {
             }
             Err(std::fs::TryLockError::Error(e)) => return Err(self.io("lock", name, &e)),
         }
-        file.set_len(0)?;
-        file.write_at(0, holder.as_bytes())?;
-        Ok(Box::new(OsLock(file.file)))
+        // For others to read; a full disk must not keep the store from being opened.
+        let _ = file.set_len(0).and_then(|()| file.write_at(0, holder.as_bytes()));
+        Ok(Box::new(OsLock { file: file.file, process: std::process::id() }))
     }
 }

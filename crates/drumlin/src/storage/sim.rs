@@ -356,9 +356,22 @@ impl Image {
     fn rewrite(&mut self, folder: &str, rewrite: Rewrite) -> Result<()> {
         let tracks = self.tracks_durability;
         let entry = self.folders.get_mut(folder).ok_or_else(|| missing(folder))?;
-        rewrite.iter().for_each(|(name, node)| set(&mut entry.names, name, *node));
+        let mut gone = Vec::new();
+        for (name, node) in &rewrite {
+            gone.extend(entry.names.get(name).copied());
+            set(&mut entry.names, name, *node);
+        }
         if tracks {
             entry.pending.push(rewrite);
+            return Ok(());
+        }
+        // Nobody asks what a crash would leave: a file without a name is gone.
+        for node in gone {
+            if let Node::File(id) = node
+                && !entry.names.values().any(|named| *named == node)
+            {
+                self.files.remove(&id);
+            }
         }
         Ok(())
     }
@@ -380,7 +393,7 @@ impl DiskFile for SimFile {
         if image.dead {
             return Err(crashed());
         }
-        let content = &image.files[&self.id].content;
+        let content = &image.files.get(&self.id).ok_or_else(|| missing(&self.name))?.content;
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
         let n = buffer.len().min(content.len() - start);
         buffer[..n].copy_from_slice(&content[start..start + n]);
@@ -408,7 +421,7 @@ impl DiskFile for SimFile {
         if image.dead {
             return Err(crashed());
         }
-        Ok(image.files[&self.id].content.len() as u64)
+        Ok(image.files.get(&self.id).ok_or_else(|| missing(&self.name))?.content.len() as u64)
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {

@@ -4,6 +4,7 @@
 //! Reads and writes go on meanwhile. A rewrite is void if an input is gone by its commit; rows deleted while it ran are
 //! carried over. A failed or cancelled checkpoint leaves the store as it was.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,11 +12,13 @@ use super::commit::{Proposal, expiry};
 use super::write::{add_blocks, settle};
 use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Progress, Result, TableId, Task};
+use crate::base::{ErrorKind, Progress, Result, TableId, Task};
 use crate::block::{Address, Written};
 use crate::catalog::{Effect, Footprint, State};
 use crate::storage::names;
-use crate::table::{Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, plan, remap, rewrite};
+use crate::table::{
+    GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, plan, remap, rewrite,
+};
 
 /// What a checkpoint may do.
 #[derive(Clone, Default)]
@@ -43,6 +46,8 @@ pub struct CheckpointReport {
     pub versions_expired: u64,
     /// Windows that were void: others changed their row groups meanwhile.
     pub windows_void: u64,
+    /// Windows that could not be rewritten and were left as they are: the table and why.
+    pub failures: Vec<String>,
 }
 
 impl fmt::Display for CheckpointReport {
@@ -73,8 +78,7 @@ impl Store {
     pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<Vec<(String, Plan)>> {
         let state = self.state()?;
         let plans = plans(&state, options);
-        let path = |id: TableId| state.path_of(id).map_or_else(|| format!("(table {id})"), ToString::to_string);
-        Ok(plans.into_iter().map(|(id, plan)| (path(id), plan)).collect())
+        Ok(plans.into_iter().map(|(id, plan)| (place(&state, id), plan)).collect())
     }
 
     /// Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
@@ -120,6 +124,7 @@ impl Store {
         let mut done = Progress { total, ..Progress::default() };
         let mut writer = self.block_writer()?;
         let mut rewritten: Vec<Rewritten> = Vec::new();
+        let mut failures = Vec::new();
         let windows =
             plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| Ok((id, window))));
         inner.env.pool.ordered(
@@ -132,16 +137,27 @@ impl Store {
                 task.cancel.check()?;
                 let table = state.table(id).expect("the plan is of this state");
                 let schema = &table.schemas[window.inputs[0].schema as usize];
-                let groups = rewrite(&inner.reader, &inner.env.pool, schema, &table.spec.sort, &window)?;
-                Ok((id, window, groups))
+                match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec.sort, &window) {
+                    Ok(groups) => Ok((id, window, Ok(groups))),
+                    Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
+                    // One window that cannot be rewritten must not keep all others, and the log, from it.
+                    Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
+                }
             },
             |(table, window, groups)| {
+                done.done += window.inputs.len() as u64;
+                let groups = match groups {
+                    Ok(groups) => groups,
+                    Err(failure) => {
+                        failures.push(failure);
+                        return task.step(done);
+                    }
+                };
                 let mut outputs = Vec::with_capacity(groups.len());
                 for (group, ordered) in groups {
                     let rows = group.rows;
                     outputs.push((writer.push(group)?, rows, ordered));
                 }
-                done.done += window.inputs.len() as u64;
                 done.rows += window.rows;
                 done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
                 rewritten.push(Rewritten { table, window, outputs });
@@ -164,6 +180,7 @@ impl Store {
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;
         report.windows_void = done.windows_void;
+        report.failures = failures;
         report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
         // What a void window wrote is referred to by nothing.
         let unused: Vec<String> = done.unused.iter().map(|written| names::block(written.block)).collect();
@@ -193,6 +210,11 @@ impl Store {
     }
 }
 
+/// Where a table is, for messages.
+fn place(state: &State, id: TableId) -> String {
+    state.path_of(id).map_or_else(|| format!("(table {id})"), ToString::to_string)
+}
+
 fn plans(state: &State, options: &PlanOptions) -> Vec<(TableId, Plan)> {
     state
         .tables()
@@ -214,14 +236,16 @@ struct Outcome {
 /// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`.
 fn rewrites(now: &State, rewritten: Vec<Rewritten>, blocks: &[Written]) -> (Vec<Effect>, Outcome) {
     let mut effects = Vec::new();
-    let mut used = std::collections::BTreeSet::new();
-    let mut tables = std::collections::BTreeSet::new();
+    let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();
+    let mut used = BTreeSet::new();
+    let mut tables = BTreeSet::new();
     let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, unused: Vec::new() };
     for Rewritten { table: id, window, outputs } in rewritten {
-        let inputs = now.table(id).and_then(|table| {
-            let find = |input: &Arc<RowGroup>| table.group(input.id).cloned();
-            window.inputs.iter().map(find).collect::<Option<Vec<_>>>()
+        let groups = places.entry(id).or_insert_with(|| {
+            let groups = now.table(id).into_iter().flat_map(|table| &table.groups);
+            groups.map(|group| (group.id, group.clone())).collect()
         });
+        let inputs: Option<Vec<_>> = window.inputs.iter().map(|input| groups.get(&input.id).cloned()).collect();
         let Some(inputs) = inputs else {
             outcome.windows_void += 1;
             continue;

@@ -4,6 +4,7 @@
 //! been committed since, and its effects are built from the state as it is then. Whoever gets the turn carries
 //! all that wait; answers are given only after the append, refusals too, since they may rest on neighbours' effects.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -109,7 +110,10 @@ impl Store {
             let mut transactions = Vec::new();
             for Waiting { proposal, slot } in batch {
                 slots.push(slot);
-                answers.push(admit(&mut working, proposal, seq, time).map(|(transaction, mut after)| {
+                // A panic in one transaction is its own.
+                let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, seq, time)));
+                let admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
+                answers.push(admitted.map(|(transaction, mut after)| {
                     transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
                     after.finish(seq, time, EntryId::default());
                     Arc::new(after)

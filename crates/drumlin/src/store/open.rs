@@ -66,7 +66,7 @@ impl Store {
             }
         };
         let (log, state) = match read_format(&*storage, uri) {
-            Ok(()) if options.mode == Mode::Read => (None, follow(&*disk, &*storage)?),
+            Ok(()) if options.mode == Mode::Read => (None, follow(&*disk, &*storage, None)?),
             Ok(()) => {
                 let (log, opened) = FileLog::open(disk.clone(), options.log)?;
                 (Some(log), recover::replay(&*storage, &opened)?)
@@ -103,7 +103,8 @@ impl Store {
         if self.inner.log.is_some() {
             return self.seq();
         }
-        let next = follow(&*self.inner.disk, &*self.inner.storage)?;
+        let current = self.state()?;
+        let next = follow(&*self.inner.disk, &*self.inner.storage, Some(&current))?;
         let mut state = self.inner.state.write();
         // Two refreshes at once: the later state stays.
         if next.seq > state.seq {
@@ -115,9 +116,21 @@ impl Store {
 
 /// The state that the writer's log leads to now. While it is being read the writer may move on: cut the log, replace the
 /// catalog snapshot. Then what was listed is gone, and a fresh look finds what replaced it.
-fn follow(disk: &dyn Disk, storage: &dyn Storage) -> Result<State> {
+fn follow(disk: &dyn Disk, storage: &dyn Storage, known: Option<&State>) -> Result<State> {
     const LOOKS: usize = 5;
-    let look = || recover::replay(storage, &FileLog::read(disk)?);
+    let look = || {
+        let opened = FileLog::read(disk)?;
+        match known {
+            // Only what is new is applied.
+            Some(known) if opened.base.is_none_or(|base| base.seq <= known.seq) => {
+                let mut next = known.clone();
+                let new = opened.entries.iter().filter(|entry| entry.seq > known.seq);
+                new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
+                Ok(next)
+            }
+            _ => recover::replay(storage, &opened),
+        }
+    };
     for _ in 1..LOOKS {
         match look() {
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
@@ -176,10 +189,15 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
 
 /// Makes a store: the log first, the file that makes it a store last.
 fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Options) -> Result<FileLog> {
-    if let Ok(opened) = FileLog::read(&**disk)
-        && (opened.base.is_some() || !opened.entries.is_empty())
-    {
-        return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT)));
+    let log_is_there =
+        disk.list("")?.iter().any(|entry| entry.name == names::LOG) && !disk.list(names::LOG)?.is_empty();
+    if log_is_there {
+        match FileLog::read(&**disk) {
+            Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => {}
+            // Nothing but the beginnings of a first segment.
+            Err(_) if disk.list(names::LOG)?.iter().all(|entry| entry.name.ends_with(names::TEMPORARY)) => {}
+            _ => return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT))),
+        }
     }
     let log = FileLog::create(disk.clone(), options.log)?;
     storage.put(names::FORMAT, &[Bytes::from(format_text())], PutMode::Create)?;

@@ -70,15 +70,17 @@ impl Store {
             )));
         }
         let schema = table.schema().expect("every table has a version").0.clone();
+        let frame = frame.into();
+        let trust = frame.trust();
         let batches: Vec<RecordBatch> =
-            frame.into().into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
+            frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
         let pool = &self.inner.env.pool;
         let mut writer = self.block_writer()?;
         let mut groups: Vec<NewGroup> = Vec::new();
         for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
             options.task.cancel.check()?;
-            let encoded = encode_group(pool, group?, &schema, &sort)?;
+            let encoded = encode_group(pool, group?, &schema, &sort, trust)?;
             let rows = encoded.rows;
             groups.push(NewGroup { address: writer.push(encoded)?, rows });
         }

@@ -1,5 +1,6 @@
 //! Versions, snapshots and retention.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -69,11 +70,18 @@ impl Store {
         let state = self.state()?;
         let path = Path::new(path)?;
         let table = table_at(&state, &path)?;
-        let holders = |version: Version| {
-            let holds = state.snapshots.iter().filter(|(_, s)| s.pins.values().any(|pin| *pin == (table.id, version)));
-            let pinned = table.pins.contains_key(&version);
-            if pinned { holds.map(|(name, _)| name.clone()).collect() } else { Vec::new() }
-        };
+        let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
+        if !table.pins.is_empty() {
+            for (name, snapshot) in &state.snapshots {
+                // A table may have been at another path then; most were not.
+                let at_path = snapshot.pins.get(&path).filter(|(id, _)| *id == table.id);
+                let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
+                if let Some((_, version)) = found {
+                    holders.entry(*version).or_default().push(name.clone());
+                }
+            }
+        }
+        let holders = |version: Version| holders.get(&version).cloned().unwrap_or_default();
         Ok(table.versions.iter().map(|record| VersionInfo::of(record, holders(record.version))).collect())
     }
 
@@ -90,12 +98,13 @@ impl Store {
     /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
     pub fn delete_versions(&self, versions: &[(String, Vec<Version>)]) -> Result<()> {
         let mut checked: Vec<(Path, Vec<Version>)> = Vec::with_capacity(versions.len());
+        let mut seen = BTreeSet::new();
         for (path, versions) in versions {
             let path = Path::new(path)?;
             if versions.is_empty() {
                 return Err(Error::invalid(format!("'{path}': the list of versions is empty; name those to delete")));
             }
-            if checked.iter().any(|(known, _)| *known == path) {
+            if !seen.insert(path.clone()) {
                 return Err(Error::invalid(format!("'{path}' is given twice in one call")));
             }
             let mut versions = versions.clone();
@@ -111,7 +120,7 @@ impl Store {
                     missing.push(format!("'{path}'"));
                     continue;
                 };
-                let listed = |version: &&Version| table.versions.iter().any(|record| record.version == **version);
+                let listed = |v: &Version| table.versions.binary_search_by_key(v, |record| record.version).is_ok();
                 missing.extend(versions.iter().filter(|v| !listed(v)).map(|v| format!("'{path}' version {v}")));
                 if missing.is_empty() && versions.len() == table.versions.len() {
                     return Err(Error::invalid(format!(

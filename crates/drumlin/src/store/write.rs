@@ -12,11 +12,13 @@ use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, StoredSchema, Table, TableSpec, VersionKind, check_sort, encode_group,
+    Change, Kill, NewGroup, RowGroups, StoredSchema, Table, TableSpec, Trust, VersionKind, check_sort, encode_group,
+    sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
 pub struct Frame<'a> {
+    trust: Trust,
     schema: SchemaRef,
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>,
 }
@@ -24,7 +26,19 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// A frame from batches as they come; they are drawn once, on the calling thread.
     pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
-        Self { schema, batches: Box::new(batches) }
+        Self { trust: Trust::Checked, schema, batches: Box::new(batches) }
+    }
+
+    /// The same frame, its arrays checked fully before use, as those that came over the C interface must be.
+    #[must_use]
+    pub fn foreign(mut self) -> Self {
+        self.trust = Trust::Foreign;
+        self
+    }
+
+    /// Whether the arrays are to be checked.
+    pub(super) fn trust(&self) -> Trust {
+        self.trust
     }
 
     /// A frame from an Arrow stream.
@@ -89,7 +103,7 @@ impl Store {
     /// Makes an empty table; its version 0 has no rows.
     pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
-        let schema = StoredSchema::new(schema)?;
+        let schema = StoredSchema::new(sorted_schema(&schema, &options.sort))?;
         check_sort(&options.sort, &schema.0)?;
         let target = path.clone();
         let after = self.commit_effects(move |state| {
@@ -125,9 +139,9 @@ impl Store {
         let state = self.state()?;
         let mut targets = Vec::with_capacity(frames.len());
         for (path, frame) in distinct(frames)? {
-            let schema = StoredSchema::new(frame.schema.clone())?.0;
             let own = state.table_at(&path).map(|table| table.spec.sort.clone());
             let sort = check_own_sort(&path, own, &options.sort)?;
+            let schema = StoredSchema::new(sorted_schema(&frame.schema, &sort))?.0;
             check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
             targets.push(Target { path, frame, schema, sort });
         }
@@ -181,12 +195,12 @@ impl Store {
     fn encode(&self, targets: Vec<Target<'_>>, task: &Task) -> Result<(Vec<Landing>, BlockWriter)> {
         let mut landings = Vec::with_capacity(targets.len());
         let mut parts = Vec::with_capacity(targets.len());
+        let mut heads = Vec::with_capacity(targets.len());
         for (at, Target { path, frame, schema, sort }) in targets.into_iter().enumerate() {
+            heads.push((schema.clone(), sort.clone(), frame.trust));
             landings.push(Landing { path, schema: schema.clone(), sort: sort.clone(), groups: Vec::new() });
             parts.push(RowGroups::new(frame.batches, schema).map(move |group| Ok((at, group?))));
         }
-        let heads: Vec<(SchemaRef, Vec<String>)> =
-            landings.iter().map(|landing| (landing.schema.clone(), landing.sort.clone())).collect();
         let mut writer = self.block_writer()?;
         let mut done = Progress::default();
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();
@@ -199,8 +213,8 @@ impl Store {
             self.inner.options.memory_bytes / 4,
             |(at, group)| {
                 task.cancel.check()?;
-                let (schema, sort) = &heads[at];
-                let encoded = encode_group(pool, group, schema, sort);
+                let (schema, sort, trust) = &heads[at];
+                let encoded = encode_group(pool, group, schema, sort, *trust);
                 Ok((at, encoded.map_err(|e| e.context(format!("'{}'", landings[at].path)))?))
             },
             |(at, group)| {

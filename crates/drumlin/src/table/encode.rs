@@ -1,11 +1,11 @@
 //! Cuts a stream of batches into row groups and encodes them, a column a task.
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::concat;
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
+use super::join::{join, join_batches};
 use super::{ROWS_MAX, conform, order};
-use crate::base::{Pool, Result};
+use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
 use crate::segment::{Segment, encode};
 
@@ -60,27 +60,49 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
     }
 }
 
+/// Whether incoming arrays are known to keep Arrow's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Made by this process's Arrow, which checks.
+    Checked,
+    /// Come over the C interface, as somebody else's memory: to be checked before use.
+    Foreign,
+}
+
 /// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order.
 pub fn encode_group(
     pool: &Pool,
     parts: Vec<RecordBatch>,
     schema: &SchemaRef,
     sort: &[String],
+    trust: Trust,
 ) -> Result<EncodedRowGroup> {
     let rows: usize = parts.iter().map(RecordBatch::num_rows).sum();
-    let mut parts = parts;
+    let named = |index: usize, e: Error| e.context(format!("column '{}'", schema.field(index).name()));
+    let check = |index: usize| {
+        let check = |part: &RecordBatch| part.column(index).to_data().validate_full();
+        parts.iter().try_for_each(check).map_err(|e| named(index, e.into()))
+    };
+    let columns: Vec<usize> = (0..schema.fields().len()).collect();
+    let mut sorted = None;
     if !sort.is_empty() {
-        let whole = arrow::compute::concat_batches(schema, &parts)?;
-        parts = vec![order::sorted(whole, sort)?];
+        if trust == Trust::Foreign {
+            pool.map(columns.clone(), check)?;
+        }
+        sorted = Some(order::sorted(join_batches(schema, &parts)?, sort)?);
     }
-    let columns = (0..schema.fields().len()).collect();
-    let segments = pool.map(columns, |index: usize| -> Result<Segment> {
-        let pieces: Vec<&dyn arrow::array::Array> = parts.iter().map(|part| part.column(index).as_ref()).collect();
-        let whole: ArrayRef = match parts.as_slice() {
-            [part] => part.column(index).clone(),
-            _ => concat(&pieces)?,
+    let segments = pool.map(columns, |index| -> Result<Segment> {
+        let whole = match &sorted {
+            Some(batch) => batch.column(index).clone(),
+            None => {
+                if trust == Trust::Foreign {
+                    check(index)?;
+                }
+                let pieces: Vec<ArrayRef> = parts.iter().map(|part| part.column(index).clone()).collect();
+                join(&pieces).map_err(|e| named(index, e))?
+            }
         };
-        encode(&whole).map_err(|e| e.context(format!("column '{}'", schema.field(index).name())))
+        encode(&whole).map_err(|e| named(index, e))
     })?;
     Ok(EncodedRowGroup { rows: rows as u32, segments })
 }

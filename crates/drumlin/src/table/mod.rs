@@ -6,6 +6,7 @@
 mod change;
 mod conform;
 mod encode;
+mod join;
 mod order;
 mod plan;
 mod range;
@@ -17,8 +18,8 @@ mod state;
 
 pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
 pub use conform::conform;
-pub use encode::{RowGroups, encode_group};
-pub use order::check_sort;
+pub use encode::{RowGroups, Trust, encode_group};
+pub use order::{check_sort, sorted_schema};
 pub use plan::{Plan, PlanOptions, Reason, Window, plan};
 pub use range::KeyRange;
 pub use rewrite::{Remapped, kept_rows, remap, rewrite};

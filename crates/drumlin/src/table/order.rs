@@ -3,10 +3,11 @@
 //! Ascending, nulls first. Rows that compare equal keep the order in which they were written.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use crate::base::{Error, Result};
@@ -28,6 +29,27 @@ pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `schema` as a sorted table keeps it: dictionary columns with keys of 32 bits at least. Row groups that overlap are
+/// joined when read, and so are their dictionaries.
+pub fn sorted_schema(schema: &SchemaRef, sort: &[String]) -> SchemaRef {
+    let widen = |field: &FieldRef| match field.data_type() {
+        DataType::Dictionary(key, values) if narrow(key) => {
+            let wide = DataType::Dictionary(Box::new(DataType::Int32), values.clone());
+            Arc::new(Field::clone(field).with_data_type(wide))
+        }
+        _ => field.clone(),
+    };
+    if sort.is_empty() {
+        return schema.clone();
+    }
+    let fields: Vec<FieldRef> = schema.fields().iter().map(widen).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn narrow(key: &DataType) -> bool {
+    matches!(key, DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16)
 }
 
 fn sortable(data_type: &DataType) -> bool {

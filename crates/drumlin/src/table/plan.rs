@@ -148,6 +148,8 @@ struct Candidate<'a> {
 
 /// The most row groups folded together.
 const WINDOW_MAX: usize = 16;
+/// The most encoded bytes rewritten together, which bounds the memory for it.
+const WINDOW_BYTES_MAX: u64 = 128 << 20;
 /// Rewriting up to this many rows is too cheap to be thrifty about.
 const SMALL_ROWS: u64 = 16_384;
 
@@ -167,7 +169,23 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     for stretch in stretches(&candidates, options) {
         let mut at = stretch.start;
         while at < stretch.end {
+            // Small row groups are merged however many they are: a window's cost is its rows.
+            let live = candidates[at..stretch.end].iter().scan(0, |live, c| {
+                *live += c.live;
+                Some(*live)
+            });
+            let small = live.take_while(|live| *live <= SMALL_ROWS).count();
             let most = (stretch.end - at).min(WINDOW_MAX);
+            if small > WINDOW_MAX {
+                found.extend(window(&candidates[at..at + small], options).map(|window| (at..at + small, window)));
+                at += small;
+                continue;
+            }
+            let bytes = candidates[at..at + most].iter().scan(0, |bytes, c| {
+                *bytes += c.group.address.bytes();
+                Some(*bytes)
+            });
+            let most = bytes.take_while(|bytes| *bytes <= WINDOW_BYTES_MAX).count().max(1);
             let best = (1..=most)
                 .filter_map(|n| window(&candidates[at..at + n], options))
                 .max_by(|a, b| fill(a).total_cmp(&fill(b)).then(a.inputs.len().cmp(&b.inputs.len())));

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::compute::{concat, filter};
+use arrow::compute::filter;
 use roaring::RoaringBitmap;
 
+use super::join::join;
 use super::scan::mask;
 use super::{Deletion, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, Window, order};
 use crate::base::{Error, Pool, Result, Version};
@@ -28,7 +29,8 @@ pub fn kept_rows(window: &Window) -> Vec<u32> {
 }
 
 /// Reads the kept rows of a window and encodes them anew, a column a task; returns the row groups and, for each,
-/// whether it is in the order of `sort`. Memory: one decoded column of the window a thread.
+/// whether it is in the order of `sort`. `SchemaMismatch` if dictionaries have too many values to be joined: the window
+/// is to be left as it is. Memory: one decoded column of the window a thread.
 pub fn rewrite(
     reader: &BlockReader,
     pool: &Pool,
@@ -49,8 +51,7 @@ pub fn rewrite(
                 pieces.push(piece);
             }
         }
-        let pieces: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
-        let whole = if let [piece] = pieces.as_slice() { piece.slice(0, piece.len()) } else { concat(&pieces)? };
+        let whole = join(&pieces)?;
         let mut segments = Vec::with_capacity(sizes.len());
         let mut start = 0;
         for &size in &sizes {
@@ -115,6 +116,9 @@ pub struct Remapped {
     pub deletions: Vec<Deletion>,
 }
 
+/// Below this share of the rows, ranks are looked up one by one.
+const WALK_SHARE: u64 = 256;
+
 /// Runs and deletions of the outputs, from those that the `inputs` have now. `kept` are the rows of each input that the
 /// rewrite kept, `sizes` the rows of each output. O(kept rows) where there are deletions, else O(runs).
 pub fn remap(inputs: &[Arc<RowGroup>], kept: &[Rows], sizes: &[u32]) -> Vec<Remapped> {
@@ -135,10 +139,12 @@ pub fn remap(inputs: &[Arc<RowGroup>], kept: &[Rows], sizes: &[u32]) -> Vec<Rema
                 continue;
             }
             let target = deleted.entry(deletion.born).or_default();
-            for (rank, position) in positions.iter().enumerate() {
-                if hit.contains(position) {
-                    target.insert(offset + rank as u32);
-                }
+            if hit.len() < positions.len() / WALK_SHARE {
+                // `rank` counts the position itself.
+                target.extend(hit.iter().map(|position| offset + positions.rank(position) as u32 - 1));
+            } else {
+                let ranked = (offset..).zip(&positions);
+                target.extend(ranked.filter(|(_, position)| hit.contains(*position)).map(|(rank, _)| rank));
             }
         }
         offset += positions.len() as u32;

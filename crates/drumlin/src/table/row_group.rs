@@ -101,7 +101,11 @@ impl Rows {
     pub fn positions(&self, total: u32) -> RoaringBitmap {
         match self {
             Rows::None => RoaringBitmap::new(),
-            Rows::All => RoaringBitmap::from_sorted_iter(0..total).expect("a range is sorted"),
+            Rows::All => {
+                let mut rows = RoaringBitmap::new();
+                rows.insert_range(0..total);
+                rows
+            }
             Rows::Some(rows) => rows.clone(),
         }
     }

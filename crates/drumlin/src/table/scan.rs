@@ -10,15 +10,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
+use super::join::join_batches;
 use super::{GroupId, RowGroup, Rows, Table, order};
 use crate::base::{Cancel, Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory};
 use crate::filter::{BoundFilter, Filter, Verdict};
-use crate::segment::{Form, decode, native_type};
+use crate::segment::{Form, Kept, decode, native_type};
 
 /// What to read of a version.
 #[derive(Clone, Debug, Default)]
@@ -270,6 +271,7 @@ impl Iterator for Scan {
         if let Some(tail) = self.tail.take()
             && let Err(e) = self.read_tail(tail)
         {
+            self.pieces.clear();
             return Some(Err(e));
         }
         if self.left == Some(0) {
@@ -339,8 +341,10 @@ fn output_types(
     if form == Form::Exact {
         return Ok(exact.collect());
     }
+    // Where row groups are joined, a dictionary of the whole might be too large for its keys.
+    let joined = pieces.iter().any(|piece| piece.len() > 1);
     let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
-        let mut kept = Vec::new();
+        let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
         for (group, _) in pieces.iter().flatten() {
             let Ok(at) = table.schemas[group.schema as usize].0.index_of(schema.field(index).name()) else { continue };
             kept.push(column_of(&*reader.directory(&group.address)?, group, at)?.kept);
@@ -358,13 +362,12 @@ impl Shared {
             batches.extend(self.read_group(group, rows)?);
         }
         let Some(first) = batches.first() else { return Ok(None) };
-        let batch = if batches.len() == 1 { first.clone() } else { concat_batches(&first.schema(), &batches)? };
+        let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
         let batch = if needs_sort(piece) { order::sorted(batch, &self.table.spec.sort)? } else { batch };
         if self.width == self.columns.len() {
             return Ok(Some(batch));
         }
-        let wanted: Vec<usize> = (0..self.width).collect();
-        Ok(Some(batch.project(&wanted)?))
+        Ok(Some(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?))
     }
 
     fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use crate::base::{Error, Result};
 
@@ -16,8 +16,17 @@ use crate::base::{Error, Result};
 pub struct StoredSchema(pub SchemaRef);
 
 impl StoredSchema {
-    /// Checks that a table can have this schema: at least one column, no name twice.
+    /// Checks that a table can have this schema: at least one column, no name twice, types that can be stored.
     pub fn new(schema: SchemaRef) -> Result<Self> {
+        let stored = Self::checked(schema)?;
+        if decode(&encode(&stored.0)?).ok().as_ref() != Some(&stored.0) {
+            return Err(Error::invalid("the schema has a type that does not come back as it was when stored"));
+        }
+        Ok(stored)
+    }
+
+    /// All but that it can be encoded, which a schema that was decoded can.
+    fn checked(schema: SchemaRef) -> Result<Self> {
         if schema.fields().is_empty() {
             return Err(Error::invalid("a table needs at least one column; the schema has none"));
         }
@@ -65,25 +74,33 @@ fn check_depth(data_type: &DataType, depth: usize) -> Result<()> {
     }
 }
 
+/// The Arrow IPC schema.
+fn encode(schema: &Schema) -> Result<Vec<u8>> {
+    let encode = || {
+        let mut tracker = DictionaryTracker::new(false);
+        IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb(schema).finished_data().to_vec()
+    };
+    // Arrow panics on types that its format does not have.
+    catch_unwind(AssertUnwindSafe(encode)).map_err(|_| Error::invalid("the schema has a type that cannot be stored"))
+}
+
+fn decode(bytes: &[u8]) -> Result<SchemaRef> {
+    let bad = |e: String| Error::corrupt(format!("not a schema: {e}"));
+    let encoded = root_as_schema(bytes).map_err(|e| bad(e.to_string()))?;
+    // Arrow panics on a schema that is well-formed but senseless.
+    let schema = catch_unwind(AssertUnwindSafe(|| fb_to_schema(encoded)));
+    Ok(Arc::new(schema.map_err(|_| bad("it makes no sense".into()))?))
+}
+
 impl Serialize for StoredSchema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut tracker = DictionaryTracker::new(false);
-        let bytes = IpcSchemaEncoder::new()
-            .with_dictionary_tracker(&mut tracker)
-            .schema_to_fb(&self.0)
-            .finished_data()
-            .to_vec();
-        serializer.serialize_bytes(&bytes)
+        serializer.serialize_bytes(&encode(&self.0).map_err(ser::Error::custom)?)
     }
 }
 
 impl<'de> Deserialize<'de> for StoredSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <Vec<u8>>::deserialize(deserializer)?;
-        let encoded = root_as_schema(&bytes).map_err(de::Error::custom)?;
-        // Arrow panics on a schema that is well-formed but senseless.
-        let schema = catch_unwind(AssertUnwindSafe(|| fb_to_schema(encoded)));
-        let schema = schema.map_err(|_| de::Error::custom("not a schema"))?;
-        Self::new(Arc::new(schema)).map_err(de::Error::custom)
+        decode(&bytes).and_then(Self::checked).map_err(de::Error::custom)
     }
 }

@@ -181,10 +181,7 @@ impl Table {
         let schema = match (&change.schema, self.newest()) {
             (Some(schema), _) => match self.schemas.iter().position(|known| known.0 == schema.0) {
                 Some(known) => known as u32,
-                None => {
-                    next.schemas.push(schema.clone());
-                    (next.schemas.len() - 1) as u32
-                }
+                None => next.keep_schema(schema),
             },
             (None, Some(newest)) => newest.schema,
             (None, None) => return Err(Error::invalid("the first version of a table must bring its schema")),
@@ -201,9 +198,12 @@ impl Table {
                 }
             }
         }
+        let places: BTreeMap<GroupId, usize> = match change.deletions.as_slice() {
+            [] => BTreeMap::new(),
+            _ => self.groups.iter().enumerate().map(|(index, group)| (group.id, index)).collect(),
+        };
         for (id, positions) in &change.deletions {
-            let index = next.groups.iter().position(|group| group.id == *id);
-            let index = index.ok_or_else(|| Error::conflict(format!("row group {} is gone", id.0)))?;
+            let index = *places.get(id).ok_or_else(|| Error::conflict(format!("row group {} is gone", id.0)))?;
             let mut group = RowGroup::clone(&next.groups[index]);
             if positions.0.max().is_some_and(|max| max >= group.rows) {
                 return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
@@ -239,6 +239,24 @@ impl Table {
             next.layout_seq = seq;
         }
         Ok(next)
+    }
+
+    /// Gives a schema a place: one that nothing refers to any more, or a new one. Frames whose metadata differ each
+    /// time would make the list grow for ever.
+    fn keep_schema(&mut self, schema: &StoredSchema) -> u32 {
+        let mut used = vec![false; self.schemas.len()];
+        let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
+        records.chain(self.groups.iter().map(|group| group.schema)).for_each(|schema| used[schema as usize] = true);
+        match used.iter().position(|used| !used) {
+            Some(free) => {
+                self.schemas[free] = schema.clone();
+                free as u32
+            }
+            None => {
+                self.schemas.push(schema.clone());
+                (self.schemas.len() - 1) as u32
+            }
+        }
     }
 
     /// Takes versions off the list. Deleting the newest makes the one before it the newest again: rows it had

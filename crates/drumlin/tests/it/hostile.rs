@@ -89,7 +89,7 @@ fn collect(store: &Store, path: &str, as_of: AsOf) -> bool {
 fn exercise(disk: &SimDisk) -> bool {
     let Ok(store) = open(disk) else { return false };
     let mut fine = store.verify(&Default::default()).is_ok();
-    for entry in store.list("**").unwrap_or_default() {
+    for entry in store.list("**").unwrap_or_default().into_iter().filter(|entry| entry.table.is_some()) {
         let path = entry.node.path;
         for version in store.versions(&path).unwrap_or_default() {
             fine &= collect(&store, &path, AsOf::Version(version.version));
@@ -134,7 +134,7 @@ fn a_catalog_made_to_deceive_is_refused_or_harmless() {
             Err(_) => panic!("round {round} panicked"),
         }
     }
-    assert!(opened > 0 && refused > opened, "{opened} opened, {refused} refused");
+    assert!(opened > 100 && refused > 100, "{opened} opened, {refused} refused");
 }
 
 #[test]
