@@ -164,16 +164,16 @@ def main() -> None:
             store.set_retention("lineitem", keep_last=1)
 
             def half() -> None:
-                store.table("lineitem").delete("l_orderkey % 2 = 0")  # noqa: B023
-                store.checkpoint()  # noqa: B023
-                store.reclaim()  # noqa: B023
+                store.table("lineitem").delete("l_orderkey % 2 = 0")
+                store.checkpoint()
+                store.reclaim()
 
             times[0].append(timed(half))
         with duckdb_open(other) as connection:
 
             def half_duckdb() -> None:
-                connection.execute("DELETE FROM lineitem WHERE l_orderkey % 2 = 0")  # noqa: B023
-                connection.execute("CHECKPOINT")  # noqa: B023
+                connection.execute("DELETE FROM lineitem WHERE l_orderkey % 2 = 0")
+                connection.execute("CHECKPOINT")
 
             times[1].append(timed(half_duckdb))
     report.pair("delete even orders, checkpoint, reclaim", *times)

@@ -185,7 +185,6 @@ def test_appended_categories_are_joined(store: drumlin.Store) -> None:
     assert_frame_equal(store.read("t").to_pandas(), back.to_frame())
 
 
-@pytest.mark.xfail(strict=True, reason="dictionaries of batches are joined with their duplicates")
 def test_categories_of_chunks_are_joined(store: drumlin.Store) -> None:
     chunks = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["b", "c", None]).dictionary_encode()]
     store.write("t", pa.table({"c": pa.chunked_array(chunks)}))
@@ -194,7 +193,6 @@ def test_categories_of_chunks_are_joined(store: drumlin.Store) -> None:
     assert sorted(back.cat.categories) == ["a", "b", "c"]
 
 
-@pytest.mark.xfail(strict=True, reason="a dictionary's key type bounds what row groups can be merged")
 def test_more_categories_than_the_first_frame_had_room_for(store: drumlin.Store) -> None:
     for at, letter in enumerate("ab"):
         frame = pd.DataFrame({"c": pd.Categorical([f"{letter}{n}" for n in range(100)])})

@@ -190,7 +190,6 @@ def sort_keys(value: object) -> object:
     return [sort_keys(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.xfail(reason="JSON floats are parsed to the nearest but one")
 @settings(max_examples=200, deadline=None)
 @given(payload=JSON, text=JSON)
 def test_any_json_comes_back(payload: object, text: object) -> None:
@@ -200,7 +199,6 @@ def test_any_json_comes_back(payload: object, text: object) -> None:
         assert same(store.write("t", {"n": [1]}, metadata=text).metadata, text)
 
 
-@pytest.mark.xfail(strict=True, reason="JSON floats are parsed to the nearest but one")
 def test_floats_of_nodes_come_back_after_reopening(folder: str) -> None:
     values = [0.1, 123456789.123456789, 1e308, 5e-324, 1 / 3, 2.0**63, -0.0]
     with drumlin.open(folder) as store:
