@@ -54,6 +54,7 @@ mod _drumlin {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        drumlin_cli::memory::configure();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,7 +1,5 @@
 //! Style as a test: the layers and their order, a header in each file, file sizes, names that say nothing.
 
-#![expect(clippy::disallowed_methods, reason = "reads the sources")]
-
 use std::path::{Path, PathBuf};
 
 /// Bottom to top. A layer uses itself and those before it.

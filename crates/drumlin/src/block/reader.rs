@@ -51,7 +51,7 @@ impl BlockReader {
         }
         let end = at + u64::from(address.directory_bytes);
         let start = if address.bytes() <= WHOLE_BYTES_MAX { address.offset } else { at };
-        let bytes = self.read(address, &[start..end])?.remove(0);
+        let bytes = self.read(address, std::slice::from_ref(&(start..end)))?.remove(0);
         let directory = Arc::new(Directory::decode(&bytes[(at - start) as usize..], address)?);
         if start < at {
             for (index, column) in directory.columns.iter().enumerate() {
@@ -104,7 +104,9 @@ impl BlockReader {
     /// Reads and checks every byte of a row group from storage, past the cache.
     pub fn verify(&self, address: &Address) -> Result<Directory> {
         let at = address.offset + address.segment_bytes;
-        let bytes = self.read(address, &[address.offset..at + u64::from(address.directory_bytes)])?.remove(0);
+        let bytes = self
+            .read(address, std::slice::from_ref(&(address.offset..at + u64::from(address.directory_bytes))))?
+            .remove(0);
         let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
         for (index, column) in directory.columns.iter().enumerate() {
             let from = (column.offset - address.offset) as usize;

@@ -76,6 +76,7 @@ pub fn fetch(batch: &RecordBatch, column: &Column) -> Result<ArrayRef> {
 }
 
 /// The values of a numeric or temporal column as integers; `None` for floats and others.
+#[expect(clippy::useless_conversion, reason = "one of the types that the macro writes out is i128 itself")]
 pub fn integers(array: &dyn Array) -> Option<Vec<i128>> {
     with_integers!(array, typed => Some(typed.values().iter().map(|value| i128::from(*value)).collect()), _ => None)
 }
@@ -145,8 +146,9 @@ fn test_floats<T: ArrowPrimitiveType>(
         CompareOp::Ne => each(array, |value| wide(value) != bound),
         CompareOp::Lt => each(array, |value| wide(value) < bound),
         CompareOp::Le => each(array, |value| wide(value) <= bound),
-        CompareOp::Gt => each(array, |value| !(wide(value) <= bound)),
-        CompareOp::Ge => each(array, |value| !(wide(value) < bound)),
+        // NaN is the greatest.
+        CompareOp::Gt => each(array, |value| wide(value) > bound || wide(value).is_nan()),
+        CompareOp::Ge => each(array, |value| wide(value) >= bound || wide(value).is_nan()),
     }
 }
 

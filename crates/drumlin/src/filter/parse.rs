@@ -205,7 +205,7 @@ fn literal(value: Value) -> Result<Literal> {
 fn bytes_of_hex(text: &str) -> Result<Vec<u8>> {
     let wrong = || Error::invalid(format!("x'{}': expected pairs of hexadecimal digits", clip(text)));
     let digit = |byte: &u8| (*byte as char).to_digit(16).map(|digit| digit as u8).ok_or_else(wrong);
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return Err(wrong());
     }
     text.as_bytes().chunks(2).map(|pair| Ok(digit(&pair[0])? << 4 | digit(&pair[1])?)).collect()

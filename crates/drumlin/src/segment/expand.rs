@@ -41,6 +41,9 @@ fn repeat<K: ArrowPrimitiveType<Native: Into<usize>>>(
     let value = |key: usize| &bytes[offsets[key] as usize..offsets[key + 1] as usize];
     let longest = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
     let count = offsets.len() - 1;
+    if offsets.windows(2).all(|pair| pair[1] - pair[0] == 1) {
+        return repeat_bytes(keys, offsets, bytes);
+    }
     let mut end = 0_i64;
     let mut ends = Vec::with_capacity(keys.len() + 1);
     ends.push(0);
@@ -67,6 +70,22 @@ fn repeat<K: ArrowPrimitiveType<Native: Into<usize>>>(
         }
     };
     Ok((OffsetBuffer::new(ScalarBuffer::from(ends)), Buffer::from_vec(bytes)))
+}
+
+/// Values of one byte each, as flags and codes often are: the offsets count, the bytes are looked up.
+fn repeat_bytes<K: ArrowPrimitiveType<Native: Into<usize>>>(
+    keys: &PrimitiveArray<K>,
+    offsets: &[i32],
+    bytes: &[u8],
+) -> Result<(OffsetBuffer<i32>, Buffer)> {
+    let table = &bytes[offsets[0] as usize..offsets[offsets.len() - 1] as usize];
+    let greatest = keys.values().iter().map(|key| (*key).into()).max().unwrap_or(0);
+    if greatest >= table.len() && !keys.is_empty() {
+        return Err(Error::corrupt(format!("key {greatest} of a dictionary of {} values", table.len())));
+    }
+    let rows = i32::try_from(keys.len()).map_err(|_| Error::corrupt(format!("{} strings", keys.len())))?;
+    let all: Vec<u8> = keys.values().iter().map(|key| table[(*key).into()]).collect();
+    Ok((OffsetBuffer::new(ScalarBuffer::from_iter(0..=rows)), Buffer::from_vec(all)))
 }
 
 /// Copies of one size are moves of one register: each value is copied with its padding, which the next covers.

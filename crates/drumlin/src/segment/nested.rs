@@ -151,7 +151,7 @@ pub(super) fn read(input: &mut Reader, byte: u8, rows: usize, data_type: &DataTy
             Ok(Arc::new(array.map_err(damaged)?))
         }
         (Tag::FixedList, DataType::FixedSizeList(field, size)) => {
-            let children = rows.checked_mul(size.as_usize()).unwrap_or(usize::MAX);
+            let children = rows.saturating_mul(size.as_usize());
             let values = read_children(input, children, field)?;
             let array = FixedSizeListArray::try_new_with_length(Arc::clone(field), *size, values, nulls, rows);
             Ok(Arc::new(array.map_err(damaged)?))

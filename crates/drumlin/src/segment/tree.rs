@@ -89,6 +89,7 @@ impl Tree {
             return None;
         }
         let array = array.clone().execute::<PrimitiveArray>(&mut codec.context()).ok()?;
+        #[expect(clippy::unnecessary_cast, reason = "one of the types that the macro writes out is u64 itself")]
         let (first, steps) = match_each_integer_ptype!(array.ptype(), |T| {
             let values = array.as_slice::<T>();
             if !values.is_sorted() {

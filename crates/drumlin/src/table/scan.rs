@@ -122,7 +122,7 @@ impl Scan {
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
         let pieces = arrange(&reader, &table, groups)?;
-        if pieces.iter().any(|piece| needs_sort(piece)) {
+        if pieces.iter().any(needs_sort) {
             for name in &table.spec.sort {
                 let index = find(&version_schema, name)?;
                 if !columns.contains(&index) {

@@ -156,7 +156,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         }
         Op::Snapshot(name) => drop(store.snapshot(name, "t/**")?),
         Op::DropSnapshot(name) => store.drop_snapshot(name)?,
-        Op::Drop(path) => drop(store.drop(&[path.clone()], Default::default())?),
+        Op::Drop(path) => drop(store.drop(std::slice::from_ref(path), Default::default())?),
         Op::Undrop(path) => store.undrop(path, None)?,
         Op::KeepLast(path, n) => store.set_retention(path, n.map(Retention::KeepLast))?,
         Op::PutNode(path, value) => store.put(path, Payload::Json((*value).into()))?,

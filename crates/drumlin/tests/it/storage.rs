@@ -17,6 +17,7 @@ fn one(bytes: &'static [u8]) -> Vec<Bytes> {
 }
 
 #[test]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
 fn every_storage_keeps_the_contract() {
     for (disk, _folder) in disks() {
         let storage = FileStorage::new(disk);

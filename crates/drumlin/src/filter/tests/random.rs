@@ -396,6 +396,7 @@ fn random_filters_agree_with_the_interpreter() {
             ] {
                 let found =
                     bound.evaluate(batch).unwrap_or_else(|error| panic!("seed {seed}, {form}: {text}: {error}"));
+                #[expect(clippy::needless_range_loop, reason = "the row is part of the message")]
                 for row in 0..ROWS {
                     let found = found.is_valid(row).then(|| found.value(row));
                     let values = columns.iter().map(|column| (column.name, &column.values[row])).collect::<Vec<_>>();

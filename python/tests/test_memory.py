@@ -1,0 +1,50 @@
+"""What a write takes of memory stays within the budget, however much is written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BUDGET = 256 << 20
+
+IMPORT = """
+import resource, sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+import drumlin
+
+# Without the reader's own read-ahead of the whole file.
+source = pq.ParquetFile(sys.argv[1], pre_buffer=False)
+store = drumlin.open(sys.argv[2], memory_bytes=int(sys.argv[3]))
+# Whatever the libraries take is taken before the measurement begins.
+store.write("warm", pa.table({"n": range(10)}))
+next(source.iter_batches(batch_size=65_536))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+stream = pa.RecordBatchReader.from_batches(source.schema_arrow, source.iter_batches(batch_size=65_536))
+rows = store.write("t", stream).rows
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(rows, (after - before) * 1024)
+"""
+
+
+@pytest.mark.parametrize("budget", [BUDGET])
+def test_an_import_larger_than_the_budget_stays_within_it(tmp_path: Path, budget: int) -> None:
+    np = pytest.importorskip("numpy")
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    # 400 MB that do not compress.
+    random = np.random.default_rng(1)
+    schema = pa.schema([(f"c{at}", pa.float64()) for at in range(8)])
+    rows, parts = 0, 100
+    with pq.ParquetWriter(tmp_path / "large.parquet", schema, compression="none", use_dictionary=False) as writer:
+        for _ in range(parts):
+            part = pa.table([random.random(62_500) for _ in range(8)], schema=schema)
+            writer.write_table(part)
+            rows += part.num_rows
+    assert (tmp_path / "large.parquet").stat().st_size > 1.4 * budget
+    command = [sys.executable, "-c", IMPORT, str(tmp_path / "large.parquet"), str(tmp_path / "s"), str(budget)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert int(answer[0]) == rows
+    assert int(answer[1]) <= budget, f"{int(answer[1]) / 1e6:.0f} MB of a budget of {budget / 1e6:.0f} MB"
