@@ -31,7 +31,7 @@ test: build
 check: build
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
-	cd python && ../$(BIN)/ruff check . ../bench ../examples && ../$(BIN)/ruff format --check . ../bench ../examples
+	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples
 	$(MAKE) test
 
 bench: build

@@ -137,6 +137,9 @@ class CheckpointReport:
     @property
     def windows_void(self) -> int:
         """Windows that were void: others changed their row groups meanwhile."""
+    @property
+    def failures(self) -> list[str]:
+        """Windows that could not be rewritten and were left as they are: the table and why."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -288,6 +288,8 @@ record! {
         versions_expired: u64,
         /// Windows that were void: others changed their row groups meanwhile.
         windows_void: u64,
+        /// Windows that could not be rewritten and were left as they are: the table and why.
+        failures: Vec<String>,
     } as text {
         fn __str__(&self) -> &str {
             &self.text
@@ -306,6 +308,7 @@ impl From<store::CheckpointReport> for CheckpointReport {
             bytes_written: report.bytes_written,
             versions_expired: report.versions_expired,
             windows_void: report.windows_void,
+            failures: report.failures,
         }
     }
 }

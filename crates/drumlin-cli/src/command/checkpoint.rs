@@ -44,11 +44,15 @@ pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Ou
     bar.clear();
     let report = report.map_err(|e| Failure::from(e).or_interrupted("the content is as it was"))?;
     store.close()?;
+    for failure in &report.failures {
+        eprintln!("drumlin: left as it is: {failure}");
+    }
     if json {
         return Ok(out.json(&json!({
             "tables": report.tables, "groups_before": report.groups_before, "groups_after": report.groups_after,
             "rows_removed": report.rows_removed, "bytes_written": report.bytes_written,
             "versions_expired": report.versions_expired, "windows_void": report.windows_void,
+            "failures": report.failures,
         }))?);
     }
     writeln!(

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every key is checked before it is followed.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
     AnyDictionaryArray, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, PrimitiveArray, StringArray,
@@ -83,9 +83,27 @@ fn repeat_bytes<K: ArrowPrimitiveType<Native: Into<usize>>>(
     if greatest >= table.len() && !keys.is_empty() {
         return Err(Error::corrupt(format!("key {greatest} of a dictionary of {} values", table.len())));
     }
-    let rows = i32::try_from(keys.len()).map_err(|_| Error::corrupt(format!("{} strings", keys.len())))?;
-    let all: Vec<u8> = keys.values().iter().map(|key| table[(*key).into()]).collect();
-    Ok((OffsetBuffer::new(ScalarBuffer::from_iter(0..=rows)), Buffer::from_vec(all)))
+    // A table of 256 needs no check of an index of 8 bits.
+    let bytes = if table.len() <= 256 {
+        let mut all = [0; 256];
+        all[..table.len()].copy_from_slice(table);
+        keys.values().iter().map(|key| all[(*key).into() & 0xff]).collect()
+    } else {
+        keys.values().iter().map(|key| table[(*key).into()]).collect::<Vec<u8>>()
+    };
+    Ok((counting(keys.len())?, Buffer::from_vec(bytes)))
+}
+
+/// The offsets 0, 1, 2 … of `rows` values of one byte. All row groups share them: they are never written again.
+fn counting(rows: usize) -> Result<OffsetBuffer<i32>> {
+    const SHARED_ROWS: i32 = 1 << 17;
+    static SHARED: LazyLock<OffsetBuffer<i32>> =
+        LazyLock::new(|| OffsetBuffer::new((0..=SHARED_ROWS).collect::<Vec<_>>().into()));
+    if rows <= SHARED_ROWS as usize {
+        return Ok(SHARED.slice(0, rows));
+    }
+    let rows = i32::try_from(rows).map_err(|_| Error::corrupt(format!("{rows} strings")))?;
+    Ok(OffsetBuffer::new((0..=rows).collect::<Vec<_>>().into()))
 }
 
 /// Copies of one size are moves of one register: each value is copied with its padding, which the next covers.

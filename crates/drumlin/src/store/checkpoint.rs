@@ -61,7 +61,11 @@ impl fmt::Display for CheckpointReport {
             self.rows_removed,
             self.bytes_written,
             self.versions_expired
-        )
+        )?;
+        match self.failures.len() {
+            0 => Ok(()),
+            n => write!(f, "; {n} windows left as they are: {}", self.failures[0]),
+        }
     }
 }
 
