@@ -56,8 +56,6 @@ def remove(path: Path) -> None:
 
 def timed(work: Callable[[], object]) -> float:
     gc.collect()
-    # The other side's threads spin for a while after their work.
-    time.sleep(0.1)
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
