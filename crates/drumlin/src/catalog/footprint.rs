@@ -13,12 +13,6 @@ pub enum Read {
     Schema(TableId),
     /// What a table's newest version sees, and in which row groups.
     Rows(TableId),
-    /// A table's list of versions.
-    Versions(TableId),
-    /// A node's payload, table and retention.
-    Node(Path),
-    /// Whether a snapshot is there.
-    Snapshot(String),
 }
 
 /// All that a transaction has read.
@@ -58,8 +52,5 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
         Read::Rows(id) => {
             base.table(*id).map(|t| (t.rows_seq, t.layout_seq)) != now.table(*id).map(|t| (t.rows_seq, t.layout_seq))
         }
-        Read::Versions(id) => base.table(*id).map(|t| &t.versions) != now.table(*id).map(|t| &t.versions),
-        Read::Node(path) => base.tree.get(path).map(|node| node.seq) != now.tree.get(path).map(|node| node.seq),
-        Read::Snapshot(name) => base.snapshots.contains_key(name) != now.snapshots.contains_key(name),
     }
 }

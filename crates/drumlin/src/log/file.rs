@@ -190,11 +190,6 @@ impl FileLog {
         self.tail.lock().base
     }
 
-    /// Size of the newest segment in bytes.
-    pub fn segment_bytes(&self) -> u64 {
-        self.tail.lock().offset
-    }
-
     /// Continues in a new segment.
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
         let first = tail.last.next();

@@ -1,6 +1,5 @@
 //! Edits of a table: the one vocabulary that commit, replay and the tests share.
 
-use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use super::row_group::Positions;
@@ -94,13 +93,6 @@ impl Change {
     /// A change of `kind` that changes nothing yet.
     pub fn new(kind: VersionKind) -> Self {
         Self { kind, schema: None, kill: Kill::None, deletions: Vec::new(), groups: Vec::new(), metadata: None }
-    }
-
-    /// With `schema` from this version on.
-    #[must_use]
-    pub fn with_schema(mut self, schema: SchemaRef) -> Self {
-        self.schema = Some(StoredSchema(schema));
-        self
     }
 }
 

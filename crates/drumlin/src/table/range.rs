@@ -77,8 +77,7 @@ impl KeyRange {
         version: Version,
         cancel: &Cancel,
     ) -> Result<Vec<Matches>> {
-        let record = table.version(version);
-        let record = record.ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        let record = table.record(version)?;
         let schema = &table.schemas[record.schema as usize].0;
         let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
         let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();

@@ -99,8 +99,7 @@ impl Scan {
         if options.limit.is_some() && options.tail.is_some() {
             return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
         }
-        let record =
-            table.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        let record = table.record(version)?;
         let version_schema = table.schemas[record.schema as usize].0.clone();
         let mut columns: Vec<usize> = match &options.columns {
             None => (0..version_schema.fields().len()).collect(),
@@ -511,7 +510,7 @@ pub fn matching_rows(
     filter: &Filter,
     cancel: &Cancel,
 ) -> Result<Vec<Matches>> {
-    let record = table.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+    let record = table.record(version)?;
     let schema = table.schemas[record.schema as usize].0.clone();
     let filter = filter.bind(&schema)?;
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();

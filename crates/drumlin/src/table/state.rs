@@ -107,6 +107,11 @@ impl Table {
         at.map(|at| &self.versions[at]).or_else(|| self.pins.get(&version).map(|pin| &pin.record))
     }
 
+    /// The same, or `NotFound`.
+    pub fn record(&self, version: Version) -> Result<&VersionRecord> {
+        self.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))
+    }
+
     /// The newest listed version made at or before `time`.
     pub fn version_at(&self, time: Timestamp) -> Option<&VersionRecord> {
         self.versions.iter().rev().find(|record| record.time <= time)
@@ -165,11 +170,6 @@ impl Table {
             }
         }
         Ok(())
-    }
-
-    /// Finds a row group.
-    pub fn group(&self, id: GroupId) -> Option<&Arc<RowGroup>> {
-        self.groups.iter().find(|group| group.id == id)
     }
 
     /// Makes the next version. The addresses of `change.groups` are new; nothing is freed.
@@ -310,8 +310,7 @@ impl Table {
 
     /// Adds a snapshot's hold on a version.
     pub fn pin(&mut self, version: Version) -> Result<()> {
-        let record = self.version(version).cloned();
-        let record = record.ok_or_else(|| Error::not_found(format!("version {version} does not exist")))?;
+        let record = self.record(version)?.clone();
         self.pins.entry(version).or_insert(Pin { record, holds: 0, detached: false }).holds += 1;
         Ok(())
     }
