@@ -45,30 +45,40 @@ impl Bar {
     /// A task whose steps move the bar.
     pub fn task(&self, cancel: &Cancel) -> Task {
         let bar = self.clone();
-        self.task_of(cancel, move |progress| {
-            if progress.total > 0 && bar.0.length() != Some(progress.total) {
-                bar.set_total(progress.total);
-            }
-            bar.set(progress.done);
+        task_of(cancel, move |progress| {
+            bar.advance(progress);
+            bar.tell(progress.rows, progress.bytes);
+        })
+    }
+
+    /// A task whose steps move the bar, and of which each is one of what `noun` says.
+    pub fn task_counting(&self, cancel: &Cancel, noun: &'static str) -> Task {
+        let bar = self.clone();
+        task_of(cancel, move |progress| {
+            bar.advance(progress);
+            bar.0.set_message(figures::counted(progress.done, noun));
         })
     }
 
     /// A task that only tells rows and bytes: the bar is moved by other means.
     pub fn task_beside(&self, cancel: &Cancel) -> Task {
-        self.task_of(cancel, |_| {})
+        let bar = self.clone();
+        task_of(cancel, move |progress| bar.tell(progress.rows, progress.bytes))
     }
 
-    fn task_of(&self, cancel: &Cancel, step: impl Fn(Progress) + Send + Sync + 'static) -> Task {
-        let bar = self.clone();
-        let progress = move |progress: Progress| {
-            step(progress);
-            bar.tell(progress.rows, progress.bytes);
-        };
-        Task { cancel: cancel.clone(), progress: Some(Arc::new(progress)) }
+    fn advance(&self, progress: Progress) {
+        if progress.total > 0 && self.0.length() != Some(progress.total) {
+            self.set_total(progress.total);
+        }
+        self.set(progress.done);
     }
 
     /// Takes the bar off the screen.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+fn task_of(cancel: &Cancel, step: impl Fn(Progress) + Send + Sync + 'static) -> Task {
+    Task { cancel: cancel.clone(), progress: Some(Arc::new(step)) }
 }

@@ -13,6 +13,8 @@ pub enum Failure {
     Error(String),
     /// It was asked for something that cannot be.
     Usage(String),
+    /// A node is not as it was asked to be before a change.
+    Unmet(String),
     /// Ctrl-C; says what state things are in.
     Interrupted(String),
     /// Whoever read standard output has gone.
@@ -35,6 +37,7 @@ impl Failure {
         match self {
             Failure::Error(_) | Failure::Told => 1,
             Failure::Usage(_) => Self::USAGE,
+            Failure::Unmet(_) => 3,
             Failure::Interrupted(_) => 130,
             Failure::NobodyReads => 0,
         }
@@ -43,7 +46,7 @@ impl Failure {
     /// What to print on standard error.
     pub fn message(&self) -> Option<String> {
         match self {
-            Failure::Error(message) | Failure::Usage(message) => Some(message.clone()),
+            Failure::Error(message) | Failure::Usage(message) | Failure::Unmet(message) => Some(message.clone()),
             Failure::Interrupted(state) => Some(format!("interrupted: {state}")),
             Failure::NobodyReads | Failure::Told => None,
         }
@@ -63,6 +66,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::Cancelled => Failure::Interrupted("nothing was changed".into()),
+            ErrorKind::ConditionFailed => Failure::Unmet(error.to_string()),
             _ => Failure::Error(error.to_string()),
         }
     }

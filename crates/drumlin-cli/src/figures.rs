@@ -4,6 +4,7 @@ use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use drumlin::base::Timestamp;
 use indicatif::{DecimalBytes, HumanCount};
+use serde_json::Value;
 
 /// `1234567` as `1,234,567`.
 pub fn count(n: u64) -> String {
@@ -68,12 +69,14 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("'{text}' is no share; expected a number from 0 to 1"))
 }
 
+/// A JSON value.
+pub fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|e| format!("not JSON ({e}); strings need their quotes: '\"text\"'"))
+}
+
 /// Text that must be JSON, as it is.
 pub fn parse_json(text: &str) -> Result<String, String> {
-    match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(e) => Err(format!("not JSON ({e}); strings need their quotes: '\"text\"'")),
-    }
+    json(text).map(|_| text.to_owned())
 }
 
 #[cfg(test)]

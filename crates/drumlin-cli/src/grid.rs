@@ -62,8 +62,8 @@ impl Grid {
     }
 }
 
-/// Control characters would break the lines, or drive the terminal.
-fn one_line(text: &str) -> String {
+/// `text` with its control characters escaped, which would break the lines, or drive the terminal.
+pub fn one_line(text: &str) -> String {
     if !text.contains(char::is_control) {
         return text.to_owned();
     }

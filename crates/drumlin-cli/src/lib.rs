@@ -2,7 +2,8 @@
 //!
 //! Every command takes the store right behind its name; a command that only reads opens it for reading, and so works
 //! beside a writer. Answers go to standard output, everything else to standard error. Exit codes: 0 done; 1 failed, or
-//! `verify` found faults; 2 wrong usage; 130 interrupted. Nothing but a finished command changes a store or a file.
+//! `verify` found faults; 2 wrong usage; 3 a node is not as the command asked; 130 interrupted. Nothing but a finished
+//! command changes a store or a file.
 
 #![deny(unsafe_code)]
 #![warn(clippy::all)]
@@ -18,7 +19,9 @@ mod interrupt;
 mod json_rows;
 pub mod memory;
 mod output;
+mod payload_text;
 mod place;
+mod scope;
 mod sink;
 mod source;
 mod text_form;
@@ -36,7 +39,9 @@ use output::Output;
 /// Drumlin: an embedded, versioned table store.
 ///
 /// A store is a folder. Tables live in it on a tree of paths such as prices/us/AAPL; each write makes a new version, and
-/// every version can be read until it is deleted.
+/// every version can be read until it is deleted. Nodes of the tree may also carry a payload each: JSON, or some bytes.
+///
+/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a node is not as the command asked, 130 interrupted.
 #[derive(Parser)]
 #[command(name = "drumlin", version, after_help = EXAMPLE)]
 struct Arguments {
@@ -48,7 +53,9 @@ const EXAMPLE: &str = "\
 Example:
   drumlin import market.drumlin aapl.parquet msft.parquet --under prices/us
   drumlin ls market.drumlin
-  drumlin cat market.drumlin prices/us/aapl --where 'close > 100' --head 5";
+  drumlin cat market.drumlin prices/us/aapl --where 'close > 100' --head 5
+  drumlin put market.drumlin config/feeds/a '{\"on\": true}'
+  drumlin watch market.drumlin config";
 
 /// Runs the command in `args`, of which the first is the program's name; returns the exit code.
 pub fn main(args: Vec<String>) -> i32 {

@@ -1,4 +1,4 @@
-//! Rows in a form that can be printed: times in named zones become the same instants in UTC, since printing in a zone
+//! Values in a form that can be printed. Times in named zones become the same instants in UTC, since printing in a zone
 //! needs its rules, which the command does not carry.
 
 use std::sync::Arc;
@@ -14,6 +14,14 @@ pub const UTC: &str = "+00:00";
 
 /// How values are printed; errors are raised, not printed.
 pub const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+
+/// At most the first `most` characters of `text`.
+pub fn cut_short(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
 
 /// `batch` with every column in a type that prints.
 pub fn printable(batch: &RecordBatch) -> Result<RecordBatch> {

@@ -87,7 +87,7 @@ fn strike(seed: u64) -> Result<(), String> {
             let _ = store.reclaim(&Default::default());
             return survives(&disk.crash(seed), &clock, &model, &model);
         }
-        store.put("n/9", Payload::Json(9.into())).map_err(|e| e.to_string())?;
+        store.put("n/9", Payload::from(9)).map_err(|e| e.to_string())?;
         model.nodes.insert("n/9".into(), 9);
         open_end = false;
     }

@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::json_rows;
 use crate::output::Output;
 use crate::place::Place;
-use crate::text_form::{OPTIONS, printable};
+use crate::text_form::{OPTIONS, cut_short, printable};
 
 /// How rows are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -130,20 +130,13 @@ fn table(scan: Scan, most: u64, out: &mut Output) -> Outcome {
             }
             let texts: Vec<String> =
                 cells.iter().map(|cell| cell.value(row).try_to_string()).collect::<Result<_, _>>()?;
-            grid.row(texts.into_iter().map(cut_short));
+            grid.row(texts.into_iter().map(|text| cut_short(text, CELL_CHARS_MAX)));
             printed += 1;
         }
         grid.print(out)?;
     }
     // The heads, if there was no row.
     Ok(grid.print(out)?)
-}
-
-fn cut_short(text: String) -> String {
-    match text.char_indices().nth(CELL_CHARS_MAX) {
-        None => text,
-        Some((at, _)) => format!("{}…", &text[..at]),
-    }
 }
 
 fn csv(scan: Scan, out: &mut Output) -> Outcome {

@@ -14,6 +14,7 @@ use crate::figures::{bytes, counted};
 use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
+use crate::scope::is_pattern;
 
 /// Drop tables
 ///
@@ -78,9 +79,9 @@ impl Drop {
             return Ok(());
         }
         let mut tables = BTreeSet::new();
-        for pattern in self.paths.iter().filter(|path| path.contains(['*', '?'])) {
+        for pattern in self.paths.iter().filter(|path| is_pattern(path)) {
             let matching = store.list(pattern)?.into_iter().filter(|entry| entry.table.is_some());
-            tables.extend(matching.map(|entry| entry.node.path));
+            tables.extend(matching.map(|entry| entry.path));
         }
         if tables.len() > 1 {
             ask(&format!("drop {}?", counted(tables.len() as u64, "table")))?;

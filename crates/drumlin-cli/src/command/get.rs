@@ -1,33 +1,47 @@
-//! `get`: a node's payload.
+//! `get`: payloads of nodes.
 
 use std::io::Write;
 
 use clap::Args;
-use drumlin::catalog::Payload;
+use drumlin::catalog::Content;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
+use crate::payload_text;
 use crate::place::Place;
+use crate::scope::is_pattern;
 
 /// Print the payload of a node: JSON, or bytes as they are
+///
+/// Of a pattern the payloads of all nodes that it matches are printed, a line each: the path, a tab, and the payload as
+/// JSON or, if it is bytes, as b"..." with escapes. Nodes without a payload are passed over.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  drumlin get market.drumlin config/feeds/a")]
+  drumlin get market.drumlin config/feeds/a
+  drumlin get market.drumlin 'config/**'")]
 pub struct Get {
     #[command(flatten)]
     place: Place,
-    /// The node
+    /// The node, or a pattern with *, ? and **
     path: String,
 }
 
 impl Get {
-    /// Prints it.
+    /// Prints it, or them in path order.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
+        if is_pattern(&self.path) {
+            for (path, payload) in store.get_many(&self.path)? {
+                writeln!(out, "{path}\t{}", payload_text::line(&payload))?;
+            }
+            return Ok(());
+        }
         match store.get(&self.path)? {
-            Some(Payload::Json(value)) => Ok(out.json(&value)?),
-            Some(Payload::Bytes(bytes)) => Ok(out.write_all(&bytes)?),
+            Some(payload) => match payload.content() {
+                Content::Json(value) => Ok(out.json(&value.to_json())?),
+                Content::Bytes(bytes) => Ok(out.write_all(bytes)?),
+            },
             None if store.exists(&self.path)? => {
                 Err(Failure::Error(format!("the node at '{}' carries no payload", self.path)))
             }

@@ -10,6 +10,7 @@ use crate::figures::count;
 use crate::grid::{Align, Grid};
 use crate::output::Output;
 use crate::place::Place;
+use crate::scope::Scope;
 
 /// List tables
 #[derive(Args)]
@@ -29,8 +30,8 @@ pub struct Ls {
 impl Ls {
     /// Prints one line a table.
     pub fn run(self, out: &mut Output) -> Outcome {
-        let entries = within(&self.place.read()?, self.pattern.as_deref())?;
-        let tables = entries.iter().filter_map(|entry| Some((&entry.node.path, entry.table?)));
+        let entries = within(&self.place.read()?, &Scope::new(self.pattern.as_deref())?)?;
+        let tables = entries.iter().filter_map(|entry| Some((&entry.path, entry.table?)));
         if self.json {
             let tables = tables.map(|(path, (rows, versions, groups))| {
                 json!({ "path": path, "rows": rows, "versions": versions, "row_groups": groups })
@@ -50,15 +51,12 @@ impl Ls {
     }
 }
 
-/// The nodes that a pattern names; a plain path names itself and all below it.
-pub fn within(store: &Store, pattern: Option<&str>) -> Result<Vec<ListEntry>, Failure> {
-    let Some(pattern) = pattern else { return Ok(store.list("**")?) };
-    let mut entries = store.list(pattern)?;
-    if !pattern.contains(['*', '?']) {
-        if entries.is_empty() {
-            return Err(Failure::Error(format!("nothing at '{pattern}'")));
-        }
-        entries.extend(store.list(&format!("{pattern}/**"))?);
+/// The nodes that are meant, in path order.
+pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
+    scope.check(store)?;
+    let mut entries = Vec::new();
+    for pattern in scope.patterns() {
+        entries.extend(store.list(pattern)?);
     }
     Ok(entries)
 }

@@ -6,8 +6,10 @@ mod delete;
 mod delete_versions;
 mod drop;
 mod export;
+mod export_nodes;
 mod get;
 mod import;
+mod import_nodes;
 mod ls;
 mod put;
 mod reclaim;
@@ -22,6 +24,7 @@ mod undrop;
 mod vacuum;
 mod verify;
 mod versions;
+mod watch;
 
 use clap::Subcommand;
 
@@ -54,6 +57,9 @@ pub enum Command {
     Get(get::Get),
     Put(put::Put),
     Rm(rm::Rm),
+    ExportNodes(export_nodes::ExportNodes),
+    ImportNodes(import_nodes::ImportNodes),
+    Watch(watch::Watch),
 }
 
 impl Command {
@@ -82,6 +88,9 @@ impl Command {
             Command::Get(command) => command.run(out),
             Command::Put(command) => command.run(out),
             Command::Rm(command) => command.run(out),
+            Command::ExportNodes(command) => command.run(out),
+            Command::ImportNodes(command) => command.run(out),
+            Command::Watch(command) => command.run(out),
         }
     }
 }

@@ -3,41 +3,78 @@
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
+use drumlin::catalog::{Cause, Changes};
 
 use super::drop::ask;
 use crate::failure::Outcome;
 use crate::figures::counted;
 use crate::output::Output;
 use crate::place::Place;
+use crate::scope::is_pattern;
 
 /// Remove nodes, with all below them; none of them may hold a table (drop takes those)
+///
+/// One commit removes all of them, or none. Prints each node that went, a line each; of one that went with another, a tab
+/// and the reason follow. A pattern that matches nothing removes nothing.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  drumlin rm market.drumlin 'config/feeds/*'")]
+  drumlin rm market.drumlin 'config/feeds/*' --dry-run")]
 pub struct Rm {
     #[command(flatten)]
     place: Place,
     /// A node, or a pattern with *, ? and **
+    #[arg(value_name = "PATTERN")]
     path: String,
+    /// Print what would go, and change nothing; nobody else may have the store open for writing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
     /// Do not ask, even if a pattern matches several nodes
     #[arg(long, short)]
     yes: bool,
 }
 
 impl Rm {
-    /// Removes, and says how many.
+    /// Removes, and says what.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
+        let pattern = is_pattern(&self.path);
         let somebody = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        if !self.yes && somebody && self.path.contains(['*', '?']) {
-            let nodes = store.list(&self.path)?.len() as u64;
+        if pattern && somebody && !self.yes && !self.dry_run {
+            let nodes = store.count(&self.path)?;
             if nodes > 1 {
                 ask(&format!("remove {} and all below?", counted(nodes, "node")))?;
             }
         }
-        let removed = store.delete(&self.path)?;
+        let mut transaction = store.transaction()?;
+        let (named, others) = if pattern {
+            (None, Some(transaction.delete_many(&self.path)?))
+        } else {
+            let change = transaction.delete(&self.path, None)?;
+            (Some(self.path), change.indirect.map(|changes| *changes))
+        };
+        if !self.dry_run {
+            transaction.commit()?;
+        }
         store.close()?;
-        Ok(writeln!(out, "{} removed", counted(removed, "node"))?)
+        if let Some(path) = named {
+            writeln!(out, "{path}")?;
+        }
+        for change in others.iter().flat_map(Changes::iter) {
+            match reason(change.cause) {
+                Some(reason) => writeln!(out, "{}\t{reason}", change.path)?,
+                None => writeln!(out, "{}", change.path)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a node went that was not asked to.
+pub fn reason(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Asked => None,
+        Cause::Above => Some("a node above it was removed"),
+        Cause::KeepWhile => Some("what it lived on no longer holds"),
     }
 }

@@ -3,50 +3,65 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::catalog::Payload;
 use drumlin::store::ListEntry;
 
 use super::ls::within;
 use crate::failure::Outcome;
 use crate::figures::counted;
+use crate::grid::one_line;
 use crate::output::Output;
+use crate::payload_text;
 use crate::place::Place;
+use crate::scope::Scope;
+use crate::text_form::cut_short;
 
 /// Draw the tree of nodes, with the tables and payloads they hold
+///
+/// Of a pattern the nodes that it matches are drawn, with the way to them.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  drumlin tree market.drumlin prices --depth 2")]
+  drumlin tree market.drumlin prices --depth 2
+  drumlin tree market.drumlin 'config/**' --payloads")]
 pub struct Tree {
     #[command(flatten)]
     place: Place,
-    /// Where to begin [default: the top]
+    /// Where to begin, or a pattern with *, ? and ** [default: the top]
+    #[arg(value_name = "PATTERN")]
     path: Option<String>,
     /// How many levels to draw [default: all]
     #[arg(long, short)]
     depth: Option<usize>,
+    /// Show the payloads, long ones cut short
+    #[arg(long, short)]
+    payloads: bool,
+}
+
+/// Characters of a payload shown.
+const PAYLOAD_CHARS_MAX: usize = 80;
+
+/// A node to draw.
+struct Line {
+    /// How far below the one that it begins with.
+    depth: usize,
+    name: String,
+    holds: String,
 }
 
 impl Tree {
     /// Draws one line a node.
     pub fn run(self, out: &mut Output) -> Outcome {
-        let entries = within(&self.place.read()?, self.path.as_deref())?;
-        let above = self.path.as_ref().map_or(0, |path| path.matches('/').count() + 1);
-        let depth = |entry: &ListEntry| entry.node.path.matches('/').count() + 1 - above;
-        let most = self.depth.unwrap_or(usize::MAX);
-        let entries: Vec<(usize, &ListEntry)> =
-            entries.iter().map(|entry| (depth(entry), entry)).filter(|(depth, _)| *depth <= most).collect();
-        let last = last_siblings(entries.iter().map(|(depth, _)| *depth).collect());
-        if self.path.is_none() {
+        let scope = Scope::new(self.path.as_deref())?;
+        let entries = within(&self.place.read()?, &scope)?;
+        let mut lines = lines(&entries, scope.path(), self.payloads);
+        lines.retain(|line| self.depth.is_none_or(|most| line.depth <= most));
+        let last = last_siblings(lines.iter().map(|line| line.depth).collect());
+        if scope.path().is_none() {
             writeln!(out, "{}", self.place.uri())?;
         }
         // Whether the ancestor of each level has siblings to come, whose line passes by.
         let mut open: Vec<bool> = Vec::new();
-        for ((depth, entry), last) in entries.into_iter().zip(last) {
-            let name = match depth {
-                0 => &entry.node.path,
-                _ => entry.node.path.rsplit('/').next().unwrap_or_default(),
-            };
+        for (Line { depth, name, holds }, last) in lines.into_iter().zip(last) {
             let mut line = String::new();
             if depth > 0 {
                 open.truncate(depth - 1);
@@ -54,10 +69,30 @@ impl Tree {
                 line.push_str(if last { "└── " } else { "├── " });
                 open.push(!last);
             }
-            writeln!(out, "{line}{name}{}", holds(entry))?;
+            writeln!(out, "{line}{name}{holds}")?;
         }
         Ok(())
     }
+}
+
+/// The lines of `entries`, which are in path order, and of the nodes on the way to them from `top`.
+fn lines(entries: &[ListEntry], top: Option<&str>, payloads: bool) -> Vec<Line> {
+    let above = top.map_or(0, |path| path.split('/').count());
+    let mut lines = Vec::with_capacity(entries.len());
+    let mut drawn: Vec<&str> = Vec::new();
+    for entry in entries {
+        let names: Vec<&str> = entry.path.split('/').collect();
+        let known = names.iter().zip(&drawn).take_while(|(a, b)| a == b).count();
+        let own = names.len() - 1;
+        for (at, name) in names.iter().enumerate().take(own).skip(known.max(above)) {
+            lines.push(Line { depth: at + 1 - above, name: (*name).to_owned(), holds: String::new() });
+        }
+        let depth = names.len() - above;
+        let name = if depth == 0 { &entry.path } else { names[own] };
+        lines.push(Line { depth, name: name.to_owned(), holds: holds(entry, payloads) });
+        drawn = names;
+    }
+    lines
 }
 
 /// Whether each node, of these depths in path order, is its parent's last child.
@@ -76,14 +111,20 @@ fn last_siblings(depths: Vec<usize>) -> Vec<bool> {
     last
 }
 
-fn holds(entry: &ListEntry) -> String {
+fn holds(entry: &ListEntry, payloads: bool) -> String {
     let mut text = String::new();
     if let Some((rows, versions, _)) = entry.table {
         text.push_str(&format!("  [table: {}, {}]", counted(rows, "row"), counted(versions, "version")));
     }
     match &entry.node.payload {
-        Some(Payload::Json(_)) => text.push_str("  [JSON]"),
-        Some(Payload::Bytes(bytes)) => text.push_str(&format!("  [{}]", counted(bytes.len() as u64, "byte"))),
+        Some(payload) if payloads => {
+            text.push_str("  ");
+            text.push_str(&cut_short(one_line(&payload_text::line(payload)), PAYLOAD_CHARS_MAX));
+        }
+        Some(payload) => match payload.as_bytes() {
+            Some(bytes) => text.push_str(&format!("  [{}]", counted(bytes.len() as u64, "byte"))),
+            None => text.push_str("  [JSON]"),
+        },
         None => {}
     }
     text

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Clock, Entropy, OsEntropy, Pool, Result, SystemClock};
+use super::{Clock, Entropy, OsEntropy, OsThreads, Pool, Result, SystemClock, Threads};
 
-/// Clock, entropy and CPU pool of a store.
+/// Clock, entropy, CPU pool and threads of a store.
 #[derive(Clone)]
 pub struct Env {
     /// Tells the time of commits.
@@ -13,11 +13,18 @@ pub struct Env {
     pub entropy: Arc<dyn Entropy>,
     /// Runs encoding, decoding and filtering.
     pub pool: Pool,
+    /// Runs what waits, such as calling triggers.
+    pub threads: Arc<dyn Threads>,
 }
 
 impl Env {
     /// The system's clock and randomness, and a pool of `threads` CPU threads (0: one per core).
     pub fn system(threads: usize) -> Result<Self> {
-        Ok(Self { clock: Arc::new(SystemClock), entropy: Arc::new(OsEntropy), pool: Pool::new(threads)? })
+        Ok(Self {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(OsEntropy),
+            pool: Pool::new(threads)?,
+            threads: Arc::new(OsThreads),
+        })
     }
 }

@@ -16,6 +16,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The data's schema does not fit the table's. Nothing was changed.
     SchemaMismatch,
+    /// What was asked to hold before the operation does not. Nothing was changed.
+    ConditionFailed,
     /// Another commit touched what this one rests on: run it again.
     Conflict,
     /// Storage did not do it (disk full, no permission, I/O error). Nothing was applied.
@@ -69,6 +71,7 @@ impl Error {
         already_exists => AlreadyExists,
         invalid => InvalidArgument,
         schema_mismatch => SchemaMismatch,
+        condition_failed => ConditionFailed,
         conflict => Conflict,
         unavailable => Unavailable,
         in_doubt => InDoubt,

@@ -9,10 +9,12 @@ mod entropy;
 mod env;
 mod error;
 mod ids;
+pub mod json_text;
 pub mod persistent;
 pub mod planted;
 mod pool;
 mod progress;
+mod threads;
 
 pub use checksum::{checksum, checksum_at};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -22,3 +24,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use ids::{BlockId, EntryId, Seq, SessionId, TableId, Timestamp, Version};
 pub use pool::Pool;
 pub use progress::{Cancel, Progress, Task};
+pub use threads::{OsThreads, Threads};

@@ -85,6 +85,23 @@ impl Pool {
         })
     }
 
+    /// Runs `work` on every item in parallel.
+    pub fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Send + Sync) {
+        if items.len() == 1 {
+            return items.into_iter().for_each(work);
+        }
+        self.threads.install(|| items.into_par_iter().for_each(work));
+    }
+
+    /// Runs `here` on the calling thread while `beside` runs on one of the pool; gives the answer of `here` once both have
+    /// ended.
+    pub fn beside<T>(&self, here: impl FnOnce() -> T, beside: impl FnOnce() + Send) -> T {
+        self.threads.in_place_scope(|scope| {
+            scope.spawn(move |_| beside());
+            here()
+        })
+    }
+
     /// Runs `work` on a thread of the pool, without waiting for it.
     pub fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         self.threads.spawn(work);

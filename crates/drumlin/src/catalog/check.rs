@@ -51,20 +51,31 @@ impl State {
     fn check_tree(&self) -> Result<()> {
         let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
         let mut tables = 0;
-        for (path, node) in self.tree.subtree("") {
-            if let Some(id) = node.table {
+        let mut stray = None;
+        self.tree.each(|path, node| {
+            if let Some(id) = node.table() {
                 tables += 1;
-                if self.path_of(id) != Some(path) || self.table(id).is_none() || self.trash.contains_key(&id) {
-                    return bad(format!("'{path}' holds table {id}, which is not there"));
+                let linked = self.path_of(id).is_some_and(|known| known.as_str() == path);
+                if !linked || self.table(id).is_none() || self.trash.contains_key(&id) {
+                    stray = Some(format!("'{path}' holds table {id}, which is not there"));
                 }
             }
+        });
+        if let Some(stray) = stray {
+            return bad(stray);
         }
         if tables != self.linked() {
             return bad("tables have paths that the tree does not have".into());
         }
         match self.trash.keys().find(|id| self.table(**id).is_none()) {
             Some(id) => bad(format!("table {id} in the trash is not there")),
-            None => self.tree.check(),
+            None => self.check_definitions(),
         }
+    }
+
+    fn check_definitions(&self) -> Result<()> {
+        let bad = |e: Error| Error::corrupt(format!("catalog: {}", e.message()));
+        self.views().iter().try_for_each(|(_, view)| view.rule().check()).map_err(bad)?;
+        self.triggers.values().try_for_each(|trigger| trigger.filter.check()).map_err(bad)
     }
 }

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Path, Payload, Retention};
-use crate::base::{BlockId, Error, Result, SessionId, TableId, Version};
+use super::{NodeEffects, Path, Projection, Retention, TriggerFilter};
+use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::table::{Change, Rewrite, TableSpec};
 
 /// One thing that happens to a store.
@@ -18,18 +18,8 @@ pub enum Effect {
         /// Whether it is alone: all earlier sessions are fenced.
         fence: bool,
     },
-    /// Sets a node's payload.
-    PutNode {
-        /// The node; made, with its parents, if it is not there.
-        path: Path,
-        /// What it carries.
-        payload: Payload,
-    },
-    /// Removes a node and all below it, none of which may hold a table.
-    DeleteNode {
-        /// The node.
-        path: Path,
-    },
+    /// What happens to nodes.
+    Nodes(NodeEffects),
     /// Sets how long tables at and below a node keep versions.
     SetRetention {
         /// The node; made if it is not there.
@@ -111,6 +101,56 @@ pub enum Effect {
         /// `None`: all.
         retention: Option<Retention>,
     },
+    /// Makes a projection, or puts it in the place of the one with its name.
+    PutProjection {
+        /// Its name.
+        name: String,
+        /// What it is.
+        #[serde(with = "crate::base::json_text")]
+        projection: Projection,
+    },
+    /// Removes a projection.
+    DropProjection {
+        /// Its name.
+        name: String,
+    },
+    /// Makes a durable trigger, or puts it in the place of the one with its name, which keeps its place in the log.
+    PutTrigger {
+        /// Its name.
+        name: String,
+        /// What it is called for.
+        #[serde(with = "crate::base::json_text")]
+        filter: TriggerFilter,
+        /// Which process calls it.
+        owner: SessionId,
+    },
+    /// A durable trigger has been called for all commits up to one.
+    TriggerDone {
+        /// Its name.
+        name: String,
+        /// That commit.
+        seq: Seq,
+    },
+    /// Removes a durable trigger.
+    DropTrigger {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Effect {
+    /// The table that it is about, to be given its final number.
+    pub(super) fn table_mut(&mut self) -> Option<&mut TableId> {
+        match self {
+            Effect::CreateTable { table, .. }
+            | Effect::ChangeTable { table, .. }
+            | Effect::RewriteTable { table, .. }
+            | Effect::DeleteVersions { table, .. }
+            | Effect::DropTable { table }
+            | Effect::UndropTable { table, .. } => Some(table),
+            _ => None,
+        }
+    }
 }
 
 /// Effects that happen together or not at all.
@@ -120,15 +160,56 @@ pub struct Transaction {
     pub effects: Vec<Effect>,
 }
 
+/// Payloads below this are not compressed: it would save little.
+const COMPRESSED_FROM: usize = 512;
+/// No compressed byte stands for more than this many.
+const EXPANSION_MAX: usize = 255;
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+
 impl Transaction {
-    /// Encodes the transactions of one entry.
+    /// Encodes the transactions of one entry: a byte that says how, then postcard, compressed if that is shorter.
     pub fn encode(transactions: &[Transaction]) -> Result<Vec<u8>> {
-        postcard::to_stdvec(transactions)
-            .map_err(|e| Error::invalid("a commit could not be encoded").with_source(e.to_string()))
+        let plain = postcard::to_extend(transactions, vec![PLAIN])
+            .map_err(|e| Error::invalid("a commit could not be encoded").with_source(e.to_string()))?;
+        if plain.len() < COMPRESSED_FROM {
+            return Ok(plain);
+        }
+        let content = &plain[1..];
+        let Ok(len) = u32::try_from(content.len()) else { return Ok(plain) };
+        let mut packed = vec![0; 5 + lz4_flex::block::get_maximum_output_size(content.len())];
+        packed[0] = LZ4;
+        packed[1..5].copy_from_slice(&len.to_le_bytes());
+        match lz4_flex::block::compress_into(content, &mut packed[5..]) {
+            Ok(bytes) if 5 + bytes < plain.len() => {
+                packed.truncate(5 + bytes);
+                Ok(packed)
+            }
+            _ => Ok(plain),
+        }
+    }
+
+    /// How many effects on nodes it has.
+    pub fn nodes(&self) -> usize {
+        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 0 };
+        self.effects.iter().map(nodes).sum()
     }
 
     /// Decodes an entry's payload.
     pub fn decode(payload: &[u8]) -> Result<Vec<Transaction>> {
-        postcard::from_bytes(payload).map_err(|e| Error::corrupt(format!("undecodable effects: {e}")))
+        let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("undecodable effects: {what}"));
+        match payload.split_first() {
+            Some((&PLAIN, plain)) => postcard::from_bytes(plain).map_err(|e| bad(&e)),
+            Some((&LZ4, packed)) => {
+                let (len, packed) = packed.split_first_chunk::<4>().ok_or_else(|| bad(&"no length"))?;
+                let len = u32::from_le_bytes(*len) as usize;
+                if len > packed.len().saturating_mul(EXPANSION_MAX) {
+                    return Err(bad(&"a length that cannot be"));
+                }
+                let plain = lz4_flex::block::decompress(packed, len).map_err(|e| bad(&e))?;
+                postcard::from_bytes(&plain).map_err(|e| bad(&e))
+            }
+            _ => Err(bad(&"unknown form")),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a transaction rests on, and whether commits since have touched it: the rules of conflict, each a pure function
 //! of two states.
 
-use super::{Path, State};
+use super::{NodeEffect, NodeEffects, Path, Pattern, State};
 use crate::base::{Error, Result, TableId};
 
 /// One thing a transaction has read.
@@ -13,6 +13,14 @@ pub enum Read {
     Schema(TableId),
     /// What a table's newest version sees, and in which row groups.
     Rows(TableId),
+    /// A node, or that there is none, but not what lies below it.
+    Node(String),
+    /// Which nodes match, and what they are.
+    Pattern(Pattern),
+    /// Anything of the tree.
+    Tree,
+    /// The nodes that it writes, and, of those that it deletes, what lies below them.
+    Written(NodeEffects),
 }
 
 /// All that a transaction has read.
@@ -52,5 +60,40 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
         Read::Rows(id) => {
             base.table(*id).map(|t| (t.rows_seq, t.layout_seq)) != now.table(*id).map(|t| (t.rows_seq, t.layout_seq))
         }
+        Read::Node(path) => !same_node(path, base, now),
+        Read::Pattern(pattern) => {
+            let mut touched = false;
+            base.tree.diff(&now.tree, |path, a, b| {
+                // A node of which only what lies below has changed is the same itself.
+                let same = a.zip(b).is_some_and(|(a, b)| a.own_eq(b) && a.children_version() == b.children_version());
+                touched |= !same && pattern.may_depend_on(path);
+            });
+            touched
+        }
+        Read::Tree => !base.tree.same(&now.tree),
+        Read::Written(nodes) => {
+            let mut reader = nodes.reader();
+            while let Ok(Some((path, effect))) = reader.advance() {
+                let whole = matches!(effect, NodeEffect::Delete { .. });
+                if !same_node(path, base, now) || (whole && !same_below(path, base, now)) {
+                    return true;
+                }
+            }
+            false
+        }
+    }
+}
+
+fn same_node(path: &str, base: &State, now: &State) -> bool {
+    match (base.tree.get(path), now.tree.get(path)) {
+        (Some(a), Some(b)) => a.own_eq(b) && a.children_version() == b.children_version(),
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+fn same_below(path: &str, base: &State, now: &State) -> bool {
+    match (base.tree.get(path), now.tree.get(path)) {
+        (Some(a), Some(b)) => a.same_below(b),
+        (a, b) => a.is_none() && b.is_none(),
     }
 }

@@ -4,20 +4,44 @@
 //! machine that reads the log.
 
 mod check;
+mod condition;
+mod draft;
 mod effect;
+mod events;
+mod field;
 mod footprint;
+mod keep;
 mod ledger;
+mod map;
+mod nodes;
 mod path;
+mod pattern;
 mod payload;
+mod projection;
 mod retention;
+mod small;
 mod state;
+mod stored;
 mod tree;
+mod trigger;
+mod walk;
 
+pub use condition::{Compare, Condition, NameRegex};
+pub use draft::{Change, Changes, Draft, NodeChange, Only, PutOptions};
 pub use effect::{Effect, Transaction};
+pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
+pub use field::Field;
 pub use footprint::{Footprint, Read};
+pub use keep::Keep;
 pub use ledger::{BlockUse, Ledger};
-pub use path::{Path, Pattern};
-pub use payload::{PAYLOAD_BYTES_MAX, Payload};
+pub use nodes::{Cause, NodeEffect, NodeEffects, NodeReader};
+pub use path::{PATH_NAMES_MAX, Path, check_path};
+pub use pattern::{Glob, Part, Pattern};
+pub use payload::{Content, Entries, Items, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
+pub use projection::{Projection, ProjectionEntry, ProjectionFn, Rule, View, Views};
 pub use retention::Retention;
+use small::Small;
 pub use state::{FEATURES_KNOWN, Session, Snapshot, State, Trash};
-pub use tree::{Node, Tree};
+pub use tree::{Node, NodeInfo, Tree};
+pub use trigger::{Action, Trigger, TriggerFilter};
+pub use walk::Walker;

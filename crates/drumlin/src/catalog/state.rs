@@ -8,8 +8,13 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Ledger, Path, Pattern, Retention, Transaction, Tree};
-use crate::base::{EntryId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
+use super::draft::refuse_tables;
+use super::keep::Watches;
+use super::{
+    Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Transaction,
+    Tree, Trigger, Views,
+};
+use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{Rewrite, Table};
 
 /// Format features that this build knows; an entry that needs another is refused.
@@ -43,7 +48,7 @@ pub struct Snapshot {
 }
 
 /// Everything a store knows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// The last commit applied.
     pub seq: Seq,
@@ -55,6 +60,8 @@ pub struct State {
     pub session: Session,
     /// Paths.
     pub tree: Tree,
+    /// Holds where no node sets a retention.
+    pub default_retention: Option<Retention>,
     /// Dropped tables that can still be taken back.
     #[serde(with = "crate::base::persistent::ordered_map")]
     pub trash: OrdMap<TableId, Trash>,
@@ -69,7 +76,23 @@ pub struct State {
     #[serde(with = "crate::base::persistent::ordered_map")]
     paths: OrdMap<TableId, Path>,
     last_table: TableId,
+    /// Durable triggers by name.
+    #[serde(with = "crate::base::persistent::ordered_map")]
+    pub triggers: OrdMap<String, Trigger>,
+    /// The durable projections by name, as JSON text.
+    #[serde(with = "crate::base::persistent::ordered_map")]
+    declared: OrdMap<String, Declared>,
+    /// Who lives on whom; follows from the tree.
+    #[serde(skip)]
+    pub(super) watches: Watches,
+    /// The projections; follow from the tree, when they are brought to it.
+    #[serde(skip)]
+    views: Views,
 }
+
+/// A durable projection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Declared(#[serde(with = "crate::base::json_text")] super::Projection);
 
 impl State {
     /// The table with this id: in the tree, in the trash, or held by snapshots alone.
@@ -94,13 +117,79 @@ impl State {
 
     /// The table at a path.
     pub fn table_at(&self, path: &Path) -> Option<&Arc<Table>> {
-        self.tables.get(&self.tree.get(path)?.table?)
+        self.tables.get(&self.tree.get(path.as_str())?.table()?)
     }
 
     /// The tables whose paths match, in path order.
     pub fn tables_matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = (&'a Path, &'a Arc<Table>)> {
-        let table = |node: &super::Node| self.tables.get(&node.table?);
-        self.tree.matching(pattern).filter_map(move |(path, node)| Some((path, table(node)?)))
+        let mut walker = self.tree.walk(pattern);
+        std::iter::from_fn(move || {
+            loop {
+                let (_, node) = walker.advance()?;
+                if let Some(id) = node.table() {
+                    return Some((self.paths.get(&id)?, self.tables.get(&id)?));
+                }
+            }
+        })
+    }
+
+    /// The projections, as of the tree that they were last brought to.
+    pub fn views(&self) -> &Views {
+        &self.views
+    }
+
+    /// Brings the projections to the tree, each on a thread of `pool` if one is given. Costs what has changed since.
+    pub fn catch_up(&mut self, pool: Option<&Pool>) {
+        self.views.catch_up(&self.tree, pool);
+    }
+
+    /// Adds a projection that lives in this process only, or puts it in the place of the one with its name.
+    pub fn put_view(&mut self, name: &str, rule: Rule) {
+        self.views.put(name, rule);
+    }
+
+    /// Removes a projection that lives in this process only.
+    pub fn drop_view(&mut self, name: &str) {
+        self.views.remove(name);
+    }
+
+    /// Whether a projection is part of the store.
+    pub fn is_declared(&self, name: &str) -> bool {
+        self.declared.contains_key(name)
+    }
+
+    /// Makes what follows from the rest, after that was read; the projections are still to be brought to the tree.
+    pub fn restore(&mut self) {
+        let mut watches = Watches::default();
+        self.tree.each(|path, node| {
+            if let Some(keep) = node.keep() {
+                watches.add(&Path::trusted(path), keep);
+            }
+        });
+        self.watches = watches;
+        self.views = Views::default();
+        for (name, Declared(projection)) in &self.declared {
+            self.views.put(name, Rule::Fields(projection.clone()));
+        }
+    }
+
+    /// Removes a node and all below it.
+    pub(super) fn remove_node(&mut self, path: &str, permit: impl FnOnce(&Node) -> Result<()>) -> Result<Node> {
+        let removed = self.tree.remove(path, permit)?;
+        let node = removed.ok_or_else(|| Error::not_found(format!("no node at '{path}'")))?;
+        self.watches.forget(path, &node);
+        Ok(node)
+    }
+
+    /// Sets what a node lives on.
+    pub(super) fn set_keep(&mut self, path: &str, seq: Seq, keep: Keep) {
+        let watcher = Path::trusted(path);
+        if let Some(old) = self.tree.get(path).and_then(Node::keep).cloned() {
+            self.watches.remove(&watcher, &old);
+        }
+        self.watches.add(&watcher, &keep);
+        let keep = (!keep.conditions.is_empty()).then(|| Arc::new(keep));
+        self.tree.edit(path, seq, |node| node.edit_extra(|extra| extra.keep = keep));
     }
 
     /// The number that the next table must have.
@@ -115,7 +204,12 @@ impl State {
 
     /// The retention of a table.
     pub fn retention(&self, id: TableId) -> Retention {
-        self.paths.get(&id).map_or(Retention::KeepAll, |path| self.tree.retention(path))
+        self.paths.get(&id).map_or(Retention::KeepAll, |path| self.retention_at(path))
+    }
+
+    /// The retention that holds at a path.
+    pub fn retention_at(&self, path: &Path) -> Retention {
+        self.tree.retention(path).or(self.default_retention).unwrap_or_default()
     }
 
     /// Marks an entry, whose transactions were applied, as applied.
@@ -125,17 +219,12 @@ impl State {
         self.entry = id;
     }
 
-    /// Applies a transaction of the entry `seq`, written at `time`: all of it, or, with an error, nothing.
+    /// Applies a transaction of the entry `seq`, written at `time`. After an error the state is of no use.
     pub fn apply(&mut self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
-        let mut next = self.clone();
-        for effect in &transaction.effects {
-            next.apply_effect(effect, seq, time)?;
-        }
-        *self = next;
-        Ok(())
+        transaction.effects.iter().try_for_each(|effect| self.apply_effect(effect, seq, time))
     }
 
-    fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
+    pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {
@@ -146,22 +235,11 @@ impl State {
                     self.session.fenced_below = *session;
                 }
             }
-            Effect::PutNode { path, payload } => {
-                self.tree.update(path, seq, |node| {
-                    node.payload = Some(Arc::new(payload.clone()));
-                    node.payload_version += 1;
-                });
-            }
-            Effect::DeleteNode { path } => {
-                if let Some((held, _)) = self.tree.subtree(path.as_str()).find(|(_, node)| node.table.is_some()) {
-                    return Err(Error::invalid(format!("'{held}' holds a table; drop the table instead")));
-                }
-                self.tree.remove(path);
-            }
-            Effect::SetRetention { path, retention } => {
-                self.tree.update(path, seq, |node| node.retention = *retention);
-            }
-            Effect::SetDefaultRetention { retention } => self.tree.default_retention = *retention,
+            Effect::Nodes(nodes) => self.apply_nodes(nodes, seq)?,
+            Effect::SetRetention { path, retention } => self.tree.edit(path.as_str(), seq, |node| {
+                node.edit_extra(|extra| extra.retention = *retention);
+            }),
+            Effect::SetDefaultRetention { retention } => self.default_retention = *retention,
             Effect::CreateTable { path, table, spec } => {
                 if *table != self.next_table() {
                     return Err(Error::conflict(format!("table id {table} is not the next")));
@@ -190,7 +268,7 @@ impl State {
             Effect::DropTable { table } => {
                 let missing = || Error::not_found(format!("table {table} is not in the tree"));
                 let path = self.paths.remove(table).ok_or_else(missing)?;
-                self.tree.update(&path, seq, |node| node.table = None);
+                self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = None));
                 self.trash.insert(*table, Trash { path, time });
             }
             Effect::UndropTable { table, path } => {
@@ -209,6 +287,32 @@ impl State {
             }
             Effect::Reclaimed { blocks } => blocks.iter().for_each(|block| self.ledger.reclaimed(*block)),
             Effect::PutSnapshot { name, pins } => self.put_snapshot(name, pins, time)?,
+            Effect::PutProjection { name, projection } => {
+                let rule = Rule::Fields(projection.clone());
+                rule.check()?;
+                self.declared.insert(name.clone(), Declared(projection.clone()));
+                self.views.put(name, rule);
+            }
+            Effect::DropProjection { name } => {
+                let missing = || Error::not_found(format!("projection '{name}' does not exist"));
+                self.declared.remove(name).ok_or_else(missing)?;
+                self.views.remove(name);
+            }
+            Effect::PutTrigger { name, filter, owner } => {
+                filter.check()?;
+                // A new one is called for what comes after it; one that takes another's place goes on where that was.
+                let done = self.triggers.get(name).map_or(seq, |trigger| trigger.done);
+                self.triggers.insert(name.clone(), Trigger { filter: filter.clone(), owner: *owner, done });
+            }
+            Effect::TriggerDone { name, seq: done } => {
+                let missing = || Error::not_found(format!("trigger '{name}' does not exist"));
+                let trigger = self.triggers.get_mut(name).ok_or_else(missing)?;
+                trigger.done = trigger.done.max(*done);
+            }
+            Effect::DropTrigger { name } => {
+                let missing = || Error::not_found(format!("trigger '{name}' does not exist"));
+                self.triggers.remove(name).ok_or_else(missing)?;
+            }
             Effect::DropSnapshot { name } => {
                 let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
                 let snapshot = self.snapshots.remove(name).ok_or_else(missing)?;
@@ -229,6 +333,28 @@ impl State {
         Ok(())
     }
 
+    /// Does to the tree what was done when the effects were made: nothing is decided again.
+    fn apply_nodes(&mut self, nodes: &NodeEffects, seq: Seq) -> Result<()> {
+        let mut reader = nodes.reader();
+        while let Some((path, effect)) = reader.advance()? {
+            match effect {
+                NodeEffect::Put { payload, .. } => {
+                    let payload = Payload::from_stored(payload)?;
+                    self.tree.edit(path, seq, |node| node.set_payload(Some(payload)));
+                }
+                NodeEffect::Clear { .. } => self.tree.edit(path, seq, |node| node.set_payload(None)),
+                // It went with the one above it.
+                NodeEffect::Delete { cause: Cause::Above } => {}
+                NodeEffect::Delete { .. } => drop(self.remove_node(path, |node| refuse_tables(path, node))?),
+                NodeEffect::Keep { keep } => {
+                    let keep = if keep.is_empty() { Keep::default() } else { Keep::decode(keep)? };
+                    self.set_keep(path, seq, keep);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn get(&self, id: TableId) -> Result<&Arc<Table>> {
         self.tables.get(&id).ok_or_else(|| Error::not_found(format!("table {id} is gone")))
     }
@@ -237,7 +363,7 @@ impl State {
         if self.table_at(path).is_some() {
             return Err(Error::already_exists(format!("'{path}' holds a table")));
         }
-        self.tree.update(path, seq, |node| node.table = Some(id));
+        self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = Some(id)));
         self.paths.insert(id, path.clone());
         Ok(())
     }

@@ -1,231 +1,338 @@
-//! The tree of nodes as one persistent ordered map from path to node: a subtree is a range, a copy is O(1).
+//! The tree of nodes: each node holds its children in a persistent ordered map by name, so that a copy of the whole tree
+//! is O(1) and two copies share what is alike.
 //!
-//! Invariants: a node's parent is there; `children` counts its children; a node without payload, table and retention
-//! has children (parents appear with their first child and go with their last).
+//! A node without payload, table, retention and life condition is bare: it is there while it has children; parents appear
+//! with their first child and go with their last.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::Arc;
+use triomphe::Arc;
 
-use imbl::OrdMap;
-use serde::{Deserialize, Serialize};
+use super::map::Map;
+use super::small::{Probe, Small};
+use super::{Keep, Path, Payload, Retention};
+use crate::base::{Seq, TableId};
 
-use super::{Path, Pattern, Payload, Retention};
-use crate::base::{Error, Result, Seq, TableId};
+/// A node's name.
+pub(super) type Name = Small;
 
-/// One entry of the tree.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One entry of the tree. What most nodes do not have is behind a pointer.
+#[derive(Clone, Debug, Default)]
 pub struct Node {
     /// What it carries.
-    pub payload: Option<Arc<Payload>>,
+    pub payload: Option<Payload>,
     /// How often the payload has been changed since the node appeared.
     pub payload_version: u64,
+    /// The last commit that changed its payload, table, retention or life condition.
+    pub seq: Seq,
+    branch: Option<Arc<Branch>>,
+    extra: Option<Arc<Extra>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Branch {
+    /// How often the list of children has changed since the node appeared.
+    pub version: u64,
+    pub children: Map<Name, Node>,
+}
+
+/// What few nodes have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Extra {
     /// The table it holds.
     pub table: Option<TableId>,
     /// How long tables at and below it keep versions; `None` inherits.
     pub retention: Option<Retention>,
+    /// What must hold for it to live.
+    pub keep: Option<std::sync::Arc<Keep>>,
+}
+
+/// What a node is, without what lies below it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeInfo {
+    /// What it carries.
+    pub payload: Option<Payload>,
+    /// How often the payload has been changed since the node appeared.
+    pub payload_version: u64,
+    /// Whether it holds a table.
+    pub table: bool,
     /// Its children.
     pub children: u64,
     /// How often the list of children has changed since the node appeared.
     pub children_version: u64,
-    /// The last commit that changed its payload, table or retention.
+    /// The last commit that changed its payload, table, retention or life condition.
     pub seq: Seq,
 }
 
-impl Node {
-    fn is_bare(&self) -> bool {
-        self.payload.is_none() && self.table.is_none() && self.retention.is_none()
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        let branch = match (&self.branch, &other.branch) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        branch && self.own_eq(other)
     }
 }
 
-/// All nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+impl Node {
+    /// What it is, without what lies below it.
+    pub fn info(&self) -> NodeInfo {
+        NodeInfo {
+            payload: self.payload.clone(),
+            payload_version: self.payload_version,
+            table: self.table().is_some(),
+            children: self.children() as u64,
+            children_version: self.children_version(),
+            seq: self.seq,
+        }
+    }
+
+    /// The table it holds.
+    pub fn table(&self) -> Option<TableId> {
+        self.extra.as_ref()?.table
+    }
+
+    /// How long tables at and below it keep versions; `None` inherits.
+    pub fn retention(&self) -> Option<Retention> {
+        self.extra.as_ref()?.retention
+    }
+
+    /// What it lives on: conditions on the nodes at paths.
+    pub fn keep_while(&self) -> &[(Path, super::Condition)] {
+        self.keep().map_or(&[], |keep| &keep.conditions)
+    }
+
+    /// What must hold for it to live.
+    pub(super) fn keep(&self) -> Option<&std::sync::Arc<Keep>> {
+        self.extra.as_ref()?.keep.as_ref()
+    }
+
+    /// How many children it has.
+    pub fn children(&self) -> usize {
+        self.branch.as_ref().map_or(0, |branch| branch.children.len())
+    }
+
+    /// How often the list of its children has changed since it appeared.
+    pub fn children_version(&self) -> u64 {
+        self.branch.as_ref().map_or(0, |branch| branch.version)
+    }
+
+    pub(super) fn below(&self) -> Option<&Map<Name, Node>> {
+        self.branch.as_ref().map(|branch| &branch.children).filter(|children| !children.is_empty())
+    }
+
+    /// Whether all below the two is the same, or, rarely, only equal and not known to be.
+    pub(super) fn same_below(&self, other: &Self) -> bool {
+        match (&self.branch, &other.branch) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+
+    /// Whether the two are equal but for what lies below them.
+    pub(super) fn own_eq(&self, other: &Self) -> bool {
+        self.seq == other.seq
+            && self.payload_version == other.payload_version
+            && self.payload == other.payload
+            && self.extra == other.extra
+    }
+
+    pub(super) fn is_bare(&self) -> bool {
+        self.payload.is_none() && self.extra.is_none()
+    }
+
+    /// Changes what few nodes have.
+    pub(super) fn edit_extra(&mut self, edit: impl FnOnce(&mut Extra)) {
+        let mut extra = self.extra.as_deref().cloned().unwrap_or_default();
+        edit(&mut extra);
+        self.extra = (extra != Extra::default()).then(|| Arc::new(extra));
+    }
+
+    /// Sets the payload.
+    pub(super) fn set_payload(&mut self, payload: Option<Payload>) {
+        self.payload = payload;
+        self.payload_version += 1;
+    }
+
+    pub(super) fn extra(&self) -> Option<&Extra> {
+        self.extra.as_deref()
+    }
+
+    pub(super) fn set_branch(&mut self, branch: Branch) {
+        self.branch = Some(Arc::new(branch));
+    }
+}
+
+/// All nodes. A copy is O(1).
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
-    /// Holds where no node says.
-    pub default_retention: Option<Retention>,
-    #[serde(with = "crate::base::persistent::ordered_map")]
-    nodes: OrdMap<Path, Arc<Node>>,
+    top: Map<Name, Node>,
+    len: usize,
+}
+
+/// Finds `name` among children.
+pub(super) fn child<'a>(children: &'a Map<Name, Node>, name: &str) -> Option<&'a Node> {
+    let probe = Probe::new(name.as_bytes());
+    children.find(|known| known.compare(&probe)).map(|(_, node)| node)
 }
 
 impl Tree {
-    /// The node at `path`. O(log nodes).
-    pub fn get(&self, path: &Path) -> Option<&Arc<Node>> {
-        self.nodes.get(path)
+    /// The node at `path`. O(depth x log children).
+    pub fn get(&self, path: &str) -> Option<&Node> {
+        let (name, mut rest) = split(path);
+        let mut node = child(&self.top, name)?;
+        while let Some(path) = rest {
+            let (name, next) = split(path);
+            node = child(&node.branch.as_ref()?.children, name)?;
+            rest = next;
+        }
+        Some(node)
+    }
+
+    /// What the node at `path` is.
+    pub fn info(&self, path: &str) -> Option<NodeInfo> {
+        self.get(path).map(Node::info)
     }
 
     /// The number of nodes.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.len
     }
 
     /// Whether there is no node.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.len == 0
     }
 
-    /// Changes the node at `path`, made with its parents if it is not there.
-    pub fn update(&mut self, path: &Path, seq: Seq, change: impl FnOnce(&mut Node)) {
-        match self.nodes.get_mut(path) {
-            Some(node) => {
-                let node = Arc::make_mut(node);
-                change(node);
-                node.seq = seq;
-            }
-            None => {
-                let mut node = Node { seq, ..Node::default() };
-                change(&mut node);
-                self.nodes.insert(path.clone(), Arc::new(node));
-                self.add_to_parent(path, seq);
-            }
-        }
-        self.prune(path);
+    pub(super) fn of(top: Map<Name, Node>, len: usize) -> Self {
+        Self { top, len }
     }
 
-    fn add_to_parent(&mut self, path: &Path, seq: Seq) {
-        let Some(parent) = path.parent() else { return };
-        if let Some(node) = self.nodes.get_mut(&parent) {
-            let node = Arc::make_mut(node);
-            node.children += 1;
-            node.children_version += 1;
-            return;
-        }
-        let node = Node { children: 1, children_version: 1, seq, ..Node::default() };
-        self.nodes.insert(parent.clone(), Arc::new(node));
-        self.add_to_parent(&parent, seq);
+    pub(super) fn top(&self) -> &Map<Name, Node> {
+        &self.top
     }
 
-    /// Removes the node at `path`, with all below it. Returns the paths removed, in order; parents left bare and
-    /// childless go too, without being listed.
-    pub fn remove(&mut self, path: &Path) -> Vec<Path> {
-        let gone: Vec<Path> = self.subtree(path.as_str()).map(|(path, _)| path.clone()).collect();
-        for path in &gone {
-            self.nodes.remove(path);
-        }
-        if !gone.is_empty() {
-            self.take_from_parent(path);
-        }
-        gone
+    /// Whether the two are copies of one tree, neither changed since. O(1).
+    pub fn same(&self, other: &Self) -> bool {
+        self.top.same(&other.top)
     }
 
-    fn take_from_parent(&mut self, path: &Path) {
-        let Some(parent) = path.parent() else { return };
-        if let Some(node) = self.nodes.get_mut(&parent) {
-            let node = Arc::make_mut(node);
-            node.children -= 1;
-            node.children_version += 1;
-            self.prune(&parent);
-        }
+    /// Changes the node at `path`, made with its parents if it is not there; a node left bare and childless goes, and so
+    /// do its parents.
+    pub(super) fn edit<R>(&mut self, path: &str, seq: Seq, edit: impl FnOnce(&mut Node) -> R) -> R {
+        let (result, grown) = edit_below(&mut self.top, path, seq, edit);
+        self.len = self.len.wrapping_add_signed(grown);
+        result
     }
 
-    /// Removes the node at `path` if it is bare and childless, then its parent likewise.
-    fn prune(&mut self, path: &Path) {
-        if self.nodes.get(path).is_some_and(|node| node.is_bare() && node.children == 0) {
-            self.nodes.remove(path);
-            self.take_from_parent(path);
-        }
+    /// Removes the node at `path`, with all below it; parents left bare and childless go too. Gives the node. `permit` is
+    /// asked first; what it refuses stays.
+    pub(super) fn remove<E>(
+        &mut self,
+        path: &str,
+        permit: impl FnOnce(&Node) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Option<Node>, E> {
+        let Some((node, gone)) = remove_below(&mut self.top, path, permit)? else { return Ok(None) };
+        self.len -= gone + node.below().map_or(0, count);
+        Ok(Some(node))
     }
 
-    /// The node at `top` and all below it, in path order; of the whole tree if `top` is empty.
-    pub fn subtree<'a>(&'a self, top: &'a str) -> impl Iterator<Item = (&'a Path, &'a Arc<Node>)> {
-        let start = Path::new(top).ok();
-        let from = match start {
-            Some(path) => Bound::Included(path),
-            None => Bound::Unbounded,
-        };
-        let range = self.nodes.range((from, Bound::Unbounded));
-        range.take_while(move |(path, _)| top.is_empty() || path.is_within(top))
+    /// The retention set at `path`, or at the nearest node above it that sets one.
+    pub fn retention(&self, path: &Path) -> Option<Retention> {
+        let mut found = None;
+        let mut children = Some(&self.top);
+        for name in path.as_str().split('/') {
+            let Some(node) = children.and_then(|children| child(children, name)) else { break };
+            found = node.retention().or(found);
+            children = node.below();
+        }
+        found
     }
 
-    /// The nodes that match `pattern`, in path order. Visits the subtree under the pattern's literal prefix.
-    pub fn matching<'a>(&'a self, pattern: &'a Pattern) -> Box<dyn Iterator<Item = (&'a Path, &'a Arc<Node>)> + 'a> {
-        if let Some(path) = pattern.literal() {
-            let path = Path::new(path).ok();
-            return Box::new(path.and_then(|path| self.nodes.get_key_value(&path)).into_iter());
+    /// Whether a node at or below `node` holds a table: gives its path.
+    pub(super) fn table_within(path: &str, node: &Node) -> Option<String> {
+        if node.table().is_some() {
+            return Some(path.to_owned());
         }
-        Box::new(self.subtree(pattern.prefix()).filter(|(path, _)| pattern.matches(path.as_str())))
-    }
-
-    /// Fails if the invariants do not hold, as only after damage.
-    pub(super) fn check(&self) -> Result<()> {
-        let mut children: BTreeMap<Path, u64> = BTreeMap::new();
-        for (path, _) in &self.nodes {
-            if let Some(parent) = path.parent() {
-                *children.entry(parent).or_insert(0) += 1;
-            }
-        }
-        let mut counted = 0;
-        for (path, node) in &self.nodes {
-            let found = children.get(path).copied().unwrap_or(0);
-            counted += usize::from(found > 0);
-            if node.children != found || (node.is_bare() && found == 0) {
-                return Err(Error::corrupt(format!(
-                    "catalog: '{path}' says it has {} children, found {found}",
-                    node.children
-                )));
-            }
-        }
-        if counted != children.len() {
-            return Err(Error::corrupt("catalog: a node has no parent"));
-        }
-        Ok(())
-    }
-
-    /// The retention that holds at `path`: its own, or that of the nearest node above it that sets one.
-    pub fn retention(&self, path: &Path) -> Retention {
-        let own = self.get(path).and_then(|node| node.retention);
-        let above = || path.ancestors().find_map(|above| self.get(&above)?.retention);
-        own.or_else(above).or(self.default_retention).unwrap_or_default()
+        let below = node.below()?;
+        below.iter().find_map(|(name, node)| match node.below() {
+            None if node.table().is_none() => None,
+            _ => Self::table_within(&format!("{path}/{}", name.as_str()), node),
+        })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How many nodes there are among `children` and below them.
+fn count(children: &Map<Name, Node>) -> usize {
+    children.len() + children.iter().filter_map(|(_, node)| node.below()).map(count).sum::<usize>()
+}
 
-    fn path(text: &str) -> Path {
-        Path::new(text).unwrap()
+/// The first name of a path, and the rest.
+fn split(path: &str) -> (&str, Option<&str>) {
+    // Names are short, so that a plain loop is quicker than a search that is ready for long ones.
+    match path.as_bytes().iter().position(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], Some(&path[at + 1..])),
+        None => (path, None),
     }
+}
 
-    fn put(tree: &mut Tree, text: &str) {
-        tree.update(&path(text), Seq(1), |node| node.payload = Some(Arc::new(Payload::Bytes(vec![1]))));
-    }
-
-    fn paths(tree: &Tree, pattern: &str) -> Vec<String> {
-        tree.matching(&Pattern::new(pattern).unwrap()).map(|(path, _)| path.to_string()).collect()
-    }
-
-    #[test]
-    fn parents_come_with_the_first_child_and_go_with_the_last() {
-        let mut tree = Tree::default();
-        put(&mut tree, "a/b/c");
-        put(&mut tree, "a/b/d");
-        assert_eq!(paths(&tree, "**"), ["a", "a/b", "a/b/c", "a/b/d"]);
-        assert_eq!(tree.get(&path("a/b")).unwrap().children, 2);
-        assert_eq!(tree.remove(&path("a/b/c")), [path("a/b/c")]);
-        assert_eq!(tree.get(&path("a/b")).unwrap().children, 1);
-        assert_eq!(tree.get(&path("a/b")).unwrap().children_version, 3);
-        tree.remove(&path("a/b/d"));
-        assert!(tree.is_empty());
-    }
-
-    #[test]
-    fn removing_takes_the_subtree_and_nothing_beside_it() {
-        let mut tree = Tree::default();
-        for text in ["a/b", "a/b/c", "a/b c", "a/bc", "a"] {
-            put(&mut tree, text);
+fn edit_below<R>(
+    children: &mut Map<Name, Node>,
+    path: &str,
+    seq: Seq,
+    edit: impl FnOnce(&mut Node) -> R,
+) -> (R, isize) {
+    let (name, rest) = split(path);
+    let change = |node: &mut Node| match rest {
+        None => {
+            node.seq = seq;
+            (edit(node), 0)
         }
-        assert_eq!(tree.remove(&path("a/b")), [path("a/b"), path("a/b/c")]);
-        assert_eq!(paths(&tree, "**"), ["a", "a/b c", "a/bc"]);
-        assert_eq!(tree.remove(&path("nothing")), []);
+        Some(rest) => {
+            let branch = Arc::make_mut(node.branch.get_or_insert_default());
+            let before = branch.children.len();
+            let (result, grown) = edit_below(&mut branch.children, rest, seq, edit);
+            branch.version += u64::from(branch.children.len() != before);
+            (result, grown)
+        }
+    };
+    let probe = Probe::new(name.as_bytes());
+    let ends = |node: &Node| node.is_bare() && node.below().is_none();
+    if let Some(node) = children.find_mut(|known| known.compare(&probe)) {
+        let (result, grown) = change(node);
+        if !ends(node) {
+            return (result, grown);
+        }
+        children.remove(|known| known.compare(&probe));
+        return (result, grown - 1);
     }
+    let mut node = Node { seq, ..Node::default() };
+    let (result, grown) = change(&mut node);
+    if ends(&node) {
+        return (result, grown);
+    }
+    children.insert(Name::new(name.as_bytes()), node);
+    (result, grown + 1)
+}
 
-    #[test]
-    fn retention_is_inherited_from_the_nearest_above() {
-        let mut tree = Tree::default();
-        tree.update(&path("a"), Seq(1), |node| node.retention = Some(Retention::KeepLast(3)));
-        tree.update(&path("a/b"), Seq(1), |node| node.retention = Some(Retention::KeepAll));
-        assert_eq!(tree.retention(&path("a/x/y")), Retention::KeepLast(3));
-        assert_eq!(tree.retention(&path("a/b/c")), Retention::KeepAll);
-        assert_eq!(tree.retention(&path("z")), Retention::KeepAll);
+/// Gives the node removed, and how many went with it that did not lie below it, itself included.
+fn remove_below<E>(
+    children: &mut Map<Name, Node>,
+    path: &str,
+    permit: impl FnOnce(&Node) -> std::result::Result<(), E>,
+) -> std::result::Result<Option<(Node, usize)>, E> {
+    let (name, rest) = split(path);
+    let probe = Probe::new(name.as_bytes());
+    let Some(rest) = rest else {
+        return Ok(children.remove_if(|known| known.compare(&probe), permit)?.map(|node| (node, 1)));
+    };
+    let Some(node) = children.find_mut(|known| known.compare(&probe)) else { return Ok(None) };
+    let Some(branch) = &mut node.branch else { return Ok(None) };
+    let branch = Arc::make_mut(branch);
+    let before = branch.children.len();
+    let Some((removed, mut gone)) = remove_below(&mut branch.children, rest, permit)? else { return Ok(None) };
+    branch.version += u64::from(branch.children.len() != before);
+    if node.is_bare() && node.below().is_none() {
+        children.remove(|known| known.compare(&probe));
+        gone += 1;
     }
+    Ok(Some((removed, gone)))
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::commit::{Proposal, expiry};
+use super::commit::{Proposal, Work, expiry};
 use super::write::{add_blocks, settle};
 use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
@@ -178,7 +178,8 @@ impl Store {
             let _ = told.send(done);
             Ok(effects)
         };
-        let proposal = Proposal { base: state.clone(), footprint: Footprint::default(), build: Box::new(build) };
+        let proposal =
+            Proposal { base: state.clone(), footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
         let after = settle(self.commit(proposal), writer)?;
         let done = outcome.recv().expect("the commit was built");
         report.tables = done.tables;

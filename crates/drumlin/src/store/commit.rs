@@ -1,22 +1,36 @@
 //! The committer: one turn at a time, as many transactions a turn as wait, one append and one sync for all of them.
 //!
 //! A transaction is prepared on a snapshot, with all I/O done. In its turn its footprint is checked against what has
-//! been committed since, and its effects are built from the state as it is then. Whoever gets the turn carries
-//! all that wait; answers are given only after the append, refusals too, since they may rest on neighbours' effects.
+//! been committed since, and its effects are made for the state as it is then. Whoever leads carries all that wait;
+//! answers are given only after the append, refusals too, since they may rest on neighbours' effects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Store;
+use super::feed::Record;
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
 use crate::block::BlockNumbers;
-use crate::catalog::{Effect, Footprint, State, Transaction};
+use crate::catalog::{Draft, Effect, Footprint, State, Transaction};
 use crate::log::Entry;
 
 /// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O.
 pub(super) type Build = Box<dyn FnOnce(&State) -> Result<Vec<Effect>> + Send>;
+
+/// Does a transaction to the newest state. Quick, and without I/O.
+pub(super) type InTurn = Box<dyn FnOnce(&mut Draft) -> Result<()> + Send>;
+
+/// What a transaction does.
+pub(super) enum Work {
+    /// Effects made in its turn.
+    Build(Build),
+    /// Done to the newest state, in its turn.
+    InTurn(InTurn),
+    /// Done already, to the state that it was prepared on.
+    Done(Box<Draft>),
+}
 
 /// A transaction that waits for its turn.
 pub(super) struct Proposal {
@@ -24,22 +38,60 @@ pub(super) struct Proposal {
     pub base: Arc<State>,
     /// What it has read of it.
     pub footprint: Footprint,
-    /// Its effects. If there are none, nothing is committed.
-    pub build: Build,
+    /// What it does. If it has no effect, nothing is committed.
+    pub work: Work,
 }
 
 /// A commit's answer: the state right after this very transaction, before retention took anything off.
 type Answer = Result<Arc<State>>;
 
+enum Place {
+    Waiting,
+    /// To carry all that wait.
+    Leading,
+    Answered(Answer),
+}
+
+struct Slot {
+    place: Mutex<Place>,
+    changed: Condvar,
+}
+
+impl Slot {
+    fn set(&self, place: Place) {
+        *self.place.lock() = place;
+        self.changed.notify_one();
+    }
+
+    /// Waits until it is to lead or has its answer.
+    fn wait(&self) -> Option<Answer> {
+        let mut place = self.place.lock();
+        loop {
+            match std::mem::replace(&mut *place, Place::Waiting) {
+                Place::Waiting => self.changed.wait(&mut place),
+                Place::Leading => return None,
+                Place::Answered(answer) => return Some(answer),
+            }
+        }
+    }
+}
+
 struct Waiting {
     proposal: Proposal,
-    slot: Arc<Mutex<Option<Answer>>>,
+    slot: Arc<Slot>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    /// Whether somebody leads.
+    led: bool,
 }
 
 /// Those that wait, and the turn.
 #[derive(Default)]
 pub(super) struct Committer {
-    queue: Mutex<Vec<Waiting>>,
+    queue: Mutex<Queue>,
     turn: Mutex<()>,
     /// Held while the session is being registered.
     registration: Mutex<()>,
@@ -52,12 +104,42 @@ impl Committer {
     }
 }
 
+/// The one that carries all that wait. When it goes, even by a panic, the next one leads.
+struct Leader<'a>(&'a Committer);
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue.lock();
+        match queue.waiting.first() {
+            Some(next) => next.slot.set(Place::Leading),
+            None => queue.led = false,
+        }
+    }
+}
+
+/// A commit with so many effects on nodes is worth a second thread.
+const LARGE: usize = 2000;
+
+/// Those of a batch, who are answered whatever happens to the one that carries them.
+struct Carried(Vec<Arc<Slot>>);
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        for slot in &self.0 {
+            // One that was answered waits no longer, or takes its answer first.
+            if matches!(*slot.place.lock(), Place::Waiting) {
+                slot.set(Place::Answered(Err(Error::closed("the commit panicked; open the store again"))));
+            }
+        }
+    }
+}
+
 /// How often a transaction whose footprint was touched is prepared anew before its caller is told.
-const ATTEMPTS_MAX: usize = 1000;
+pub(super) const ATTEMPTS_MAX: usize = 1000;
 
 impl Store {
     /// Prepares and commits, again where others got in between. Returns what `prepare` gave and the state after.
-    pub(super) fn transact<T>(
+    pub(super) fn prepare_and_commit<T>(
         &self,
         mut prepare: impl FnMut(Arc<State>) -> Result<(Proposal, T)>,
     ) -> Result<(Arc<State>, T)> {
@@ -81,37 +163,62 @@ impl Store {
         build: impl FnOnce(&State) -> Result<Vec<Effect>> + Send + 'static,
     ) -> Result<Arc<State>> {
         let base = self.state()?;
-        self.commit(Proposal { base, footprint: Footprint::default(), build: Box::new(build) })
+        self.commit(Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) })
     }
 
-    /// Waits for the turn, or for another's turn that carries this one along.
+    /// Commits what `work` does to the newest state. Gives its answer.
+    pub(super) fn commit_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Draft) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let base = self.state()?;
+        let told = Arc::new(Mutex::new(None));
+        let tell = told.clone();
+        let work = move |draft: &mut Draft| {
+            *tell.lock() = Some(work(draft)?);
+            Ok(())
+        };
+        self.commit(Proposal { base, footprint: Footprint::default(), work: Work::InTurn(Box::new(work)) })?;
+        let answer = told.lock().take();
+        answer.ok_or_else(|| Error::closed("the committer gave no answer"))
+    }
+
+    /// Waits for the turn, or for another that carries this one along.
     pub(super) fn commit(&self, proposal: Proposal) -> Answer {
         self.inner.log()?;
-        let slot = Arc::new(Mutex::new(None));
         let committer = &self.inner.committer;
-        committer.queue.lock().push(Waiting { proposal, slot: slot.clone() });
-        let _turn = committer.turn();
-        if let Some(answer) = slot.lock().take() {
+        let slot = Arc::new(Slot { place: Mutex::new(Place::Waiting), changed: Condvar::new() });
+        let waits = {
+            let mut queue = committer.queue.lock();
+            queue.waiting.push(Waiting { proposal, slot: slot.clone() });
+            std::mem::replace(&mut queue.led, true)
+        };
+        if waits && let Some(answer) = slot.wait() {
             return answer;
         }
-        let batch = std::mem::take(&mut *committer.queue.lock());
-        self.carry(batch);
-        slot.lock().take().unwrap_or_else(|| Err(Error::closed("the committer gave no answer")))
+        {
+            let _leader = Leader(committer);
+            let _turn = committer.turn();
+            let batch = std::mem::take(&mut committer.queue.lock().waiting);
+            self.carry(batch);
+        }
+        slot.wait().unwrap_or_else(|| Err(Error::closed("the committer gave no answer")))
     }
 
     /// Commits a batch, in its turn, and answers all of it.
     fn carry(&self, batch: Vec<Waiting>) {
         let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
-        let mut slots = Vec::with_capacity(batch.len());
+        let slots = Carried(batch.iter().map(|waiting| waiting.slot.clone()).collect());
+        let before = self.inner.state.read().clone();
         let outcome = self.inner.check().and_then(|()| {
-            let mut working = State::clone(&self.inner.state.read());
+            let mut working = State::clone(&before);
             let seq = working.seq.next();
             let time = working.time.max(self.inner.env.clock.now());
             let mut transactions = Vec::new();
-            for Waiting { proposal, slot } in batch {
-                slots.push(slot);
+            for Waiting { proposal, .. } in batch {
+                let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
                 // A panic in one transaction is its own.
-                let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, seq, time)));
+                let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, seq, time)));
                 let admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
                 answers.push(admitted.map(|(transaction, mut after)| {
                     transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
@@ -126,17 +233,35 @@ impl Store {
                 (u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?),
             );
             let session = self.inner.session.lock().as_ref().map_or(SessionId(0), |numbers| numbers.session());
-            let payload = Transaction::encode(&transactions)?.into();
-            self.inner.log()?.append(&Entry { seq, id, session, time, features: 0, payload })?;
+            let log = self.inner.log()?;
+            let append = || {
+                let payload = Transaction::encode(&transactions)?.into();
+                log.append(&Entry { seq, id, session, time, features: 0, payload })
+            };
+            let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
+            let pool = &self.inner.env.pool;
+            if large && !working.views().is_empty() {
+                // What others see of the projections is the state published below, so they need not come first.
+                pool.beside(append, || working.catch_up(Some(pool)))?;
+            } else {
+                working.catch_up(None);
+                append()?;
+            }
             working.finish(seq, time, id);
-            *self.inner.state.write() = Arc::new(working);
+            let after = Arc::new(working);
+            *self.inner.state.write() = after.clone();
+            self.inner.feeds.publish(|| Record { before: before.clone(), after, transactions });
+            if large {
+                // To free many nodes takes its time, which nobody need wait for.
+                pool.spawn(move || drop(before));
+            }
             Ok(())
         });
-        for (slot, answer) in slots.iter().zip(answers) {
-            *slot.lock() = Some(match &outcome {
+        for (slot, answer) in slots.0.iter().zip(answers) {
+            slot.set(Place::Answered(match &outcome {
                 Ok(()) => answer,
                 Err(e) => Err(Error::new(e.kind(), e.to_string())),
-            });
+            }));
         }
     }
 
@@ -158,13 +283,42 @@ impl Store {
     }
 }
 
-/// Checks a proposal and applies its effects to `working`; with an error, nothing. Gives the transaction, and the state
-/// after what was proposed.
-fn admit(working: &mut State, proposal: Proposal, seq: Seq, time: Timestamp) -> Result<(Transaction, State)> {
-    proposal.footprint.check(&proposal.base, working)?;
-    let mut transaction = Transaction { effects: (proposal.build)(working)? };
-    let mut next = working.clone();
-    next.apply(&transaction, seq, time)?;
+/// Checks a proposal and brings `working` to what it leads to; with an error, leaves it. `newest` says that `working` is
+/// what the proposal was prepared on. Gives the transaction, and the state after what was proposed.
+fn admit(
+    working: &mut State,
+    proposal: Proposal,
+    newest: bool,
+    seq: Seq,
+    time: Timestamp,
+) -> Result<(Transaction, State)> {
+    let Proposal { base, footprint, work } = proposal;
+    if !newest {
+        footprint.check(&base, working)?;
+    }
+    let fresh = || Draft::new(working.clone(), seq, time);
+    let draft = match work {
+        // What is done already need not be done again. Tables note the time of their commit.
+        Work::Done(draft) if newest && draft.seq() == seq && draft.is_of_nodes() => *draft,
+        Work::Done(draft) => {
+            let mut again = fresh();
+            let (_, transaction) = draft.into_parts();
+            let redone = again.redo(transaction.effects, &base);
+            redone.map_err(|e| Error::conflict(format!("what it was made for has changed: {}", e.message())))?;
+            again
+        }
+        Work::Build(build) => {
+            let mut draft = fresh();
+            draft.apply(build(working)?)?;
+            draft
+        }
+        Work::InTurn(work) => {
+            let mut draft = fresh();
+            work(&mut draft)?;
+            draft
+        }
+    };
+    let (mut next, mut transaction) = draft.into_parts();
     let after = next.clone();
     let changed = transaction.effects.iter().filter_map(|effect| match effect {
         Effect::ChangeTable { table, .. } => Some(*table),
@@ -179,9 +333,10 @@ fn admit(working: &mut State, proposal: Proposal, seq: Seq, time: Timestamp) -> 
 
 /// What retention takes off `tables` at `now`.
 pub(super) fn expiry(state: &State, tables: impl Iterator<Item = TableId>, now: Timestamp) -> Vec<Effect> {
+    let tables: std::collections::BTreeSet<TableId> = tables.collect();
     let effect = |table: TableId| {
         let versions = state.retention(table).expired(state.table(table)?.versions.iter(), now);
         (!versions.is_empty()).then_some(Effect::DeleteVersions { table, versions })
     };
-    tables.filter_map(effect).collect()
+    tables.into_iter().filter_map(effect).collect()
 }

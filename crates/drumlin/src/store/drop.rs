@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Store;
 use crate::base::{Error, Result, TableId, Timestamp};
-use crate::catalog::{Effect, Path, Pattern};
+use crate::catalog::{Effect, Path, Pattern, State};
 
 /// What to do about paths and patterns that name no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,36 +62,11 @@ impl Store {
             return Err(Error::invalid("no path to drop was given"));
         }
         let patterns: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect::<Result<_>>()?;
-        let (told, report) = std::sync::mpsc::channel();
-        self.commit_effects(move |state| {
-            let mut tables: BTreeSet<(Path, TableId)> = BTreeSet::new();
-            let mut absent = Vec::new();
-            for pattern in &patterns {
-                let before = tables.len();
-                let mut found = false;
-                for (path, table) in state.tables_matching(pattern) {
-                    found = true;
-                    tables.insert((path.clone(), table.id));
-                }
-                if !found && before == tables.len() {
-                    absent.push(format!("'{pattern}'"));
-                }
-            }
-            if !absent.is_empty() && missing == Missing::Refuse {
-                return Err(Error::not_found(format!("no table at {}; nothing was dropped", absent.join(", "))));
-            }
-            let mut report = DropReport::default();
-            for (path, id) in &tables {
-                let table = state.table(*id).expect("just found");
-                report.paths.push(path.to_string());
-                report.versions += table.versions.len() as u64;
-                report.bytes += table.groups.iter().map(|group| group.address.bytes()).sum::<u64>();
-            }
-            // The caller waits for the answer; it cannot be gone.
-            let _ = told.send(report);
-            Ok(tables.into_iter().map(|(_, table)| Effect::DropTable { table }).collect())
-        })?;
-        Ok(report.recv().expect("the commit was built"))
+        self.commit_in_turn(move |draft| {
+            let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
+            draft.apply(effects)?;
+            Ok(report)
+        })
     }
 
     /// Dropped tables that can be taken back, the oldest drop first.
@@ -129,4 +104,31 @@ impl Store {
         })?;
         Ok(())
     }
+}
+
+/// The effects that drop the tables of `state` that `patterns` name.
+pub(super) fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<(Vec<Effect>, DropReport)> {
+    let mut tables: BTreeSet<(Path, TableId)> = BTreeSet::new();
+    let mut absent = Vec::new();
+    for pattern in patterns {
+        let mut found = false;
+        for (path, table) in state.tables_matching(pattern) {
+            found = true;
+            tables.insert((path.clone(), table.id));
+        }
+        if !found {
+            absent.push(format!("'{pattern}'"));
+        }
+    }
+    if !absent.is_empty() && missing == Missing::Refuse {
+        return Err(Error::not_found(format!("no table at {}; nothing was dropped", absent.join(", "))));
+    }
+    let mut report = DropReport::default();
+    for (path, id) in &tables {
+        let table = state.table(*id).expect("just found");
+        report.paths.push(path.to_string());
+        report.versions += table.versions.len() as u64;
+        report.bytes += table.groups.iter().map(|group| group.address.bytes()).sum::<u64>();
+    }
+    Ok((tables.into_iter().map(|(_, table)| Effect::DropTable { table }).collect(), report))
 }

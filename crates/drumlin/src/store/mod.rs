@@ -6,14 +6,19 @@
 mod checkpoint;
 mod commit;
 mod drop;
+mod export;
+mod feed;
 mod nodes;
 mod open;
 mod options;
 mod pins;
+mod projection;
 mod read;
 mod reclaim;
 mod recover;
 mod stat;
+mod transaction;
+mod trigger;
 mod update;
 mod verify;
 mod versions;
@@ -26,11 +31,16 @@ use parking_lot::{Mutex, RwLock};
 
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
 pub use drop::{DropReport, Missing, TrashItem};
-pub use nodes::{ListEntry, NodeInfo};
+pub use export::ImportReport;
+pub use feed::{ChangeFeed, Commit};
+pub use nodes::{IntoPattern, ListEntry};
 pub use options::{Mode, Options};
+pub use projection::ProjectionView;
 pub use read::{AsOf, ReadOptions};
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
 pub use stat::{StoreStat, TableStat};
+pub use transaction::Transaction;
+pub use trigger::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use update::{DeleteReport, UpdateOptions};
 pub use verify::{Fault, VerifyReport};
 pub use versions::{SnapshotInfo, VersionInfo};
@@ -42,7 +52,9 @@ use crate::catalog::State;
 use crate::log::FileLog;
 use crate::storage::{Disk, Guard, Storage};
 use commit::Committer;
+use feed::Feeds;
 use pins::{Pin, Pins};
+use trigger::Triggers;
 
 /// An open store. Clones share it; it is closed when the last one goes, or by [`Store::close`].
 #[derive(Clone)]
@@ -61,11 +73,15 @@ struct Inner {
     log: Option<FileLog>,
     state: RwLock<Arc<State>>,
     committer: Committer,
+    feeds: Arc<Feeds>,
+    triggers: Arc<Triggers>,
     pins: Arc<Pins>,
     /// The session of this process, once it has written a block.
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.
     maintenance: Mutex<()>,
+    /// In a store opened read-only: the log's files and their sizes as last followed.
+    log_seen: Mutex<Vec<(String, u64)>>,
     closed: AtomicBool,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
@@ -98,6 +114,11 @@ impl Store {
     /// Closes the store cleanly: no call is answered any more, and the next open needs no recovery. Scans that are
     /// under way may still be read to their end.
     pub fn close(&self) -> Result<()> {
+        // Before the log is closed, so that they are not called again for what they have been called for.
+        self.inner.triggers.stop();
+        if self.inner.log.is_some() && self.inner.check().is_ok() {
+            self.note_triggers()?;
+        }
         self.inner.close()
     }
 
@@ -108,10 +129,16 @@ impl Store {
 }
 
 impl Inner {
-    fn check(&self) -> Result<()> {
+    fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::closed(format!("the store {} is closed", self.uri)));
         }
+        Ok(())
+    }
+
+    /// Also that this is the process that opened it, which asks the system.
+    fn check(&self) -> Result<()> {
+        self.check_open()?;
         if self.process != std::process::id() {
             return Err(Error::closed(format!(
                 "the store {} was opened by process {}; a forked process must open it anew",
@@ -132,6 +159,8 @@ impl Inner {
         if self.process != std::process::id() {
             return Ok(());
         }
+        self.triggers.stop();
+        self.feeds.close();
         // Whoever is in the middle of a commit ends it first.
         let _turn = self.committer.turn();
         let closed = self.log.as_ref().map_or(Ok(()), FileLog::close);

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use super::commit::Committer;
+use super::feed::Feeds;
 use super::pins::Pins;
+use super::trigger::Triggers;
 use super::{Inner, Mode, Options, Store, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
@@ -17,7 +19,7 @@ use crate::log::FileLog;
 use crate::storage::{Disk, FileStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, or `memory://` for one that lives in memory.
@@ -86,9 +88,12 @@ impl Store {
             log,
             state: RwLock::new(Arc::new(state)),
             committer: Committer::default(),
+            feeds: Arc::new(Feeds::default()),
+            triggers: Arc::new(Triggers::default()),
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
             maintenance: Mutex::new(()),
+            log_seen: Mutex::default(),
             closed: AtomicBool::new(false),
             process,
             lock: Mutex::new(lock),
@@ -103,10 +108,18 @@ impl Store {
         if self.inner.log.is_some() {
             return self.seq();
         }
+        let mut seen = self.inner.log_seen.lock();
+        let mut files: Vec<(String, u64)> =
+            self.inner.disk.list(names::LOG)?.into_iter().map(|entry| (entry.name, entry.bytes)).collect();
+        files.sort_unstable();
+        if *seen == files {
+            // Nothing has been written since the last look.
+            return self.seq();
+        }
         let current = self.state()?;
         let next = follow(&*self.inner.disk, &*self.inner.storage, Some(&current))?;
+        *seen = files;
         let mut state = self.inner.state.write();
-        // Two refreshes at once: the later state stays.
         if next.seq > state.seq {
             *state = Arc::new(next);
         }
@@ -126,6 +139,7 @@ fn follow(disk: &dyn Disk, storage: &dyn Storage, known: Option<&State>) -> Resu
                 let mut next = known.clone();
                 let new = opened.entries.iter().filter(|entry| entry.seq > known.seq);
                 new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
+                next.catch_up(None);
                 Ok(next)
             }
             _ => recover::replay(storage, &opened),

@@ -66,7 +66,7 @@ impl Store {
         self.read(path, options)?.collect()
     }
 
-    fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
+    pub(super) fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
         let path = Path::new(path)?;
         let (table, version) = resolve(state, &path, &options.as_of)?;
         let pin: Arc<dyn Any + Send + Sync> = pin.clone();

@@ -3,7 +3,7 @@
 //! ```text
 //! catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (1)
+//!   8   4  format version (2)
 //!  12   4  zero
 //!  16   -  postcard encoding of the state
 //! ```
@@ -17,7 +17,7 @@ use crate::log::{Base, Entry, Opened};
 use crate::storage::{PutMode, Storage, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 1;
+const CATALOG_VERSION: u32 = 2;
 const HEADER_BYTES: usize = 16;
 
 /// Writes the catalog snapshot of `state`; durable when it returns.
@@ -75,11 +75,13 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<State> {
         Some(base) => read_catalog(storage, base)?,
         None => State::default(),
     };
+    state.restore();
     state.check()?;
     opened.entries.iter().try_for_each(|entry| apply_entry(&mut state, entry))?;
     if !opened.entries.is_empty() {
         state.check()?;
     }
+    state.catch_up(None);
     Ok(state)
 }
 

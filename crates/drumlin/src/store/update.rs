@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 
-use super::commit::Proposal;
+use super::commit::{Proposal, Work};
 use super::write::{add_blocks, settle, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
-use crate::base::{Error, Result, Task};
-use crate::block::Written;
+use crate::base::{Error, Result, TableId, Task};
+use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::table::{
@@ -35,6 +36,23 @@ pub struct DeleteReport {
     pub rows: u64,
 }
 
+/// A change of a table that rests on all that its newest version sees.
+pub(super) struct RowsChange {
+    pub footprint: Footprint,
+    pub effects: Vec<Effect>,
+}
+
+/// Rows that are to stand in the place of others: on storage, waiting for their commit.
+pub(super) struct Replacement {
+    path: Path,
+    sort: Vec<String>,
+    schema: SchemaRef,
+    range: Option<KeyRange>,
+    groups: Vec<NewGroup>,
+    blocks: Vec<Written>,
+    metadata: Option<String>,
+}
+
 impl Store {
     /// Makes a version without the rows for which `filter` is true. If none is, no version is made.
     ///
@@ -42,27 +60,52 @@ impl Store {
     pub fn delete_rows(&self, path: &str, filter: &str, options: &UpdateOptions) -> Result<DeleteReport> {
         let path = Path::new(path)?;
         let filter = Filter::parse(filter)?;
-        let (after, rows) = self.transact(|base| {
-            let table = table_at(&base, &path)?;
-            let newest = table.newest().expect("every table has a version").version;
-            let inner = &self.inner;
-            let found = matching_rows(&inner.reader, &inner.env.pool, table, newest, &filter, &options.task.cancel)?;
-            let rows: u64 = found.iter().map(|matches| matches.rows.len()).sum();
-            let mut change = Change::new(VersionKind::Delete);
-            change.metadata = options.metadata.clone();
-            change.deletions = positions(found);
-            let proposal = rest_on_rows(&base, &path, Vec::new(), (rows > 0).then_some(change))?;
-            Ok((proposal, rows))
+        let (after, rows) = self.prepare_and_commit(|base| {
+            let (change, rows) = self.find_rows(&base, &path, &filter, options)?;
+            Ok((change.propose(base), rows))
         })?;
         Ok(DeleteReport { version: VersionInfo::newest(&after, &path)?, rows })
+    }
+
+    /// What deletes the rows of the table at `path` for which `filter` is true, and how many there are.
+    pub(super) fn find_rows(
+        &self,
+        state: &State,
+        path: &Path,
+        filter: &Filter,
+        options: &UpdateOptions,
+    ) -> Result<(RowsChange, u64)> {
+        let table = table_at(state, path)?;
+        let newest = table.newest().expect("every table has a version").version;
+        let inner = &self.inner;
+        let found = matching_rows(&inner.reader, &inner.env.pool, table, newest, filter, &options.task.cancel)?;
+        let rows: u64 = found.iter().map(|matches| matches.rows.len()).sum();
+        let mut change = Change::new(VersionKind::Delete);
+        change.metadata = options.metadata.clone();
+        change.deletions = positions(found);
+        Ok((rest_on_rows(table.id, path, None, (rows > 0).then_some(change)), rows))
     }
 
     /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
     /// sort key, both included. The table needs a sort order. The frame is held in memory.
     pub fn update<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
-        let state = self.state()?;
-        let table = table_at(&state, &path)?;
+        let (replacement, writer) = self.prepare_update(&*self.state()?, &path, frame.into(), options)?;
+        let answer = self
+            .prepare_and_commit(|base| Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ())));
+        let (after, ()) = settle(answer, writer)?;
+        VersionInfo::newest(&after, &path)
+    }
+
+    /// Encodes rows that are to stand in the place of others in the table at `path`.
+    pub(super) fn prepare_update(
+        &self,
+        state: &State,
+        path: &Path,
+        frame: Frame<'_>,
+        options: &WriteOptions,
+    ) -> Result<(Replacement, BlockWriter)> {
+        let table = table_at(state, path)?;
         let sort = table.spec.sort.clone();
         if sort.is_empty() {
             return Err(Error::invalid(format!(
@@ -70,7 +113,6 @@ impl Store {
             )));
         }
         let schema = table.schema().expect("every table has a version").0.clone();
-        let frame = frame.into();
         let trust = frame.trust();
         let batches: Vec<RecordBatch> =
             frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
@@ -85,25 +127,28 @@ impl Store {
             groups.push(NewGroup { address: writer.push(encoded)?, rows });
         }
         let blocks = writer.finish()?.to_vec();
-        let answer = self.transact(|base| {
-            let table = table_at(&base, &path)?;
-            let newest = table.newest().expect("every table has a version").version;
-            if table.spec.sort != sort || table.schema().map(|schema| &schema.0) != Some(&schema) {
-                let changed = format!("the schema or order of '{path}' changed during the update");
-                return Err(Error::conflict(changed));
-            }
-            let mut change = Change::new(VersionKind::Update);
-            change.metadata = options.metadata.clone();
-            change.groups = groups.clone();
-            if let Some(range) = &range {
-                let inner = &self.inner;
-                let found = range.rows_of(&inner.reader, &inner.env.pool, table, newest, &options.task.cancel)?;
-                change.deletions = positions(found);
-            }
-            Ok((rest_on_rows(&base, &path, blocks.clone(), Some(change))?, ()))
-        });
-        let (after, ()) = settle(answer, writer)?;
-        VersionInfo::newest(&after, &path)
+        let metadata = options.metadata.clone();
+        Ok((Replacement { path: path.clone(), sort, schema, range, groups, blocks, metadata }, writer))
+    }
+
+    /// What puts a replacement in its place.
+    pub(super) fn replace_rows(&self, state: &State, replacement: &Replacement, task: &Task) -> Result<RowsChange> {
+        let path = &replacement.path;
+        let table = table_at(state, path)?;
+        let newest = table.newest().expect("every table has a version").version;
+        let same_schema = table.schema().map(|schema| &schema.0) == Some(&replacement.schema);
+        if table.spec.sort != replacement.sort || !same_schema {
+            return Err(Error::conflict(format!("the schema or order of '{path}' changed during the update")));
+        }
+        let mut change = Change::new(VersionKind::Update);
+        change.metadata = replacement.metadata.clone();
+        change.groups = replacement.groups.clone();
+        if let Some(range) = &replacement.range {
+            let inner = &self.inner;
+            let found = range.rows_of(&inner.reader, &inner.env.pool, table, newest, &task.cancel)?;
+            change.deletions = positions(found);
+        }
+        Ok(rest_on_rows(table.id, path, add_blocks(&replacement.blocks), Some(change)))
     }
 }
 
@@ -112,13 +157,16 @@ fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
 }
 
 /// A change of the table at `path` that rests on all that its newest version sees.
-fn rest_on_rows(base: &Arc<State>, path: &Path, blocks: Vec<Written>, change: Option<Change>) -> Result<Proposal> {
-    let table = table_at(base, path)?.id;
+fn rest_on_rows(table: TableId, path: &Path, blocks: Option<Effect>, change: Option<Change>) -> RowsChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
-    let build = move |_: &State| {
-        let blocks = add_blocks(&blocks).into_iter();
-        Ok(blocks.chain(change.map(|change| Effect::ChangeTable { table, change })).collect())
-    };
-    Ok(Proposal { base: base.clone(), footprint, build: Box::new(build) })
+    let change = change.map(|change| Effect::ChangeTable { table, change });
+    RowsChange { footprint, effects: blocks.into_iter().chain(change).collect() }
+}
+
+impl RowsChange {
+    fn propose(self, base: Arc<State>) -> Proposal {
+        let Self { footprint, effects } = self;
+        Proposal { base, footprint, work: Work::Build(Box::new(move |_| Ok(effects))) }
+    }
 }

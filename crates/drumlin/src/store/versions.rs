@@ -97,43 +97,8 @@ impl Store {
     ///
     /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
     pub fn delete_versions(&self, versions: &[(String, Vec<Version>)]) -> Result<()> {
-        let mut checked: Vec<(Path, Vec<Version>)> = Vec::with_capacity(versions.len());
-        let mut seen = BTreeSet::new();
-        for (path, versions) in versions {
-            let path = Path::new(path)?;
-            if versions.is_empty() {
-                return Err(Error::invalid(format!("'{path}': the list of versions is empty; name those to delete")));
-            }
-            if !seen.insert(path.clone()) {
-                return Err(Error::invalid(format!("'{path}' is given twice in one call")));
-            }
-            let mut versions = versions.clone();
-            versions.sort_unstable();
-            versions.dedup();
-            checked.push((path, versions));
-        }
-        self.commit_effects(move |state| {
-            let mut missing = Vec::new();
-            let mut effects = Vec::with_capacity(checked.len());
-            for (path, versions) in checked {
-                let Some(table) = state.table_at(&path) else {
-                    missing.push(format!("'{path}'"));
-                    continue;
-                };
-                let listed = |v: &Version| table.versions.binary_search_by_key(v, |record| record.version).is_ok();
-                missing.extend(versions.iter().filter(|v| !listed(v)).map(|v| format!("'{path}' version {v}")));
-                if missing.is_empty() && versions.len() == table.versions.len() {
-                    return Err(Error::invalid(format!(
-                        "'{path}': these are all its versions, and a table has at least one; drop it instead"
-                    )));
-                }
-                effects.push(Effect::DeleteVersions { table: table.id, versions });
-            }
-            if !missing.is_empty() {
-                return Err(Error::not_found(format!("not there: {}; nothing was deleted", missing.join(", "))));
-            }
-            Ok(effects)
-        })?;
+        let checked = check_versions(versions)?;
+        self.commit_effects(move |state| delete_versions(state, checked))?;
         Ok(())
     }
 
@@ -189,10 +154,54 @@ impl Store {
     /// The retention that holds at `path`; `**` is the whole store.
     pub fn retention(&self, path: &str) -> Result<Retention> {
         if path == "**" {
-            return Ok(self.state()?.tree.default_retention.unwrap_or_default());
+            return Ok(self.state()?.default_retention.unwrap_or_default());
         }
-        Ok(self.state()?.tree.retention(&Path::new(path)?))
+        Ok(self.state()?.retention_at(&Path::new(path)?))
     }
+}
+
+/// Paths and versions as they were given, checked by themselves.
+pub(super) fn check_versions(versions: &[(String, Vec<Version>)]) -> Result<Vec<(Path, Vec<Version>)>> {
+    let mut checked: Vec<(Path, Vec<Version>)> = Vec::with_capacity(versions.len());
+    let mut seen = BTreeSet::new();
+    for (path, versions) in versions {
+        let path = Path::new(path)?;
+        if versions.is_empty() {
+            return Err(Error::invalid(format!("'{path}': the list of versions is empty; name those to delete")));
+        }
+        if !seen.insert(path.clone()) {
+            return Err(Error::invalid(format!("'{path}' is given twice in one call")));
+        }
+        let mut versions = versions.clone();
+        versions.sort_unstable();
+        versions.dedup();
+        checked.push((path, versions));
+    }
+    Ok(checked)
+}
+
+/// The effects that delete versions of the tables of `state`.
+pub(super) fn delete_versions(state: &State, checked: Vec<(Path, Vec<Version>)>) -> Result<Vec<Effect>> {
+    let mut missing = Vec::new();
+    let mut effects = Vec::with_capacity(checked.len());
+    for (path, versions) in checked {
+        let Some(table) = state.table_at(&path) else {
+            missing.push(format!("'{path}'"));
+            continue;
+        };
+        let listed = |v: &Version| table.versions.binary_search_by_key(v, |record| record.version).is_ok();
+        missing.extend(versions.iter().filter(|v| !listed(v)).map(|v| format!("'{path}' version {v}")));
+        if missing.is_empty() && versions.len() == table.versions.len() {
+            return Err(Error::invalid(format!(
+                "'{path}': these are all its versions, and a table has at least one; drop it instead"
+            )));
+        }
+        effects.push(Effect::DeleteVersions { table: table.id, versions });
+    }
+    if !missing.is_empty() {
+        return Err(Error::not_found(format!("not there: {}; nothing was deleted", missing.join(", "))));
+    }
+    Ok(effects)
 }
 
 fn describe(name: &str, snapshot: &Arc<crate::catalog::Snapshot>) -> SnapshotInfo {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 
-use super::commit::Proposal;
+use super::commit::{Proposal, Work};
 use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, Written};
@@ -99,22 +99,28 @@ struct Landing {
     groups: Vec<NewGroup>,
 }
 
+/// A write whose rows are on storage, waiting for its commit.
+pub(super) struct Prepared {
+    pub footprint: Footprint,
+    landings: Vec<Landing>,
+    blocks: Vec<Written>,
+    writer: BlockWriter,
+    metadata: Option<String>,
+}
+
+impl Prepared {
+    /// The effects on `state`, and the writer, which deletes its blocks unless it is told to keep them.
+    pub fn into_effects(self, state: &State, kind: VersionKind) -> Result<(Vec<Effect>, BlockWriter)> {
+        Ok((effects(state, self.landings, &self.blocks, kind, self.metadata)?, self.writer))
+    }
+}
+
 impl Store {
     /// Makes an empty table; its version 0 has no rows.
     pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
-        let schema = StoredSchema::new(sorted_schema(&schema, &options.sort))?;
-        check_sort(&options.sort, &schema.0)?;
-        let target = path.clone();
-        let after = self.commit_effects(move |state| {
-            if state.table_at(&target).is_some() {
-                return Err(Error::already_exists(format!("'{target}' holds a table")));
-            }
-            let table = state.next_table();
-            let change = Change { schema: Some(schema.clone()), ..Change::new(VersionKind::Create) };
-            let spec = TableSpec { sort: options.sort.clone() };
-            Ok(vec![Effect::CreateTable { path: target, table, spec }, Effect::ChangeTable { table, change }])
-        })?;
+        let build = create_table(path.clone(), &schema, options)?;
+        let after = self.commit_effects(build)?;
         VersionInfo::newest(&after, &path)
     }
 
@@ -136,16 +142,7 @@ impl Store {
 
     /// Writes many tables in one commit: all of them or none. Small ones share blocks.
     pub fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
-        let state = self.state()?;
-        let mut targets = Vec::with_capacity(frames.len());
-        for (path, frame) in distinct(frames)? {
-            let own = state.table_at(&path).map(|table| table.spec.sort.clone());
-            let sort = check_own_sort(&path, own, &options.sort)?;
-            let schema = StoredSchema::new(sorted_schema(&frame.schema, &sort))?.0;
-            check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
-            targets.push(Target { path, frame, schema, sort });
-        }
-        self.land(&state, targets, VersionKind::Write, Footprint::default(), options)
+        self.land(VersionKind::Write, frames, options)
     }
 
     /// Makes a version of the table at `path` with the rows of `frame` behind those there are. The columns must be the
@@ -157,38 +154,58 @@ impl Store {
 
     /// Appends to many tables in one commit: all of them or none.
     pub fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
-        let state = self.state()?;
+        self.land(VersionKind::Append, frames, options)
+    }
+
+    /// Encodes all frames and commits them.
+    fn land(
+        &self,
+        kind: VersionKind,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<Vec<VersionInfo>> {
+        let base = self.state()?;
+        let prepared = self.prepare_write(&base, kind, frames, options)?;
+        let paths: Vec<Path> = prepared.landings.iter().map(|landing| landing.path.clone()).collect();
+        let Prepared { footprint, landings, blocks, writer, metadata } = prepared;
+        let build = move |state: &State| effects(state, landings, &blocks, kind, metadata);
+        let answer = self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) });
+        let after = settle(answer, writer)?;
+        paths.iter().map(|path| VersionInfo::newest(&after, path)).collect()
+    }
+
+    /// Encodes all frames, as they are to be written to the tables of `state`.
+    pub(super) fn prepare_write(
+        &self,
+        state: &State,
+        kind: VersionKind,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<Prepared> {
+        self.inner.log()?;
         let mut footprint = Footprint::default();
         let mut targets = Vec::with_capacity(frames.len());
         for (path, frame) in distinct(frames)? {
-            let table = table_at(&state, &path)?;
-            let sort = check_own_sort(&path, Some(table.spec.sort.clone()), &options.sort)?;
-            let schema = table.schema().expect("every table has a version").0.clone();
-            footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+            let table = state.table_at(&path);
+            let sort = check_own_sort(&path, table.map(|table| table.spec.sort.clone()), &options.sort)?;
+            let schema = match kind {
+                VersionKind::Append => {
+                    let table = table_at(state, &path)?;
+                    footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+                    table.schema().expect("every table has a version").0.clone()
+                }
+                _ => {
+                    let schema = StoredSchema::new(sorted_schema(&frame.schema, &sort))?.0;
+                    check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
+                    schema
+                }
+            };
             targets.push(Target { path, frame, schema, sort });
         }
-        self.land(&state, targets, VersionKind::Append, footprint, options)
-    }
-
-    /// Encodes all targets and commits them.
-    fn land(
-        &self,
-        base: &Arc<State>,
-        targets: Vec<Target<'_>>,
-        kind: VersionKind,
-        footprint: Footprint,
-        options: &WriteOptions,
-    ) -> Result<Vec<VersionInfo>> {
-        self.inner.log()?;
-        let paths: Vec<Path> = targets.iter().map(|target| target.path.clone()).collect();
         let (landings, mut writer) = self.encode(targets, &options.task)?;
         let blocks = writer.finish()?.to_vec();
         options.task.cancel.check()?;
-        let metadata = options.metadata.clone();
-        let build = move |state: &State| effects(state, landings, &blocks, kind, metadata);
-        let proposal = Proposal { base: base.clone(), footprint, build: Box::new(build) };
-        let after = settle(self.commit(proposal), writer)?;
-        paths.iter().map(|path| VersionInfo::newest(&after, path)).collect()
+        Ok(Prepared { footprint, landings, blocks, writer, metadata: options.metadata.clone() })
     }
 
     /// Encodes frames and packs them into blocks, in order.
@@ -239,6 +256,25 @@ impl Store {
     }
 }
 
+/// Makes the effects that make an empty table.
+pub(super) fn create_table(
+    path: Path,
+    schema: &SchemaRef,
+    options: TableOptions,
+) -> Result<impl FnOnce(&State) -> Result<Vec<Effect>> + use<>> {
+    let schema = StoredSchema::new(sorted_schema(schema, &options.sort))?;
+    check_sort(&options.sort, &schema.0)?;
+    Ok(move |state: &State| {
+        if state.table_at(&path).is_some() {
+            return Err(Error::already_exists(format!("'{path}' holds a table")));
+        }
+        let table = state.next_table();
+        let change = Change { schema: Some(schema), ..Change::new(VersionKind::Create) };
+        let spec = TableSpec { sort: options.sort };
+        Ok(vec![Effect::CreateTable { path, table, spec }, Effect::ChangeTable { table, change }])
+    })
+}
+
 /// Keeps a writer's blocks if their commit is there or may be; else deletes them.
 pub(super) fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
     if answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt) {
@@ -261,7 +297,7 @@ fn batch_bytes(batch: &RecordBatch) -> u64 {
 /// The table at `path`, or `NotFound` with what could be meant.
 pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Table>> {
     state.table_at(path).ok_or_else(|| {
-        let node = if state.tree.get(path).is_some() { "; the node is there, but holds none" } else { "" };
+        let node = if state.tree.get(path.as_str()).is_some() { "; the node is there, but holds none" } else { "" };
         Error::not_found(format!("no table at '{path}'{node}"))
     })
 }

@@ -87,7 +87,7 @@ fn strike_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
                 }
                 no_orphans(&store, &survived);
                 // The store goes on.
-                store.put("after/crash", drumlin::catalog::Payload::Bytes(vec![1])).unwrap();
+                store.put("after/crash", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
                 store.close().unwrap();
             }
         }
@@ -169,7 +169,7 @@ fn an_error_at_any_operation_fails_that_call_alone() {
                 disk.heal();
                 // What the same handle acknowledges after the failure is there for good.
                 let (mut before, mut after) = (before, model.clone());
-                if store.put("n/8", drumlin::catalog::Payload::Json(8.into())).is_ok() {
+                if store.put("n/8", drumlin::catalog::Payload::from(8)).is_ok() {
                     before.nodes.insert("n/8".into(), 8);
                     after.nodes.insert("n/8".into(), 8);
                 }
@@ -185,7 +185,7 @@ fn an_error_at_any_operation_fails_that_call_alone() {
             }
             // What strikes a best effort (deleting a leftover), or the close, fails no call.
             disk.heal();
-            store.put("goes/on", drumlin::catalog::Payload::Bytes(vec![1])).unwrap();
+            store.put("goes/on", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
         }
     }
 }

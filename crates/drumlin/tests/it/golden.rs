@@ -12,14 +12,14 @@ use arrow::array::{
 };
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Int8Type, Int32Type};
-use drumlin::Store;
 use drumlin::base::Version;
-use drumlin::catalog::Payload;
+use drumlin::catalog::{self, Action, Compare, Condition, Pattern, Payload, Projection, PutOptions, TriggerFilter};
 use drumlin::store::{AsOf, Mode, Options, WriteOptions};
+use drumlin::{ErrorKind, Store};
 
 use crate::support::{batch, numbered, read};
 
-const VERSIONS: [&str; 1] = ["v1"];
+const VERSIONS: [&str; 1] = ["v2"];
 
 fn folder(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
@@ -100,8 +100,24 @@ fn build(store: &Store) -> drumlin::Result<()> {
     let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..Default::default() };
     store.write("t/sorted", batch(&numbered(10, 20)), &sorted)?;
     store.append("t/sorted", batch(&numbered(0, 15)), &Default::default())?;
-    store.put("config/x", Payload::Json(serde_json::json!({"url": "u", "n": [1, 2.5, null]})))?;
-    store.put("config/y", Payload::Bytes(vec![0, 255]))?;
+    store.put("config/x", Payload::json(&serde_json::json!({"url": "u", "n": [1, 2.5, null]})).unwrap())?;
+    store.put("config/y", Payload::bytes(&[0, 255]).unwrap())?;
+    let field = |text: &str| catalog::Field::new(text).unwrap();
+    let pattern = Pattern::new("owned/*").unwrap().and(Condition::HasPayload(true)).unwrap();
+    let (key, value) = (vec![field("payload.by"), field("name")], vec![field("path")]);
+    store.put_projection("by owner", Projection { pattern: pattern.clone(), key, value, bag: false })?;
+    let keep_while = Some(vec![("config/x".to_owned(), Condition::field("n.0", Compare::Less, Payload::from(5)))]);
+    let owned = Payload::json(&serde_json::json!({"by": "me"})).unwrap();
+    store.put_with("owned/a", owned.clone(), PutOptions { keep_while, ..PutOptions::default() })?;
+    store.transact(|tx| {
+        for n in 0..300 {
+            tx.put(&format!("many/of/them/n{n}"), Payload::from(n))?;
+        }
+        tx.delete_many("many/of/them/n1*")?;
+        tx.clear_payload("many/of/them/n2", None).map(drop)
+    })?;
+    let filter = TriggerFilter { pattern, actions: vec![Action::Create], priority: 1 };
+    store.on_durable("watcher", filter, Arc::new(|_| Ok(())))?;
     store.write("t/gone", batch(&numbered(0, 5)), &Default::default())?;
     store.drop(&["t/gone".into()], Default::default())?;
     Ok(())
@@ -129,10 +145,16 @@ fn check(store: &Store) {
     assert_eq!(store.versions("t/a").unwrap()[0].metadata.as_deref(), Some("{\"by\":1}"));
     assert_eq!(
         store.get("config/x").unwrap(),
-        Some(Payload::Json(serde_json::json!({"url": "u", "n": [1, 2.5, null]})))
+        Some(Payload::json(&serde_json::json!({"url": "u", "n": [1, 2.5, null]})).unwrap())
     );
-    assert_eq!(store.get("config/y").unwrap(), Some(Payload::Bytes(vec![0, 255])));
+    assert_eq!(store.get("config/y").unwrap(), Some(Payload::bytes(&[0, 255]).unwrap()));
     assert_eq!(store.trash().unwrap()[0].path, "t/gone");
+    let key = [Payload::try_from("me").unwrap(), Payload::try_from("a").unwrap()];
+    let by_owner = store.projection("by owner").unwrap();
+    assert_eq!(by_owner.get(&key).unwrap(), Some(Payload::try_from("owned/a").unwrap()));
+    assert_eq!(store.count("many/of/them/*").unwrap(), 188);
+    assert_eq!(store.node("many/of/them").unwrap().unwrap().children_version, 412);
+    assert_eq!(store.triggers().unwrap(), ["watcher"]);
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
 }
 
@@ -142,6 +164,18 @@ fn stores_of_earlier_builds_open() {
         let uri = folder(version);
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
+    }
+}
+
+#[test]
+fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
+    // A copy, since a lock is taken before the store is looked at.
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::copy(folder("v1").join("format"), copy.path().join("format")).unwrap();
+    for mode in [Mode::Read, Mode::Write, Mode::Create] {
+        let refused = Store::open(copy.path().to_str().unwrap(), Options { mode, ..Options::default() }).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsupported);
+        assert!(refused.message().contains("format 1; this build reads format 2"), "{refused}");
     }
 }
 

@@ -90,7 +90,7 @@ fn exercise(disk: &SimDisk) -> bool {
     let Ok(store) = open(disk) else { return false };
     let mut fine = store.verify(&Default::default()).is_ok();
     for entry in store.list("**").unwrap_or_default().into_iter().filter(|entry| entry.table.is_some()) {
-        let path = entry.node.path;
+        let path = entry.path;
         for version in store.versions(&path).unwrap_or_default() {
             fine &= collect(&store, &path, AsOf::Version(version.version));
         }

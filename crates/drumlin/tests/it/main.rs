@@ -10,3 +10,7 @@ mod random;
 mod storage;
 mod store;
 mod support;
+mod transaction;
+mod tree;
+mod tree_model;
+mod trigger;

@@ -35,6 +35,8 @@ pub struct Model {
     /// Keep the last so many versions, by path.
     pub keep_last: BTreeMap<String, u64>,
     pub nodes: BTreeMap<String, i64>,
+    /// Whether there is a projection of the nodes by their value.
+    pub projected: bool,
 }
 
 impl Model {

@@ -2,7 +2,7 @@
 
 use drumlin::Store;
 use drumlin::base::Version;
-use drumlin::catalog::{Payload, Retention};
+use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
 
 use crate::model::{Model, ModelTable};
@@ -23,6 +23,10 @@ pub enum Op {
     KeepLast(String, Option<u64>),
     PutNode(String, i64),
     DeleteNode(String),
+    /// Nodes and rows by one transaction.
+    Both(Vec<(String, i64)>, String, Vec<Row>),
+    /// A projection of the nodes by their value.
+    Project,
     Checkpoint,
     Reclaim,
     Reopen,
@@ -40,7 +44,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
     let Some(table) = model.tables.get(&path) else {
         return match rng.u8(..8) {
             0 => Op::Undrop(path),
-            1 => Op::PutNode(format!("n/{}", rng.u8(..4)), rng.i64(..9)),
+            1 => Op::PutNode(format!("n/{}", rng.u8(..4)), rng.i64(0..9)),
             _ => Op::Write(path, fresh, rng.bool()),
         };
     };
@@ -64,7 +68,12 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
         21 => Op::DropSnapshot(format!("s{}", rng.u8(..4))),
         22 => Op::Drop(path),
         23 => Op::KeepLast(path, rng.bool().then(|| rng.u64(1..4))),
-        24 => Op::PutNode(format!("n/{}", rng.u8(..4)), rng.i64(..9)),
+        // Rather rare beside the rows, which need most room.
+        24 if rng.bool() => match rng.u8(..4) {
+            0 => Op::Project,
+            _ => Op::Both((0..3).map(|_| (format!("n/{}", rng.u8(..4)), rng.i64(0..9))).collect(), path, fresh),
+        },
+        24 => Op::PutNode(format!("n/{}", rng.u8(..4)), rng.i64(0..9)),
         25 => Op::DeleteNode(format!("n/{}", rng.u8(..4))),
         26..29 => Op::Checkpoint,
         29 | 30 => Op::Reclaim,
@@ -128,6 +137,14 @@ pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) 
         Op::KeepLast(path, None) => drop(model.keep_last.remove(path)),
         Op::PutNode(path, value) => drop(model.nodes.insert(path.clone(), *value)),
         Op::DeleteNode(path) => return model.nodes.remove(path).is_some(),
+        Op::Both(nodes, path, rows) => {
+            model.nodes.extend(nodes.iter().cloned());
+            let table = model.tables.get_mut(path).unwrap();
+            let all = table.newest().iter().chain(rows).cloned().collect();
+            table.add(all);
+            model.expire(path);
+        }
+        Op::Project => model.projected = true,
         Op::Checkpoint => {
             let paths: Vec<String> = model.tables.keys().cloned().collect();
             paths.iter().for_each(|path| model.expire(path));
@@ -159,8 +176,20 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         Op::Drop(path) => drop(store.drop(std::slice::from_ref(path), Default::default())?),
         Op::Undrop(path) => store.undrop(path, None)?,
         Op::KeepLast(path, n) => store.set_retention(path, n.map(Retention::KeepLast))?,
-        Op::PutNode(path, value) => store.put(path, Payload::Json((*value).into()))?,
-        Op::DeleteNode(path) => drop(store.delete(path)?),
+        Op::PutNode(path, value) => drop(store.put(path, Payload::from(*value))?),
+        Op::DeleteNode(path) => drop(store.delete(path, None)?),
+        Op::Both(nodes, path, rows) => store.transact(|tx| {
+            for (node, value) in nodes {
+                tx.put(node, Payload::from(*value))?;
+            }
+            tx.append(path, batch(rows), &options)
+        })?,
+        Op::Project => {
+            let field = |text: &str| vec![Field::new(text).expect("it is one")];
+            let pattern = Pattern::new("n/*")?;
+            let projection = Projection { pattern, key: field("payload"), value: field("path"), bag: true };
+            store.put_projection("nodes", projection)?;
+        }
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {
@@ -178,7 +207,7 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
     }
     let text = |e: drumlin::Error| e.to_string();
     let tables = store.list("t/**").map_err(text)?.into_iter().filter(|e| e.table.is_some());
-    same(&tables.map(|e| e.node.path).collect(), &model.tables.keys().cloned().collect::<Vec<_>>(), "tables")?;
+    same(&tables.map(|e| e.path).collect(), &model.tables.keys().cloned().collect::<Vec<_>>(), "tables")?;
     for (path, table) in &model.tables {
         let versions = store.versions(path).map_err(text)?;
         let numbers = versions.iter().map(|version| version.version.0).collect::<Vec<u64>>();
@@ -198,9 +227,18 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
             same(&found, expected, &format!("{path} in {name}"))?;
         }
     }
-    let nodes = store.list("n/*").map_err(text)?.into_iter().map(|e| (e.node.path, e.node.payload));
-    let expected = model.nodes.iter().map(|(path, value)| (path.clone(), Some(Payload::Json((*value).into()))));
-    same(&nodes.collect(), &expected.collect::<Vec<_>>(), "nodes")
+    let nodes = store.list("n/*").map_err(text)?.into_iter().map(|e| (e.path, e.node.payload));
+    let expected = model.nodes.iter().map(|(path, value)| (path.clone(), Some(Payload::from(*value))));
+    same(&nodes.collect(), &expected.collect::<Vec<_>>(), "nodes")?;
+    if model.projected {
+        let entries = store.projection("nodes").map_err(text)?;
+        let mut expected: Vec<_> = model.nodes.iter().map(|(path, value)| (*value, path.clone())).collect();
+        expected.sort();
+        let expected = expected.into_iter().map(|(value, path)| (vec![Payload::from(value)], path));
+        let found = entries.entries().map(|entry| (entry.key, entry.path)).collect();
+        same(&found, &expected.collect::<Vec<_>>(), "projection")?;
+    }
+    Ok(())
 }
 
 pub fn check(store: &Store, model: &Model) {

@@ -32,7 +32,7 @@ fn a_store_on_disk_is_found_again() {
     store.append("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     reader.refresh().unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap().len(), 1010);
-    assert_eq!(reader.put("x", Payload::Bytes(vec![])).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(reader.put("x", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
     store.close().unwrap();
     assert_eq!(store.versions("t").unwrap_err().kind(), ErrorKind::Closed);
     let store = Store::open(uri, Options { mode: Mode::Write, ..Options::default() }).unwrap();
@@ -190,12 +190,12 @@ fn bad_input_is_named_and_changes_nothing() {
         (store.delete_versions(&one("t", &[0])).err(), ErrorKind::InvalidArgument, "drop it"),
         (store.delete_versions(&one("t", &[7, 8])).err(), ErrorKind::NotFound, "version 7, 't' version 8"),
         (store.delete_versions(&one("u", &[1])).err(), ErrorKind::NotFound, "'u'"),
-        (store.delete("t").err(), ErrorKind::InvalidArgument, "holds a table"),
-        (store.delete("nothing").err(), ErrorKind::NotFound, "nothing"),
+        (store.delete("t", None).err(), ErrorKind::InvalidArgument, "holds a table"),
+        (store.delete("nothing", None).err(), ErrorKind::NotFound, "nothing"),
         (store.undrop("t", None).err(), ErrorKind::NotFound, "'t'"),
         (store.snapshot("", "**").err(), ErrorKind::InvalidArgument, "snapshot name"),
         (store.snapshot("s", "q/*").err(), ErrorKind::NotFound, "q/*"),
-        (store.put("big", Payload::Bytes(vec![0; 2 << 20])).err(), ErrorKind::InvalidArgument, "2097152"),
+        (Payload::bytes(&vec![0; 2 << 20]).err(), ErrorKind::InvalidArgument, "2097152"),
     ];
     for (at, (error, kind, words)) in cases.into_iter().enumerate() {
         let error = error.unwrap_or_else(|| panic!("case {at} was accepted"));
@@ -240,7 +240,7 @@ fn group_commit_shares_syncs() {
             let store = store.clone();
             scope.spawn(move || {
                 for i in 0..50 {
-                    store.put(&format!("n/{thread}/{i}"), Payload::Json(i.into())).unwrap();
+                    store.put(&format!("n/{thread}/{i}"), Payload::from(i)).unwrap();
                 }
             });
         }

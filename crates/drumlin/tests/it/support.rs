@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
-use drumlin::base::{Env, ManualClock, Pool, SeededEntropy, Timestamp};
+use drumlin::base::{Env, ManualClock, OsThreads, Pool, SeededEntropy, Timestamp};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Options, ReadOptions};
 use drumlin::{Result, Store};
@@ -21,7 +21,12 @@ pub fn pool(threads: usize) -> Pool {
 }
 
 pub fn env(clock: &Arc<ManualClock>, seed: u64, threads: usize) -> Env {
-    Env { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(seed)), pool: pool(threads) }
+    Env {
+        clock: clock.clone(),
+        entropy: Arc::new(SeededEntropy::new(seed)),
+        pool: pool(threads),
+        threads: Arc::new(OsThreads),
+    }
 }
 
 /// Opens the store on `disk`.

@@ -1,0 +1,55 @@
+//! `import-nodes`: lines of JSON become nodes, all of them in one commit.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::bar::Bar;
+use crate::failure::Outcome;
+use crate::figures::{count, counted};
+use crate::files;
+use crate::interrupt;
+use crate::output::Output;
+use crate::place::Place;
+
+/// Import nodes from lines of JSON, as export-nodes writes them
+///
+/// One commit puts all of them, or none; payloads of nodes that are there are replaced. The store is made if it is not
+/// there.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  drumlin import-nodes market.drumlin config.jsonl --under backup
+  drumlin export-nodes old.drumlin config | drumlin import-nodes market.drumlin")]
+pub struct ImportNodes {
+    #[command(flatten)]
+    place: Place,
+    /// The file; - is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// Put the nodes under this path [default: the top]
+    #[arg(long, short, value_name = "PATH")]
+    under: Option<String>,
+}
+
+impl ImportNodes {
+    /// Puts them, and says how many.
+    pub fn run(self, out: &mut Output) -> Outcome {
+        let (mut lines, name): (Box<dyn BufRead>, _) = match self.file.as_os_str() == "-" {
+            true => (Box::new(std::io::stdin().lock()), "standard input".to_owned()),
+            false => (Box::new(BufReader::new(files::open(&self.file)?.0)), self.file.display().to_string()),
+        };
+        let under = self.under.as_ref().map(|under| under.trim_end_matches('/'));
+        let store = self.place.create()?;
+        let bar = Bar::new("importing", 0);
+        let task = bar.task_counting(&interrupt::listen(), "node");
+        let report = store.import_nodes(&mut *lines, under, &task);
+        bar.clear();
+        let report = report.map_err(|e| e.context(name))?;
+        store.close()?;
+        let nodes = counted(report.created + report.updated, "node");
+        writeln!(out, "{nodes}: {} made, {} replaced", count(report.created), count(report.updated))?;
+        Ok(())
+    }
+}

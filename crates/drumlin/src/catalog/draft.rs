@@ -1,0 +1,568 @@
+//! A transaction in the making: a state of its own, and the ordered effects that led to it, each added at the back in O(1).
+//!
+//! Pure. The same code works on a snapshot, in a transaction that takes its time, and on the newest state, in a commit's
+//! turn.
+
+use super::walk::each_below;
+use super::{
+    Cause, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeInfo, Path, Pattern, Payload, State,
+    Transaction, Tree, check_path,
+};
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp};
+
+/// Which nodes a put is meant for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Only {
+    /// Any: the node is made if it is not there.
+    #[default]
+    Any,
+    /// One that is not there: else `AlreadyExists`.
+    New,
+    /// One that is there: else `NotFound`.
+    There,
+}
+
+/// How a payload is put.
+#[derive(Clone, Debug, Default)]
+pub struct PutOptions {
+    /// Which nodes it is meant for.
+    pub only: Only,
+    /// What must hold of the node as it is, else `ConditionFailed`.
+    pub when: Option<Condition>,
+    /// What the node lives on from now on: conditions on the nodes at other paths, or at its own. An empty list is
+    /// nothing. `None` leaves what was set.
+    pub keep_while: Option<Vec<(String, Condition)>>,
+}
+
+/// What an operation did to one node, and what came with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// What the node was; `None` if it was not there.
+    pub before: Option<NodeInfo>,
+    /// What it became; `None` if it is gone.
+    pub after: Option<NodeInfo>,
+    /// What was deleted with it: nodes below it, and those that lived on it.
+    pub indirect: Option<Box<Changes>>,
+}
+
+/// What an operation did to many nodes, in order. Holds on to the tree before and after.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    before: Tree,
+    after: Tree,
+    effects: NodeEffects,
+}
+
+/// What was done to one node of many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeChange {
+    /// The node.
+    pub path: String,
+    /// What it was before the operation.
+    pub before: Option<NodeInfo>,
+    /// What it is after it.
+    pub after: Option<NodeInfo>,
+    /// Why.
+    pub cause: Cause,
+}
+
+impl Changes {
+    /// How many nodes were changed, those deleted along with others included.
+    pub fn len(&self) -> usize {
+        self.effects.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+
+    /// What was done to each, in the order in which it was done.
+    pub fn iter(&self) -> impl Iterator<Item = NodeChange> {
+        let mut reader = self.effects.reader();
+        std::iter::from_fn(move || {
+            let (path, effect) = reader.advance().expect("it was made here")?;
+            let cause = if let NodeEffect::Delete { cause } = effect { cause } else { Cause::Asked };
+            let (before, after) = (self.before.info(path), self.after.info(path));
+            Some(NodeChange { path: path.to_owned(), before, after, cause })
+        })
+    }
+}
+
+/// A state, and the effects that lead to it.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    state: State,
+    effects: Vec<Effect>,
+    seq: Seq,
+    time: Timestamp,
+}
+
+impl Draft {
+    /// A draft of what follows `state` in the commit `seq`, made at `time`.
+    pub fn new(state: State, seq: Seq, time: Timestamp) -> Self {
+        Self { state, effects: Vec::new(), seq, time }
+    }
+
+    /// The state that the effects led to.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The same, its projections brought to its tree.
+    pub fn projected(&mut self) -> &State {
+        self.state.catch_up(None);
+        &self.state
+    }
+
+    /// Whether it touches nothing but nodes.
+    pub fn is_of_nodes(&self) -> bool {
+        self.effects.iter().all(|effect| matches!(effect, Effect::Nodes(_)))
+    }
+
+    /// The commit that it is of.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The effects, in order.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// The state and the effects.
+    pub fn into_parts(self) -> (State, Transaction) {
+        (self.state, Transaction { effects: self.effects })
+    }
+
+    /// Applies effects that are not of nodes: all or none.
+    pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
+        let mut next = self.state.clone();
+        effects.iter().try_for_each(|effect| next.apply_effect(effect, self.seq, self.time))?;
+        self.state = next;
+        self.effects.extend(effects);
+        Ok(())
+    }
+
+    /// Does what another draft did, on this one's state. `base` is the state that the other began with: tables that it
+    /// made get numbers that are free here.
+    pub fn redo(&mut self, effects: Vec<Effect>, base: &State) -> Result<()> {
+        let (first, now) = (base.next_table(), self.state.next_table());
+        for mut effect in effects {
+            if let Some(table) = effect.table_mut()
+                && *table >= first
+            {
+                *table = TableId(table.0 - first.0 + now.0);
+            }
+            match effect {
+                Effect::Nodes(nodes) => self.redo_nodes(&nodes)?,
+                effect => self.apply(vec![effect])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn redo_nodes(&mut self, nodes: &NodeEffects) -> Result<()> {
+        let mut reader = nodes.reader();
+        // A put with what the node lives on is one operation and two effects.
+        let mut put: Option<(String, Payload)> = None;
+        while let Some((path, effect)) = reader.advance()? {
+            let last = put.take();
+            if let NodeEffect::Keep { keep } = effect {
+                let keep = if keep.is_empty() { Keep::default() } else { Keep::decode(keep)? };
+                match last {
+                    Some((last, payload)) if last == path => {
+                        self.atomically(|draft| draft.put_alone(path, payload, Some(keep)))?;
+                    }
+                    last => {
+                        last.map_or(Ok(()), |(path, payload)| self.put_again(&path, payload))?;
+                        self.state.tree.get(path).ok_or_else(|| no_node(path))?;
+                        self.keep(path, keep)?;
+                    }
+                }
+                continue;
+            }
+            last.map_or(Ok(()), |(path, payload)| self.put_again(&path, payload))?;
+            match effect {
+                NodeEffect::Put { payload, .. } => put = Some((path.to_owned(), Payload::from_stored(payload)?)),
+                NodeEffect::Clear { .. } => drop(self.clear(path, None)?),
+                NodeEffect::Delete { cause: Cause::Asked } => drop(self.delete(path, None)?),
+                // What goes with others goes with them here, as far as it does.
+                NodeEffect::Delete { .. } | NodeEffect::Keep { .. } => {}
+            }
+        }
+        put.map_or(Ok(()), |(path, payload)| self.put_again(&path, payload))
+    }
+
+    fn put_again(&mut self, path: &str, payload: Payload) -> Result<()> {
+        self.put(path, payload, &PutOptions::default()).map(drop)
+    }
+
+    fn nodes(&mut self) -> &mut NodeEffects {
+        if !matches!(self.effects.last(), Some(Effect::Nodes(_))) {
+            self.effects.push(Effect::Nodes(NodeEffects::default()));
+        }
+        match self.effects.last_mut() {
+            Some(Effect::Nodes(nodes)) => nodes,
+            _ => unreachable!("it was just pushed"),
+        }
+    }
+
+    /// Sets the payload of the node at `path`.
+    pub fn put(&mut self, path: &str, payload: Payload, options: &PutOptions) -> Result<Change> {
+        check_path(path)?;
+        if options.only != Only::Any || options.when.is_some() {
+            let node = self.state.tree.get(path);
+            match options.only {
+                Only::New if node.is_some() => {
+                    return Err(Error::already_exists(format!("there is a node at '{path}'")));
+                }
+                Only::There if node.is_none() => return Err(no_node(path)),
+                _ => {}
+            }
+            check_condition(path, node, options.when.as_ref())?;
+        }
+        let keep = options.keep_while.as_deref().map(Keep::new).transpose()?;
+        match keep.is_none() && self.state.watches.is_empty() {
+            true => self.put_alone(path, payload, None),
+            false => self.atomically(|draft| draft.put_alone(path, payload, keep)),
+        }
+    }
+
+    /// Sets what the node at `path` lives on; an empty list is nothing.
+    pub fn keep_while(&mut self, path: &str, conditions: &[(String, Condition)]) -> Result<()> {
+        check_path(path)?;
+        if self.state.tree.get(path).is_none() {
+            return Err(no_node(path));
+        }
+        self.keep(path, Keep::new(conditions)?)
+    }
+
+    fn put_alone(&mut self, path: &str, payload: Payload, keep: Option<Keep>) -> Result<Change> {
+        let seq = self.seq;
+        let before_tree = self.watched_tree();
+        let effect = payload.clone();
+        let (before, after) = self.state.tree.edit(path, seq, |node| {
+            // A node that is there is never bare without children.
+            let before = (!node.is_bare() || node.below().is_some()).then(|| node.info());
+            node.set_payload(Some(payload));
+            (before, Some(node.info()))
+        });
+        self.nodes().push(path, NodeEffect::Put { created: before.is_none(), payload: effect.stored() });
+        let mut change = Change { before, after, indirect: None };
+        let own = keep.is_some();
+        if let Some(keep) = keep {
+            self.keep(path, keep)?;
+            change.after = self.state.tree.info(path);
+        }
+        if let Some(before_tree) = before_tree {
+            self.indirect(path, own, Vec::new(), before_tree, NodeEffects::default(), &mut change)?;
+            change.after = self.state.tree.info(path);
+        }
+        Ok(change)
+    }
+
+    /// Takes the payload off the node at `path`; a node that nothing is left of goes.
+    pub fn clear(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
+        check_path(path)?;
+        let node = self.state.tree.get(path).ok_or_else(|| no_node(path))?;
+        check_condition(path, Some(node), when)?;
+        let before = node.info();
+        if before.payload.is_none() {
+            return Ok(Change { after: Some(before.clone()), before: Some(before), indirect: None });
+        }
+        self.atomically(|draft| {
+            let before_tree = draft.watched_tree();
+            let seq = draft.seq;
+            draft.state.tree.edit(path, seq, |node| node.set_payload(None));
+            let after = draft.state.tree.info(path);
+            draft.nodes().push(path, NodeEffect::Clear { gone: after.is_none() });
+            let mut change = Change { before: Some(before), after, indirect: None };
+            if let Some(before_tree) = before_tree {
+                draft.indirect(path, false, Vec::new(), before_tree, NodeEffects::default(), &mut change)?;
+                change.after = draft.state.tree.info(path);
+            }
+            Ok(change)
+        })
+    }
+
+    /// Deletes the node at `path` and all below it, none of which may hold a table.
+    pub fn delete(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
+        check_path(path)?;
+        // Mostly nothing lies below it and nobody lives on it: then it is found and removed in one go.
+        let mut change = Change::default();
+        if self.state.watches.is_empty() {
+            let mut alone = true;
+            let removed = self.state.tree.remove(path, |node| {
+                check_condition(path, Some(node), when).and_then(|()| refuse_tables(path, node)).map_err(Some)?;
+                alone = node.below().is_none();
+                change.before = Some(node.info());
+                if alone { Ok(()) } else { Err(None) }
+            });
+            match removed {
+                Ok(Some(_)) => {
+                    self.nodes().push(path, NodeEffect::Delete { cause: Cause::Asked });
+                    return Ok(change);
+                }
+                Ok(None) => return Err(no_node(path)),
+                Err(Some(e)) => return Err(e),
+                Err(None) => {}
+            }
+        } else {
+            let node = self.state.tree.get(path).ok_or_else(|| no_node(path))?;
+            check_condition(path, Some(node), when)?;
+            change.before = Some(node.info());
+        }
+        let before = self.state.tree.clone();
+        self.atomically(|draft| {
+            let mut told = NodeEffects::default();
+            let gone = draft.remove(path, Cause::Asked, &mut told)?;
+            draft.nodes().extend(&told);
+            // The first is of the node itself, which is no indirect one.
+            draft.indirect(path, false, gone, before, told.behind_first(), &mut change)?;
+            Ok(change)
+        })
+    }
+
+    /// Deletes the nodes that match `pattern`, with all below them.
+    pub fn delete_many(&mut self, pattern: &Pattern) -> Result<Changes> {
+        let before = self.state.tree.clone();
+        self.many(before.clone(), |draft, done| {
+            let mut walker = before.walk(pattern);
+            let mut top = String::new();
+            let watched = !draft.state.watches.is_empty();
+            while let Some((path, _)) = walker.advance() {
+                // What lies below a node that goes, goes with it.
+                let within = path.strip_prefix(&top).is_some_and(|rest| rest.starts_with('/')) && !top.is_empty();
+                if within || (watched && draft.state.tree.get(path).is_none()) {
+                    continue;
+                }
+                let gone = draft.remove(path, Cause::Asked, done)?;
+                path.clone_into(&mut top);
+                draft.cascade(path, false, gone, done)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Sets the payloads of many nodes.
+    pub fn put_many<'a>(&mut self, payloads: impl IntoIterator<Item = (&'a str, Payload)>) -> Result<Changes> {
+        let before = self.state.tree.clone();
+        self.many(before, |draft, done| {
+            payloads.into_iter().try_for_each(|(path, payload)| {
+                check_path(path)?;
+                draft.set(path, Some(payload), done)
+            })
+        })
+    }
+
+    /// Sets the payload of all nodes that match `pattern`.
+    pub fn update_many(&mut self, pattern: &Pattern, payload: &Payload) -> Result<Changes> {
+        self.each_match(pattern, |draft, path, done| draft.set(path, Some(payload.clone()), done))
+    }
+
+    /// Takes the payloads off all nodes that match `pattern`.
+    pub fn clear_many(&mut self, pattern: &Pattern) -> Result<Changes> {
+        self.each_match(pattern, |draft, path, done| {
+            match draft.state.tree.get(path).is_some_and(|node| node.payload.is_some()) {
+                true => draft.set(path, None, done),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn each_match(
+        &mut self,
+        pattern: &Pattern,
+        mut change: impl FnMut(&mut Self, &str, &mut NodeEffects) -> Result<()>,
+    ) -> Result<Changes> {
+        let before = self.state.tree.clone();
+        self.many(before.clone(), |draft, done| {
+            let mut walker = before.walk(pattern);
+            let watched = !draft.state.watches.is_empty();
+            while let Some((path, _)) = walker.advance() {
+                // A change before this one may have taken it along.
+                if !watched || draft.state.tree.get(path).is_some() {
+                    change(draft, path, done)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn many(
+        &mut self,
+        before: Tree,
+        change: impl FnOnce(&mut Self, &mut NodeEffects) -> Result<()>,
+    ) -> Result<Changes> {
+        let mut effects = NodeEffects::default();
+        let watches = self.state.watches.clone();
+        if let Err(e) = change(self, &mut effects) {
+            self.state.tree = before;
+            self.state.watches = watches;
+            return Err(e);
+        }
+        self.nodes().extend(&effects);
+        Ok(Changes { before, after: self.state.tree.clone(), effects })
+    }
+
+    /// Sets or takes off a payload, as part of many; what cascades is recorded too.
+    fn set(&mut self, path: &str, payload: Option<Payload>, done: &mut NodeEffects) -> Result<()> {
+        let seq = self.seq;
+        let stored = payload.clone();
+        let created = self.state.tree.edit(path, seq, |node| {
+            let created = node.is_bare() && node.below().is_none();
+            node.set_payload(payload);
+            created
+        });
+        match &stored {
+            Some(payload) => done.push(path, NodeEffect::Put { created, payload: payload.stored() }),
+            None => done.push(path, NodeEffect::Clear { gone: self.state.tree.get(path).is_none() }),
+        }
+        self.cascade(path, false, Vec::new(), done)
+    }
+
+    /// Sets what the node at `path` lives on.
+    fn keep(&mut self, path: &str, keep: Keep) -> Result<()> {
+        if let Some(broken) = keep.broken(&self.state.tree, Some(path)) {
+            return Err(Error::condition_failed(format!(
+                "'{path}' is to live while a condition on '{broken}' holds, which it does not"
+            )));
+        }
+        let stored = if keep.conditions.is_empty() { Vec::new() } else { keep.encode()? };
+        self.state.set_keep(path, self.seq, keep);
+        self.nodes().push(path, NodeEffect::Keep { keep: &stored });
+        Ok(())
+    }
+
+    /// Removes the node at `path` and all below it; says so for each. Gives the paths that are no longer there, if anybody
+    /// may live on them.
+    fn remove(&mut self, path: &str, cause: Cause, done: &mut NodeEffects) -> Result<Vec<Path>> {
+        let watched = !self.state.watches.is_empty();
+        let node = self.state.remove_node(path, |node| refuse_tables(path, node))?;
+        done.push(path, NodeEffect::Delete { cause });
+        let mut gone = Vec::new();
+        if let Some(below) = node.below() {
+            each_below(&mut path.to_owned(), below, &mut |path, node| {
+                // A bare node is there for those below it only.
+                if !node.is_bare() {
+                    done.push(path, NodeEffect::Delete { cause: Cause::Above });
+                }
+                if watched {
+                    gone.push(Path::trusted(path));
+                }
+            });
+        }
+        Ok(gone)
+    }
+
+    /// The tree as it is, if a change of it may take other nodes along.
+    fn watched_tree(&self) -> Option<Tree> {
+        (!self.state.watches.is_empty()).then(|| self.state.tree.clone())
+    }
+
+    /// Ends an operation on the node at `path`, with which `gone` went: deletes what no longer may live, and tells it,
+    /// behind what was told already.
+    fn indirect(
+        &mut self,
+        path: &str,
+        own: bool,
+        gone: Vec<Path>,
+        before: Tree,
+        mut told: NodeEffects,
+        change: &mut Change,
+    ) -> Result<()> {
+        let mut cascaded = NodeEffects::default();
+        self.atomically(|draft| draft.cascade(path, own, gone, &mut cascaded))?;
+        self.nodes().extend(&cascaded);
+        told.extend(&cascaded);
+        if !told.is_empty() {
+            change.indirect = Some(Box::new(Changes { before, after: self.state.tree.clone(), effects: told }));
+        }
+        Ok(())
+    }
+
+    /// Deletes the nodes that no longer may live after the node at `path` has changed and `gone` went with it, and so on.
+    /// Each node that goes goes once, so it ends, whatever circles there are. `own` says that the node got what it lives on
+    /// just now, of which conditions on itself are not yet looked at.
+    fn cascade(&mut self, path: &str, own: bool, gone: Vec<Path>, done: &mut NodeEffects) -> Result<()> {
+        if self.state.watches.is_empty() {
+            return Ok(());
+        }
+        let mut changed = gone;
+        let path = Path::trusted(path);
+        let first = path.clone();
+        // The lists of children above may have changed too.
+        changed.extend(path.ancestors());
+        changed.push(path);
+        while let Some(path) = changed.pop() {
+            let watchers: Vec<Path> = self.state.watches.of(&path).cloned().collect();
+            for watcher in watchers {
+                let keep = self.state.tree.get(watcher.as_str()).and_then(Node::keep);
+                let but = (own && watcher == first).then_some(first.as_str());
+                if keep.is_none_or(|keep| keep.broken(&self.state.tree, but).is_none()) {
+                    continue;
+                }
+                let gone = self.remove(watcher.as_str(), Cause::KeepWhile, done);
+                changed.extend(gone.map_err(|e| e.context(format!("'{watcher}' lives on '{path}' and would go")))?);
+                changed.extend(watcher.ancestors());
+                changed.push(watcher);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does all of `change` or nothing.
+    fn atomically<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let state = self.state.clone();
+        let runs = self.effects.len();
+        let mark = match self.effects.last() {
+            Some(Effect::Nodes(nodes)) => Some(nodes.mark()),
+            _ => None,
+        };
+        change(self).inspect_err(|_| {
+            self.state = state;
+            self.effects.truncate(runs);
+            if let (Some(mark), Some(Effect::Nodes(nodes))) = (mark, self.effects.last_mut()) {
+                nodes.rewind(mark);
+            }
+        })
+    }
+}
+
+fn no_node(path: &str) -> Error {
+    Error::not_found(format!("no node at '{path}'"))
+}
+
+pub(super) fn refuse_tables(path: &str, node: &Node) -> Result<()> {
+    match Tree::table_within(path, node) {
+        Some(held) => Err(Error::invalid(format!("'{held}' holds a table; drop the table instead"))),
+        None => Ok(()),
+    }
+}
+
+fn check_condition(path: &str, node: Option<&Node>, when: Option<&Condition>) -> Result<()> {
+    let Some(condition) = when else { return Ok(()) };
+    condition.check()?;
+    let node = node.map(Node::info);
+    if condition.holds(path, node.as_ref()) {
+        return Ok(());
+    }
+    let found = match node {
+        None => "there is no node".to_owned(),
+        Some(node) => match node.payload {
+            Some(payload) => format!("its payload, version {}, is {}", node.payload_version, shortened(&payload)),
+            None => "it carries no payload".to_owned(),
+        },
+    };
+    Err(Error::new(ErrorKind::ConditionFailed, format!("'{path}' is not as was asked for: {found}")))
+}
+
+fn shortened(payload: &Payload) -> String {
+    const SHOWN: usize = 200;
+    let text = format!("{payload:?}");
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

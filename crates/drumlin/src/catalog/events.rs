@@ -1,0 +1,142 @@
+//! What commits did, as events: the effects again, each with the node before and after it.
+
+use super::{Action, Cause, Effect, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, Transaction, Tree};
+use crate::base::{Error, Result, Seq, TableId};
+use crate::table::VersionKind;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// To a node.
+    Node(NodeEvent),
+    /// To a table.
+    Table(TableEvent),
+}
+
+/// What happened to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeEvent {
+    /// The node.
+    pub path: String,
+    /// In one word.
+    pub action: Action,
+    /// What it was right before.
+    pub before: Option<NodeInfo>,
+    /// What it was right after.
+    pub after: Option<NodeInfo>,
+    /// Why, if it was deleted.
+    pub cause: Cause,
+}
+
+/// What happened to a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableEvent {
+    /// Where it was or came to be.
+    pub path: String,
+    /// The table.
+    pub table: TableId,
+    /// In one word.
+    pub action: TableAction,
+}
+
+/// What happened to a table, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableAction {
+    /// It got a new version.
+    Version(VersionKind),
+    /// It lost versions.
+    DeleteVersions,
+    /// It was dropped.
+    Drop,
+    /// It was taken back.
+    Undrop,
+}
+
+/// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it says `false`. `before`
+/// is the state that they were applied to, `after` the one that they led to.
+pub fn events(
+    transactions: &[Transaction],
+    seq: Seq,
+    before: &State,
+    after: &State,
+    found: &mut dyn FnMut(Event) -> bool,
+) -> Result<()> {
+    let mut tree = before.tree.clone();
+    // A table made and dropped by one commit is in neither state.
+    let place = |id: TableId| {
+        let trash = || after.trash.get(&id).map(|trash| &trash.path);
+        before.path_of(id).or_else(|| after.path_of(id)).or_else(trash)
+    };
+    let table_event =
+        |table: TableId, action| Some(Event::Table(TableEvent { path: place(table)?.to_string(), table, action }));
+    for effect in transactions.iter().flat_map(|transaction| &transaction.effects) {
+        let event = match effect {
+            Effect::Nodes(nodes) => {
+                if !node_events(&mut tree, nodes, seq, found)? {
+                    return Ok(());
+                }
+                None
+            }
+            Effect::CreateTable { table, path, .. } => {
+                set_table(&mut tree, path, seq, Some(*table));
+                None
+            }
+            Effect::ChangeTable { table, change } => table_event(*table, TableAction::Version(change.kind)),
+            Effect::DeleteVersions { table, .. } => table_event(*table, TableAction::DeleteVersions),
+            Effect::DropTable { table } => {
+                if let Some(path) = place(*table) {
+                    set_table(&mut tree, path, seq, None);
+                }
+                table_event(*table, TableAction::Drop)
+            }
+            Effect::UndropTable { table, path } => {
+                set_table(&mut tree, path, seq, Some(*table));
+                Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Undrop }))
+            }
+            _ => None,
+        };
+        if event.is_some_and(|event| !found(event)) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn set_table(tree: &mut Tree, path: &Path, seq: Seq, table: Option<TableId>) {
+    tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = table));
+}
+
+/// Does the effects to `tree` and tells each. Says whether to go on.
+fn node_events(tree: &mut Tree, nodes: &NodeEffects, seq: Seq, found: &mut dyn FnMut(Event) -> bool) -> Result<bool> {
+    // The tree before the last delete, for what went along.
+    let mut was = Tree::default();
+    let mut reader = nodes.reader();
+    while let Some((path, effect)) = reader.advance()? {
+        let (action, before, cause) = match effect {
+            NodeEffect::Put { payload, created } => {
+                let payload = Payload::from_stored(payload)?;
+                let before = tree.info(path);
+                tree.edit(path, seq, |node| node.set_payload(Some(payload)));
+                (if created { Action::Create } else { Action::Update }, before, Cause::Asked)
+            }
+            NodeEffect::Clear { gone } => {
+                let before = tree.info(path);
+                tree.edit(path, seq, |node| node.set_payload(None));
+                (if gone { Action::Delete } else { Action::Update }, before, Cause::Asked)
+            }
+            NodeEffect::Delete { cause: Cause::Above } => (Action::Delete, was.info(path), Cause::Above),
+            NodeEffect::Delete { cause } => {
+                was = tree.clone();
+                tree.remove(path, |_| Ok::<_, Error>(()))?;
+                (Action::Delete, was.info(path), cause)
+            }
+            // A life condition is told by what it leads to.
+            NodeEffect::Keep { .. } => continue,
+        };
+        let after = if action == Action::Delete { None } else { tree.info(path) };
+        if !found(Event::Node(NodeEvent { path: path.to_owned(), action, before, after, cause })) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

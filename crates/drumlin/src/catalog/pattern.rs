@@ -1,0 +1,386 @@
+//! Patterns over the tree: names with wildcards, any number of names, and conditions on nodes.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::path::check_path;
+use super::{Condition, NodeInfo, Path};
+use crate::base::{Error, Result};
+
+/// A name with wildcards: `*` stands for any characters and `?` for one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Glob(String);
+
+impl Glob {
+    /// Takes `text`, in which at most 255 bytes are no wildcards.
+    pub fn new(text: &str) -> Result<Self> {
+        check_path(&text.replace(['*', '?'], "x"))
+            .map_err(|_| Error::invalid(format!("'{}' is no name with wildcards", text.escape_debug())))?;
+        if text.contains('/') {
+            return Err(Error::invalid(format!("'{text}' is more than one name")));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Whether `name` matches.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0 == "*" || matches_name(self.0.as_bytes(), name.as_bytes())
+    }
+
+    /// What all that matches begins with.
+    pub fn prefix(&self) -> &str {
+        self.0.split(['*', '?']).next().unwrap_or_default()
+    }
+}
+
+/// One part of a pattern.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Any number of names; at the end of a pattern at least one.
+    Deep,
+    /// This name.
+    Name(String),
+    /// A name that matches.
+    Glob(Glob),
+    /// A node of which this holds.
+    If(Condition),
+}
+
+/// A pattern over paths and the nodes on them, such as `prices/*/A*` or `config/**`.
+///
+/// In a name, `*` stands for any characters and `?` for one. A name `**` stands for any number of names; at the end
+/// for at least one, so `a/**` is what lies below `a`. Conditions on nodes are made with [`Pattern::from_parts`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    parts: Vec<Part>,
+    /// The names before the first part that is none, joined by `/`; may be empty.
+    prefix: String,
+}
+
+/// The most parts, so that there is a bit for each position: more than a path can have names.
+const PARTS_MAX: usize = 127;
+
+/// Positions in the parts of a pattern: bit `n` says that what is left of a path must match `parts[n..]`.
+pub(super) type Positions = u128;
+
+impl Pattern {
+    /// Parses `text`.
+    pub fn new(text: &str) -> Result<Self> {
+        // With its wildcards replaced it must be a path.
+        check_path(&text.replace(['*', '?'], "x")).map_err(|_| match check_path(text) {
+            Err(e) => Error::invalid(e.message().replacen("path", "pattern", 1)),
+            Ok(()) => Error::invalid(format!("pattern '{}' is not one", text.escape_debug())),
+        })?;
+        let part = |name: &str| match name {
+            "**" => Part::Deep,
+            name if name.contains(['*', '?']) => Part::Glob(Glob(name.to_owned())),
+            name => Part::Name(name.to_owned()),
+        };
+        Self::from_parts(text.split('/').map(part).collect())
+    }
+
+    /// A pattern from its parts.
+    pub fn from_parts(mut parts: Vec<Part>) -> Result<Self> {
+        parts.dedup_by(|a, b| *a == Part::Deep && *b == Part::Deep);
+        if parts.is_empty() || parts.len() > PARTS_MAX {
+            return Err(Error::invalid(format!("a pattern of {} parts; expected 1 to {PARTS_MAX}", parts.len())));
+        }
+        for part in &parts {
+            match part {
+                Part::Name(name) => {
+                    check_path(name).map_err(|e| Error::invalid(e.message().replacen("path", "pattern", 1)))?;
+                    if name.contains('/') {
+                        return Err(Error::invalid(format!("the part '{name}' of a pattern is more than one name")));
+                    }
+                }
+                Part::Glob(_) | Part::Deep => {}
+                Part::If(condition) => condition.check()?,
+            }
+        }
+        let names = parts.iter().map_while(|part| match part {
+            Part::Name(name) => Some(name.as_str()),
+            _ => None,
+        });
+        let prefix = names.collect::<Vec<_>>().join("/");
+        Ok(Self { parts, prefix })
+    }
+
+    /// The pattern that matches `path` alone.
+    pub fn of_path(path: &Path) -> Self {
+        let parts = path.as_str().split('/').map(|name| Part::Name(name.to_owned())).collect();
+        Self { parts, prefix: path.as_str().to_owned() }
+    }
+
+    /// The same pattern, of which the nodes that match must meet `condition` too.
+    pub fn and(mut self, condition: Condition) -> Result<Self> {
+        condition.check()?;
+        let also = |part: Condition| Part::If(Condition::All(vec![part, condition.clone()]));
+        match self.parts.pop() {
+            Some(Part::Name(name)) => self.parts.push(also(Condition::Name(Glob(name)))),
+            Some(Part::Glob(glob)) => self.parts.push(also(Condition::Name(glob))),
+            Some(Part::If(first)) => self.parts.push(also(first)),
+            Some(Part::Deep) | None => self.parts.extend([Part::Deep, Part::If(condition)]),
+        }
+        Self::from_parts(self.parts)
+    }
+
+    /// The path that this pattern is, if it is one.
+    pub fn literal(&self) -> Option<&str> {
+        self.parts.iter().all(|part| matches!(part, Part::Name(_))).then_some(&self.prefix)
+    }
+
+    /// The names before the first that may vary: all that matches is at or below this path. Empty if there is none.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Whether it looks at nothing but paths.
+    pub fn is_of_path(&self) -> bool {
+        self.parts.iter().all(|part| !matches!(part, Part::If(condition) if !condition.is_of_path()))
+    }
+
+    /// Whether all but the last part look at nothing but paths, so that whether a node matches depends on no other node.
+    pub fn is_of_node(&self) -> bool {
+        let above = &self.parts[..self.parts.len() - 1];
+        above.iter().all(|part| !matches!(part, Part::If(condition) if !condition.is_of_path()))
+    }
+
+    /// Whether `path` matches as far as a path can tell: conditions that look at nodes are taken to hold.
+    pub fn matches_path(&self, path: &str) -> bool {
+        self.run(path, |_, _| true)
+    }
+
+    /// Whether the node at `path` matches; conditions that look at nodes above it are taken to hold.
+    pub(super) fn matches(&self, path: &str, node: &NodeInfo) -> bool {
+        let whole = path.len();
+        self.run(path, |at, condition| at.len() != whole || condition.holds(at, Some(node)))
+    }
+
+    /// Whether what matches may depend on the node at `path`.
+    pub(super) fn may_depend_on(&self, path: &str) -> bool {
+        self.matches_path(path)
+            || !self.is_of_node()
+                && (1..self.parts.len()).any(|n| {
+                    let above = Pattern { parts: self.parts[..n].to_vec(), prefix: String::new() };
+                    above.matches_path(path)
+                })
+    }
+
+    fn run(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> bool {
+        path.starts_with(&self.prefix) && self.accepts(self.walk(path, holds))
+    }
+
+    /// The positions behind `path`.
+    fn walk(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> Positions {
+        let mut positions = self.start();
+        let mut end = 0;
+        for name in path.split('/') {
+            end += name.len();
+            positions = self.step(positions, name, |condition| {
+                if condition.is_of_path() {
+                    condition.holds(&path[..end], Some(&NodeInfo::default()))
+                } else {
+                    holds(&path[..end], condition)
+                }
+            });
+            if positions == 0 {
+                break;
+            }
+            end += 1;
+        }
+        positions
+    }
+
+    /// The positions before the first name.
+    pub(super) fn start(&self) -> Positions {
+        self.close(1)
+    }
+
+    /// The positions behind a name; `holds` says whether a condition does of its node.
+    pub(super) fn step(&self, positions: Positions, name: &str, holds: impl Fn(&Condition) -> bool) -> Positions {
+        let mut next = 0;
+        let mut left = positions;
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let Some(part) = self.parts.get(at) else { continue };
+            let goes_on = match part {
+                // At the end it takes one name or more; elsewhere none or more.
+                Part::Deep => {
+                    next |= 1 << at;
+                    at + 1 == self.parts.len()
+                }
+                Part::Name(wanted) => wanted == name,
+                Part::Glob(glob) => glob.matches(name),
+                Part::If(condition) => holds(condition),
+            };
+            if goes_on {
+                next |= 1 << (at + 1);
+            }
+        }
+        self.close(next)
+    }
+
+    /// Steps over every `**` that may stand for nothing.
+    fn close(&self, mut positions: Positions) -> Positions {
+        for (at, part) in self.parts.iter().enumerate() {
+            if *part == Part::Deep && at + 1 < self.parts.len() && positions >> at & 1 == 1 {
+                positions |= 1 << (at + 1);
+            }
+        }
+        positions
+    }
+
+    /// Whether the path up to here matches.
+    pub(super) fn accepts(&self, positions: Positions) -> bool {
+        positions >> self.parts.len() & 1 == 1
+    }
+
+    /// Whether something below may match.
+    pub(super) fn goes_on(&self, positions: Positions) -> bool {
+        positions & !(1 << self.parts.len()) != 0
+    }
+}
+
+/// Matches paths as [`Pattern::matches_path`] does, quicker where many with the same parent come in a row.
+pub(super) struct Matcher<'a> {
+    pattern: &'a Pattern,
+    parent: String,
+    /// Where the pattern stands behind the parent.
+    positions: Positions,
+}
+
+impl<'a> Matcher<'a> {
+    pub fn new(pattern: &'a Pattern) -> Self {
+        Self { pattern, parent: String::new(), positions: pattern.start() }
+    }
+
+    pub fn matches(&mut self, path: &str) -> bool {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if parent != self.parent {
+            parent.clone_into(&mut self.parent);
+            self.positions =
+                if parent.is_empty() { self.pattern.start() } else { self.pattern.walk(parent, |_, _| true) };
+        }
+        if self.positions == 0 {
+            return false;
+        }
+        let of_path =
+            |condition: &Condition| !condition.is_of_path() || condition.holds(path, Some(&NodeInfo::default()));
+        let positions = self.pattern.step(self.positions, name, of_path);
+        self.pattern.accepts(positions)
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.parts.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Pattern::from_parts(Vec::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+/// `*` and `?` over the characters of one name.
+fn matches_name(glob: &[u8], name: &[u8]) -> bool {
+    let (mut g, mut n) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match glob.get(g) {
+            Some(b'*') => {
+                back = Some((g, n));
+                g += 1;
+            }
+            Some(b'?') => {
+                g += 1;
+                n += character_bytes(name[n]);
+            }
+            Some(c) if *c == name[n] => {
+                g += 1;
+                n += 1;
+            }
+            _ => match back {
+                Some((star, taken)) => {
+                    back = Some((star, taken + 1));
+                    g = star + 1;
+                    n = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|c| *c == b'*')
+}
+
+/// Bytes of the UTF-8 character that begins with `first`.
+fn character_bytes(first: u8) -> usize {
+    match first {
+        0xF0.. => 4,
+        0xE0.. => 3,
+        0xC0.. => 2,
+        _ => 1,
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, part) in self.parts.iter().enumerate() {
+            if at > 0 {
+                f.write_str("/")?;
+            }
+            match part {
+                Part::Deep => f.write_str("**")?,
+                Part::Name(name) => f.write_str(name)?,
+                Part::Glob(glob) => f.write_str(&glob.0)?,
+                Part::If(condition) => write!(f, "{{{condition:?}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names_and_levels() {
+        for (pattern, path, matches) in [
+            ("a/b", "a/b", true),
+            ("a/b", "a/b/c", false),
+            ("a/*", "a/b", true),
+            ("a/*", "a", false),
+            ("a/*", "a/b/c", false),
+            ("a/**", "a", false),
+            ("a/**", "a/b/c", true),
+            ("**", "a", true),
+            ("**/c", "c", true),
+            ("**/c", "a/b/c", true),
+            ("a/**/c", "a/c", true),
+            ("a/**/c", "a/x/y/c", true),
+            ("a/**/c", "a/x/c/d", false),
+            ("a/**/c/**/e", "a/c/x/c/e", true),
+            ("*/A*", "us/AAPL", true),
+            ("*/A*", "us/MSFT", false),
+            ("x?z", "xyz", true),
+            ("x?z", "xüz", true),
+            ("x?z", "xz", false),
+            ("*b*c", "aabbcc", true),
+            ("*b*d", "aabbcc", false),
+        ] {
+            assert_eq!(Pattern::new(pattern).unwrap().matches_path(path), matches, "{pattern} on {path}");
+        }
+        assert_eq!(Pattern::new("a/b/*/c").unwrap().prefix(), "a/b");
+        assert_eq!(Pattern::new("a/b/*/c").unwrap().to_string(), "a/b/*/c");
+        assert!(Pattern::new("a//*").unwrap_err().message().contains("pattern"));
+    }
+}

@@ -1,0 +1,438 @@
+//! Projections: maps kept in step with part of the tree, as a function of it: whatever order its changes came in, a
+//! projection is what one made anew from the tree would be.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::field::{Field, KeyWriter, read_key};
+use super::map::Map;
+use super::pattern::Matcher;
+use super::payload::{Content, PayloadWriter};
+use super::small::{Probe, Small};
+use super::{Node, Path, Pattern, Payload, Tree};
+use crate::base::{Error, Pool, Result};
+
+/// A projection by fields: each node that matches and carries a payload gives one entry, unless it lacks a field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Projection {
+    /// Which nodes. Conditions may be on the last part only.
+    pub pattern: Pattern,
+    /// What an entry is found by.
+    pub key: Vec<Field>,
+    /// What it gives: a field, or a list of several.
+    pub value: Vec<Field>,
+    /// Whether a key has an entry for each node that gives it. Else it has one: that of the first node in path order.
+    pub bag: bool,
+}
+
+/// Gives the entries of a node, keys and values, from its path and payload. Must give the same for the same. For a node of
+/// which it panics there are none.
+pub type ProjectionFn = Arc<dyn Fn(&str, &Payload) -> Vec<(Vec<Payload>, Payload)> + Send + Sync>;
+
+/// How a projection finds its entries.
+#[derive(Clone)]
+pub enum Rule {
+    /// By fields; part of the store.
+    Fields(Projection),
+    /// By a function, for as long as the process registers it.
+    Function {
+        /// Which nodes. Conditions may be on the last part only.
+        pattern: Pattern,
+        /// As of [`Projection::bag`].
+        bag: bool,
+        /// Gives the entries.
+        function: ProjectionFn,
+    },
+}
+
+impl Rule {
+    /// Fails if it cannot be kept in step with the tree.
+    pub fn check(&self) -> Result<()> {
+        if !self.pattern().is_of_node() {
+            return Err(Error::invalid(format!(
+                "projection of '{}': a condition on a node that is not the last; expected conditions on names there",
+                self.pattern()
+            )));
+        }
+        match self {
+            Rule::Fields(Projection { key, value, .. }) if key.is_empty() || value.is_empty() => {
+                Err(Error::invalid("a projection needs a field for its key and one for its value at least"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Which nodes.
+    pub fn pattern(&self) -> &Pattern {
+        match self {
+            Rule::Fields(projection) => &projection.pattern,
+            Rule::Function { pattern, .. } => pattern,
+        }
+    }
+
+    /// As of [`Projection::bag`].
+    pub fn bag(&self) -> bool {
+        match self {
+            Rule::Fields(projection) => projection.bag,
+            Rule::Function { bag, .. } => *bag,
+        }
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Fields(projection) => projection.fmt(f),
+            Rule::Function { pattern, bag, .. } => {
+                f.debug_struct("Function").field("pattern", pattern).field("bag", bag).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+/// An entry's place: by key, then by the node that gives it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    key: Small,
+    path: Path,
+}
+
+/// One entry of a projection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProjectionEntry {
+    /// The key's fields.
+    pub key: Vec<Payload>,
+    /// The node that gives it.
+    pub path: String,
+    /// The value.
+    pub value: Payload,
+}
+
+/// A projection and its entries.
+#[derive(Clone, Debug)]
+pub struct View {
+    rule: Rule,
+    /// Whether it has the entries of a tree yet.
+    built: bool,
+    entries: Map<Place, Payload>,
+}
+
+impl View {
+    /// All entries of `tree`. O(nodes that may match x log).
+    pub(super) fn build(rule: Rule, tree: &Tree) -> Self {
+        let mut entries = Vec::new();
+        let mut walker = tree.walk(rule.pattern());
+        while let Some((path, node)) = walker.advance() {
+            if let Some(payload) = &node.payload {
+                let mut shared = None;
+                entries_of(&rule, path, payload, |key, value| {
+                    let path = shared.get_or_insert_with(|| Path::trusted(path)).clone();
+                    entries.push((Place { key: Small::new(key), path }, value));
+                });
+            }
+        }
+        // Of entries with one key by one node the last stays, as when they are inserted.
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries.reverse();
+        entries.dedup_by(|a, b| a.0 == b.0);
+        entries.reverse();
+        let entries = Map::from_sorted(entries.into_iter());
+        Self { rule, built: true, entries }
+    }
+
+    /// How it finds its entries.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// Takes in what differs between two trees.
+    fn follow(&mut self, from: &Tree, to: &Tree) {
+        let rule = self.rule.clone();
+        let pattern = rule.pattern();
+        let mut matcher = Matcher::new(pattern);
+        let of_path = pattern.is_of_path();
+        from.diff(to, |path, before, after| {
+            if !matcher.matches(path) {
+                return;
+            }
+            let payload = |node: Option<&Node>| {
+                let node = node.filter(|node| of_path || pattern.matches(path, &node.info()))?;
+                node.payload.clone()
+            };
+            let (before, after) = (payload(before), payload(after));
+            if before != after {
+                self.change(path, before, after);
+            }
+        });
+    }
+
+    /// Takes in that a node has another payload now.
+    fn change(&mut self, path: &str, before: Option<Payload>, after: Option<Payload>) {
+        let entries = &mut self.entries;
+        if let Some(payload) = before {
+            entries_of(&self.rule, path, &payload, |key, _| {
+                let probe = Probe::new(key);
+                entries.remove(|known| known.key.compare(&probe).then_with(|| known.path.compare(path)));
+            });
+        }
+        if let Some(payload) = after {
+            let shared = Path::trusted(path);
+            entries_of(&self.rule, path, &payload, |key, value| {
+                entries.insert(Place { key: Small::new(key), path: shared.clone() }, value);
+            });
+        }
+    }
+
+    /// The values of `key`, in the order of their nodes' paths; at most one if the projection is no bag. O(log entries).
+    pub fn get(&self, key: &[Payload]) -> Result<Vec<Payload>> {
+        let key = Small::new(write_key(key)?.as_bytes());
+        let found = self.entries.iter_from(|place| place.key < key).take_while(|(place, _)| place.key == key);
+        let most = if self.rule.bag() { usize::MAX } else { 1 };
+        Ok(found.take(most).map(|(_, value)| value.clone()).collect())
+    }
+
+    /// The entries, by key and path.
+    pub fn entries(&self) -> impl Iterator<Item = ProjectionEntry> {
+        self.span(self.entries.iter(), |_| true)
+    }
+
+    /// How many entries there are. O(1) for a bag, else O(entries).
+    pub fn count(&self) -> usize {
+        if self.rule.bag() { self.entries.len() } else { self.entries().count() }
+    }
+
+    /// The entries whose keys lie between the bounds, by key and path. A key of fewer fields comes before those that
+    /// go on.
+    pub fn range(
+        &self,
+        low: Bound<&[Payload]>,
+        high: Bound<&[Payload]>,
+    ) -> Result<impl Iterator<Item = ProjectionEntry>> {
+        let bound = |bound: Bound<&[Payload]>| -> Result<Bound<Small>> {
+            Ok(match bound {
+                Bound::Included(key) => Bound::Included(Small::new(write_key(key)?.as_bytes())),
+                Bound::Excluded(key) => Bound::Excluded(Small::new(write_key(key)?.as_bytes())),
+                Bound::Unbounded => Bound::Unbounded,
+            })
+        };
+        let (low, high) = (bound(low)?, bound(high)?);
+        let from = self.entries.iter_from(move |place| match &low {
+            Bound::Included(low) => place.key < *low,
+            Bound::Excluded(low) => place.key <= *low,
+            Bound::Unbounded => false,
+        });
+        Ok(self.span(from, move |key| match &high {
+            Bound::Included(high) => key <= high,
+            Bound::Excluded(high) => key < high,
+            Bound::Unbounded => true,
+        }))
+    }
+
+    /// The entries whose keys begin with the fields of `first` and then, if there is one, with a text that begins with
+    /// `text`.
+    pub fn prefix(&self, first: &[Payload], text: Option<&str>) -> Result<impl Iterator<Item = ProjectionEntry>> {
+        let mut prefix = write_key(first)?;
+        if let Some(text) = text {
+            prefix.push_text_prefix(text);
+        }
+        let low = Small::new(prefix.as_bytes());
+        let from = self.entries.iter_from(move |place| place.key < low);
+        Ok(self.span(from, move |key| key.as_bytes().starts_with(prefix.as_bytes())))
+    }
+
+    fn span<'a>(
+        &'a self,
+        from: impl Iterator<Item = (&'a Place, &'a Payload)>,
+        within: impl Fn(&Small) -> bool,
+    ) -> impl Iterator<Item = ProjectionEntry> {
+        let mut last: Option<&Small> = None;
+        let bag = self.rule.bag();
+        let found = from.take_while(move |(place, _)| within(&place.key));
+        let shown = found.filter(move |(place, _)| bag || last.replace(&place.key) != Some(&place.key));
+        shown.map(|(Place { key, path }, value)| ProjectionEntry {
+            key: read_key(key),
+            path: path.to_string(),
+            value: value.clone(),
+        })
+    }
+
+    /// Whether it has the entries of `other`.
+    pub fn same_entries(&self, other: &View) -> bool {
+        self.entries == other.entries
+    }
+}
+
+fn write_key(key: &[Payload]) -> Result<KeyWriter> {
+    let mut writer = KeyWriter::default();
+    key.iter().try_for_each(|field| writer.push(field.content()))?;
+    Ok(writer)
+}
+
+/// Calls `found` with the key and value of each entry of a node.
+fn entries_of(rule: &Rule, path: &str, payload: &Payload, mut found: impl FnMut(&[u8], Payload)) {
+    let mut key = KeyWriter::default();
+    match rule {
+        Rule::Fields(projection) => {
+            for field in &projection.key {
+                let Some(content) = field.of(path, payload) else { return };
+                if key.push(content).is_err() {
+                    return;
+                }
+            }
+            if let Some(value) = value_of(&projection.value, path, payload) {
+                found(key.as_bytes(), value);
+            }
+        }
+        Rule::Function { function, .. } => {
+            // A function that panics gives no entry: a commit must not depend on it.
+            let entries = catch_unwind(AssertUnwindSafe(|| function(path, payload))).unwrap_or_default();
+            for (fields, value) in entries {
+                key.clear();
+                if fields.iter().all(|field| key.push(field.content()).is_ok()) {
+                    found(key.as_bytes(), value);
+                }
+            }
+        }
+    }
+}
+
+fn value_of(fields: &[Field], path: &str, payload: &Payload) -> Option<Payload> {
+    if let [Field::Payload(names)] = fields
+        && names.is_empty()
+    {
+        return Some(payload.clone());
+    }
+    if let [field] = fields {
+        return match field.of(path, payload)? {
+            Content::Json(value) => value.to_payload().ok(),
+            Content::Bytes(bytes) => Payload::bytes(bytes).ok(),
+        };
+    }
+    let mut writer = PayloadWriter::default();
+    writer.list(fields.len()).ok()?;
+    for field in fields {
+        match field.of(path, payload)? {
+            Content::Json(value) => value.write(&mut writer).ok()?,
+            // A list is JSON, which has no bytes.
+            Content::Bytes(_) => return None,
+        }
+    }
+    writer.finish().ok()
+}
+
+/// All projections, and the tree that they are of.
+#[derive(Clone, Debug, Default)]
+pub struct Views {
+    by_name: Arc<BTreeMap<String, Arc<View>>>,
+    tree: Tree,
+}
+
+impl Views {
+    /// A projection by its name.
+    pub fn get(&self, name: &str) -> Option<&Arc<View>> {
+        self.by_name.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Arc<View>)> {
+        self.by_name.iter()
+    }
+
+    /// Adds one, or puts it in the place of the one with its name. It has no entries before it is brought to a tree.
+    pub(super) fn put(&mut self, name: &str, rule: Rule) {
+        let view = View { rule, built: false, entries: Map::default() };
+        Arc::make_mut(&mut self.by_name).insert(name.to_owned(), Arc::new(view));
+    }
+
+    /// Removes one.
+    pub(super) fn remove(&mut self, name: &str) {
+        Arc::make_mut(&mut self.by_name).remove(name);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Brings all of them to `tree`, each on a thread of `pool` if one is given. Costs what differs from the tree that they
+    /// are of.
+    pub(super) fn catch_up(&mut self, tree: &Tree, pool: Option<&Pool>) {
+        if self.by_name.is_empty() {
+            self.tree = Tree::default();
+            return;
+        }
+        let moved = !self.tree.same(tree);
+        if !moved && self.by_name.values().all(|view| view.built) {
+            return;
+        }
+        let bring = |view: &mut View| match view.built {
+            true => view.follow(&self.tree, tree),
+            false => *view = View::build(view.rule.clone(), tree),
+        };
+        let views: Vec<&mut View> = Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
+        match pool {
+            Some(pool) => pool.each(views, bring),
+            None => views.into_iter().for_each(bring),
+        }
+        self.tree = tree.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::base::Seq;
+
+    fn put(tree: &mut Tree, path: &str, payload: serde_json::Value) {
+        tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::json(&payload).unwrap())));
+    }
+
+    fn rule(key: &[&str], value: &[&str], bag: bool) -> Rule {
+        let fields = |texts: &[&str]| texts.iter().map(|text| Field::new(text).unwrap()).collect();
+        Rule::Fields(Projection { pattern: Pattern::new("u/*").unwrap(), key: fields(key), value: fields(value), bag })
+    }
+
+    #[test]
+    fn entries_follow_the_tree_and_collisions_do_not_lose_any() {
+        let mut tree = Tree::default();
+        let mut views = Views::default();
+        views.put("set", rule(&["payload.team"], &["name"], false));
+        views.put("bag", rule(&["payload.team", "payload.age"], &["name", "payload.age"], true));
+        for (name, team, age) in [("a", "x", 30), ("b", "x", 20), ("c", "y", 10)] {
+            put(&mut tree, &format!("u/{name}"), json!({"team": team, "age": age}));
+        }
+        put(&mut tree, "u/none", json!({"age": 1}));
+        put(&mut tree, "other/d", json!({"team": "x", "age": 1}));
+        views.catch_up(&tree, None);
+        let text = |text: &str| Payload::json(&json!(text)).unwrap();
+        let (set, bag) = (views.get("set").unwrap().clone(), views.get("bag").unwrap().clone());
+        assert_eq!(set.get(&[text("x")]).unwrap(), [text("a")]);
+        assert_eq!((set.count(), bag.count()), (2, 3));
+        let values = |found: &mut dyn Iterator<Item = ProjectionEntry>| -> Vec<serde_json::Value> {
+            found.map(|entry| entry.value.to_json().unwrap()).collect()
+        };
+        assert_eq!(values(&mut bag.prefix(&[text("x")], None).unwrap()), [json!(["b", 20]), json!(["a", 30])]);
+        assert_eq!(values(&mut set.prefix(&[], Some("y")).unwrap()), [json!("c")]);
+        let (low, high) = ([text("x"), 20.into()], [text("y")]);
+        let range = |low, high| values(&mut bag.range(low, high).unwrap());
+        assert_eq!(range(Bound::Included(&low[..]), Bound::Excluded(&high[..])), [json!(["b", 20]), json!(["a", 30])]);
+        assert_eq!(range(Bound::Excluded(&low[..]), Bound::Unbounded), [json!(["a", 30]), json!(["c", 10])]);
+        // The one that was hidden shows when the first goes.
+        tree.remove("u/a", |_| Ok::<_, ()>(())).unwrap();
+        put(&mut tree, "u/c", json!({"team": "z", "age": 10}));
+        views.catch_up(&tree, None);
+        let set = views.get("set").unwrap();
+        assert_eq!(set.get(&[text("x")]).unwrap(), [text("b")]);
+        assert_eq!(set.get(&[text("y")]).unwrap(), []);
+        for (_, view) in views.iter() {
+            assert!(view.same_entries(&View::build(view.rule().clone(), &tree)));
+        }
+    }
+}

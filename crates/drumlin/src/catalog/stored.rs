@@ -1,0 +1,201 @@
+//! The tree as stored in a catalog snapshot: its nodes in path order, each path without what it shares with the one before.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::map::Map;
+use super::path::check_path;
+use super::tree::{Branch, Extra, Name};
+use super::{Keep, Node, Payload, Retention, Tree};
+use crate::base::{Seq, TableId};
+
+/// One node. Borrowed from what is read.
+#[derive(Serialize, Deserialize)]
+struct Stored<'a> {
+    /// Bytes that its path shares with that of the node before.
+    shared: u32,
+    /// The other bytes of its path.
+    rest: &'a [u8],
+    payload: Option<&'a [u8]>,
+    payload_version: u64,
+    seq: Seq,
+    children_version: u64,
+    extra: Option<StoredExtra>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredExtra {
+    table: Option<TableId>,
+    retention: Option<Retention>,
+    keep: Vec<u8>,
+}
+
+impl Serialize for Tree {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error;
+        let mut nodes = serializer.serialize_seq(Some(self.len()))?;
+        let mut last = Vec::new();
+        let mut failed = None;
+        self.each(|path, node| {
+            let shared = last.iter().zip(path.as_bytes()).take_while(|(a, b)| a == b).count();
+            let extra = node.extra().map(|extra| {
+                let keep = extra.keep.as_ref().map_or(Ok(Vec::new()), |keep| keep.encode()).map_err(S::Error::custom);
+                keep.map(|keep| StoredExtra { table: extra.table, retention: extra.retention, keep })
+            });
+            let stored = extra.transpose().and_then(|extra| {
+                nodes.serialize_element(&Stored {
+                    shared: shared as u32,
+                    rest: &path.as_bytes()[shared..],
+                    payload: node.payload.as_ref().map(Payload::stored),
+                    payload_version: node.payload_version,
+                    seq: node.seq,
+                    children_version: node.children_version(),
+                    extra,
+                })
+            });
+            failed = failed.take().or(stored.err());
+            last.truncate(shared);
+            last.extend_from_slice(&path.as_bytes()[shared..]);
+        });
+        match failed {
+            Some(e) => Err(e),
+            None => nodes.end(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Nodes;
+
+        impl<'de> Visitor<'de> for Nodes {
+            type Value = Tree;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the nodes of a tree")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+                let mut builder = Builder::default();
+                while let Some(stored) = access.next_element::<Stored<'de>>()? {
+                    builder.add(stored).map_err(A::Error::custom)?;
+                }
+                builder.finish().map_err(A::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_seq(Nodes)
+    }
+}
+
+/// A node whose children are still coming.
+struct Open {
+    /// Where its name begins in the path.
+    name: usize,
+    node: Node,
+    children_version: u64,
+    children: Vec<(Name, Node)>,
+}
+
+/// Builds a tree from nodes in path order, without a search.
+#[derive(Default)]
+struct Builder {
+    path: Vec<u8>,
+    open: Vec<Open>,
+    top: Vec<(Name, Node)>,
+    len: usize,
+}
+
+impl Builder {
+    fn add(&mut self, stored: Stored<'_>) -> Result<(), String> {
+        let mut path = self.path.get(..stored.shared as usize).ok_or("a path shares more than there is")?.to_vec();
+        path.extend_from_slice(stored.rest);
+        let text = std::str::from_utf8(&path).map_err(|e| e.to_string())?;
+        check_path(text).map_err(|e| e.message().to_owned())?;
+        let below = |above: &[u8]| path.strip_prefix(above).is_some_and(|rest| rest.first() == Some(&b'/'));
+        while !self.open.is_empty() && !below(&self.path) {
+            self.close()?;
+        }
+        let name = if self.open.is_empty() { 0 } else { self.path.len() + 1 };
+        let siblings = self.open.last().map_or(&self.top, |open| &open.children);
+        let in_order = siblings.last().is_none_or(|(last, _)| last.as_bytes() < &path[name..]);
+        if path[name..].contains(&b'/') || !in_order {
+            return Err(format!("'{text}' has no parent, or stands in the wrong place"));
+        }
+        let mut node = Node::default();
+        (node.payload_version, node.seq) = (stored.payload_version, stored.seq);
+        node.payload = stored.payload.map(Payload::from_stored).transpose().map_err(|e| e.message().to_owned())?;
+        if let Some(StoredExtra { table, retention, keep }) = stored.extra {
+            let keep =
+                if keep.is_empty() { None } else { Some(Arc::new(Keep::decode(&keep).map_err(|e| e.to_string())?)) };
+            node.edit_extra(|extra| *extra = Extra { table, retention, keep });
+        }
+        self.open.push(Open { name, node, children_version: stored.children_version, children: Vec::new() });
+        self.path = path;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Ends the node at `self.path`.
+    fn close(&mut self) -> Result<(), String> {
+        let Open { name, mut node, children_version, children } = self.open.pop().expect("one is open");
+        if node.is_bare() && children.is_empty() {
+            return Err(format!("'{}' is there for nothing", String::from_utf8_lossy(&self.path)));
+        }
+        if children_version > 0 || !children.is_empty() {
+            node.set_branch(Branch { version: children_version, children: Map::from_sorted(children.into_iter()) });
+        }
+        let entry = (Name::new(&self.path[name..]), node);
+        self.open.last_mut().map_or(&mut self.top, |above| &mut above.children).push(entry);
+        self.path.truncate(name.saturating_sub(1));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Tree, String> {
+        while !self.open.is_empty() {
+            self.close()?;
+        }
+        Ok(Tree::of(Map::from_sorted(self.top.into_iter()), self.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_comes_back_as_it_was_and_damage_is_noticed() {
+        let mut rng = fastrand::Rng::with_seed(11);
+        let mut tree = Tree::default();
+        for n in 0..3000 {
+            let path = (0..rng.usize(1..5)).map(|_| format!("n{}", rng.u8(..12))).collect::<Vec<_>>().join("/");
+            if rng.u8(..4) == 0 {
+                tree.remove(&path, |_| Ok::<_, ()>(())).unwrap();
+            } else {
+                tree.edit(&path, Seq(n), |node| node.set_payload(Some(Payload::from(n as i64))));
+            }
+        }
+        tree.edit("n1/t", Seq(1), |node| node.edit_extra(|extra| extra.table = Some(TableId(4))));
+        tree.edit("n1", Seq(1), |node| node.edit_extra(|extra| extra.retention = Some(Retention::KeepLast(3))));
+        let stored = postcard::to_stdvec(&tree).unwrap();
+        let read: Tree = postcard::from_bytes(&stored).unwrap();
+        assert!(tree.len() > 100);
+        assert_eq!(read.len(), tree.len());
+        tree.diff(&read, |path, a, b| assert_eq!(a.map(|n| n.info()), b.map(|n| n.info()), "{path}"));
+        assert!(read == tree);
+        for _ in 0..3000 {
+            let mut stored = stored.clone();
+            let at = rng.usize(..stored.len());
+            stored[at] = rng.u8(..);
+            if let Ok(tree) = postcard::from_bytes::<Tree>(&stored) {
+                let mut nodes = 0;
+                tree.each(|_, _| nodes += 1);
+                assert_eq!(nodes, tree.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The change feed: the commits since one, each with what it did. The newest come from memory, older ones from the log.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Inner, Store, recover};
+use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
+use crate::catalog::{self, Effect, Event, State, Transaction};
+use crate::log::{Entry, FileLog, Opened};
+
+/// What is kept for feeds: at most so many commits, and so many effects on nodes in all of them.
+const RECORDS_MAX: usize = 4096;
+const EFFECTS_MAX: usize = 1 << 21;
+/// How long a feed of a store that another process writes waits before it looks again.
+const POLL: Duration = Duration::from_millis(50);
+
+/// One commit, between the states before and after it.
+pub(super) struct Record {
+    pub before: Arc<State>,
+    pub after: Arc<State>,
+    pub transactions: Vec<Transaction>,
+}
+
+impl Record {
+    fn weight(&self) -> usize {
+        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 1 };
+        self.transactions.iter().flat_map(|transaction| &transaction.effects).map(nodes).sum()
+    }
+}
+
+#[derive(Default)]
+struct Ring {
+    records: VecDeque<(usize, Arc<Record>)>,
+    weight: usize,
+    /// Feeds there are; without any nothing is kept.
+    feeds: usize,
+    closed: bool,
+    wakes: u64,
+}
+
+/// The newest commits, for the feeds there are.
+#[derive(Default)]
+pub(super) struct Feeds {
+    ring: Mutex<Ring>,
+    changed: Condvar,
+}
+
+impl Feeds {
+    /// Keeps a commit, if there are feeds.
+    pub fn publish(&self, record: impl FnOnce() -> Record) {
+        let mut ring = self.ring.lock();
+        if ring.feeds == 0 {
+            return;
+        }
+        let record = record();
+        let weight = record.weight();
+        ring.weight += weight;
+        ring.records.push_back((weight, Arc::new(record)));
+        while ring.records.len() > RECORDS_MAX || (ring.records.len() > 1 && ring.weight > EFFECTS_MAX) {
+            let (weight, _) = ring.records.pop_front().expect("there are several");
+            ring.weight -= weight;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Wakes all feeds for good.
+    pub fn close(&self) {
+        self.ring.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Wakes all feeds, so that who waits looks again.
+    pub fn wake(&self) {
+        self.ring.lock().wakes += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until there is a commit behind `seq`, at most for `time`, or somebody wakes all once more than `wakes` times. Says whether the store is still open.
+    fn wait(&self, seq: Seq, wakes: u64, time: Option<Duration>) -> bool {
+        let mut ring = self.ring.lock();
+        let newer = |ring: &Ring| ring.records.back().is_some_and(|(_, record)| record.after.seq > seq);
+        let still = |ring: &mut Ring| !ring.closed && ring.wakes == wakes && !newer(ring);
+        match time {
+            Some(time) => drop(self.changed.wait_while_for(&mut ring, still, time)),
+            None => self.changed.wait_while(&mut ring, still),
+        }
+        !ring.closed
+    }
+
+    /// The commit behind `seq`, if it is kept.
+    fn after(&self, seq: Seq) -> Option<Arc<Record>> {
+        let ring = self.ring.lock();
+        let first = ring.records.front()?.1.before.seq;
+        let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
+        ring.records.get(at).map(|(_, record)| record.clone())
+    }
+}
+
+/// A place in the log, and the state there.
+pub(super) struct Cursor {
+    feeds: Arc<Feeds>,
+    state: Arc<State>,
+    /// Read from the log, not yet gone over.
+    entries: VecDeque<Entry>,
+}
+
+impl Cursor {
+    /// A place right behind the commit `since`.
+    pub fn new(inner: &Inner, since: Seq) -> Result<Self> {
+        // Counted before the state is looked at, so that no commit is missed.
+        inner.feeds.ring.lock().feeds += 1;
+        let feeds = inner.feeds.clone();
+        let state = inner.state.read().clone();
+        let mut cursor = Self { feeds, state, entries: VecDeque::new() };
+        if since > cursor.state.seq {
+            let newest = cursor.state.seq;
+            return Err(Error::invalid(format!("changes since commit {since} were asked for; the newest is {newest}")));
+        }
+        if since < cursor.state.seq {
+            let newest = cursor.state.seq;
+            let (state, entries) = history(inner, since, newest)?;
+            cursor.state = Arc::new(state);
+            cursor.entries = entries;
+        }
+        Ok(cursor)
+    }
+
+    pub fn seq(&self) -> Seq {
+        self.state.seq
+    }
+
+    /// Whether there are commits at hand, so that nobody need look for newer ones.
+    fn has_more(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// The next commit, if there is one.
+    pub fn next(&mut self, inner: &Inner) -> Result<Option<Arc<Record>>> {
+        let record = match self.entries.pop_front() {
+            Some(entry) => Some(self.read(&entry)?),
+            None => match self.feeds.after(self.state.seq) {
+                Some(record) => Some(record),
+                None => {
+                    let newest = inner.state.read().seq;
+                    if newest <= self.state.seq {
+                        return Ok(None);
+                    }
+                    self.entries = entries_behind(inner, self.state.seq, newest)?;
+                    let entry = self.entries.pop_front();
+                    entry.map(|entry| self.read(&entry)).transpose()?
+                }
+            },
+        };
+        if let Some(record) = &record {
+            self.state = record.after.clone();
+        }
+        Ok(record)
+    }
+
+    fn read(&self, entry: &Entry) -> Result<Arc<Record>> {
+        let mut after = State::clone(&self.state);
+        recover::apply_entry(&mut after, entry)?;
+        let transactions = Transaction::decode(&entry.payload)?;
+        Ok(Arc::new(Record { before: self.state.clone(), after: Arc::new(after), transactions }))
+    }
+
+    /// How often all feeds have been woken.
+    pub fn wakes(&self) -> u64 {
+        self.feeds.ring.lock().wakes
+    }
+
+    /// Waits for a commit, at most for `time`, or until all are woken once more than `wakes` times. Says whether the store
+    /// is still open.
+    pub fn wait(&self, wakes: u64, time: Option<Duration>) -> bool {
+        self.feeds.wait(self.state.seq, wakes, time)
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        let mut ring = self.feeds.ring.lock();
+        ring.feeds -= 1;
+        if ring.feeds == 0 {
+            ring.records.clear();
+            ring.weight = 0;
+        }
+    }
+}
+
+/// The log, which must reach back to `since`.
+fn read_log(inner: &Inner, since: Seq) -> Result<Opened> {
+    let opened = FileLog::read(&*inner.disk)?;
+    let first = opened.base.map_or(Seq(0), |base| base.seq);
+    if first > since {
+        return Err(Error::snapshot_expired(format!(
+            "the log begins behind commit {first}; what happened since commit {since} is no longer there"
+        )));
+    }
+    Ok(opened)
+}
+
+/// A checkpoint may cut the log while it is being read: then a fresh look finds what is there now.
+fn look<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+    const LOOKS: usize = 5;
+    for _ in 1..LOOKS {
+        match look() {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            other => return other,
+        }
+    }
+    look()
+}
+
+/// The entries behind `since` up to `until`.
+fn entries_behind(inner: &Inner, since: Seq, until: Seq) -> Result<VecDeque<Entry>> {
+    let entries = look(|| read_log(inner, since))?.entries.into_iter();
+    Ok(entries.filter(|entry| entry.seq > since && entry.seq <= until).collect())
+}
+
+/// The state at `since`, and the entries behind it up to `until`.
+fn history(inner: &Inner, since: Seq, until: Seq) -> Result<(State, VecDeque<Entry>)> {
+    look(|| {
+        let mut opened = read_log(inner, since)?;
+        let behind = opened.entries.partition_point(|entry| entry.seq <= since);
+        let rest: VecDeque<Entry> = opened.entries.drain(behind..).filter(|entry| entry.seq <= until).collect();
+        Ok((recover::replay(&*inner.storage, &opened)?, rest))
+    })
+}
+
+/// The commits since one, in order. See [`Store::changes`].
+pub struct ChangeFeed {
+    store: Store,
+    cursor: Cursor,
+}
+
+/// One commit of a [`ChangeFeed`].
+#[derive(Clone)]
+pub struct Commit {
+    record: Arc<Record>,
+}
+
+impl Commit {
+    /// Its number.
+    pub fn seq(&self) -> Seq {
+        self.record.after.seq
+    }
+
+    /// Its time.
+    pub fn time(&self) -> Timestamp {
+        self.record.after.time
+    }
+
+    /// Calls `found` with what happened, in order, until it says `false`.
+    pub fn visit(&self, mut found: impl FnMut(Event) -> bool) -> Result<()> {
+        visit(&self.record, &mut found)
+    }
+
+    /// What happened, in order. For commits that may be large [`Commit::visit`] takes less.
+    pub fn events(&self) -> Result<Vec<Event>> {
+        let mut events = Vec::new();
+        self.visit(|event| {
+            events.push(event);
+            true
+        })?;
+        Ok(events)
+    }
+}
+
+/// Calls `found` with the events of a commit.
+pub(super) fn visit(record: &Record, found: &mut dyn FnMut(Event) -> bool) -> Result<()> {
+    catalog::events(&record.transactions, record.after.seq, &record.before, &record.after, found)
+}
+
+impl ChangeFeed {
+    /// The next commit. `None` if none comes within `wait`; with `wait` `None` it waits until one comes or the store is
+    /// closed.
+    pub fn next(&mut self, wait: Option<Duration>) -> Result<Option<Commit>> {
+        let mut waited = Duration::ZERO;
+        loop {
+            self.store.inner.check()?;
+            let wakes = self.cursor.wakes();
+            if self.store.inner.log.is_none() && !self.cursor.has_more() {
+                self.store.refresh()?;
+            }
+            if let Some(record) = self.cursor.next(&self.store.inner)? {
+                return Ok(Some(Commit { record }));
+            }
+            if wait.is_some_and(|wait| waited >= wait) {
+                return Ok(None);
+            }
+            let left = wait.map(|wait| wait - waited);
+            // A store that another process writes does not wake anybody.
+            let step =
+                if self.store.inner.log.is_none() { Some(left.map_or(POLL, |left| left.min(POLL))) } else { left };
+            if !self.cursor.wait(wakes, step) {
+                self.store.inner.check()?;
+            }
+            waited += step.unwrap_or_default();
+        }
+    }
+
+    /// The last commit given; the next one is behind it.
+    pub fn seq(&self) -> Seq {
+        self.cursor.seq()
+    }
+}
+
+impl Store {
+    /// The commits behind `since`, those to come too. 0 is the beginning; [`Store::seq`] is now. `SnapshotExpired` if a
+    /// checkpoint has cut the log behind a later commit.
+    ///
+    /// ```
+    /// # use drumlin::catalog::{Event, Payload};
+    /// let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let mut feed = store.changes(store.seq()?)?;
+    /// store.put("config/x", Payload::from(1))?;
+    /// let commit = feed.next(None)?.unwrap();
+    /// assert!(matches!(&commit.events()?[0], Event::Node(event) if event.path == "config/x"));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    pub fn changes(&self, since: Seq) -> Result<ChangeFeed> {
+        self.inner.check()?;
+        Ok(ChangeFeed { cursor: Cursor::new(&self.inner, since)?, store: self.clone() })
+    }
+}

@@ -1,0 +1,148 @@
+//! Projections of an open store.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::Store;
+use crate::base::{Error, Result, Seq};
+use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Rule, State, View};
+
+const NAME_BYTES_MAX: usize = 255;
+
+/// A projection as of one instant.
+#[derive(Clone, Debug)]
+pub struct ProjectionView {
+    view: Arc<View>,
+    seq: Seq,
+}
+
+impl ProjectionView {
+    /// The projection of this name in `state`.
+    pub(super) fn new(state: &State, name: &str) -> Result<Self> {
+        let missing = || Error::not_found(format!("projection '{name}' does not exist"));
+        let view = state.views().get(name).ok_or_else(missing)?.clone();
+        Ok(Self { view, seq: state.seq })
+    }
+
+    /// The commit that it shows.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// What it is.
+    pub fn rule(&self) -> &Rule {
+        self.view.rule()
+    }
+
+    /// The value of `key`: of the first node in path order, if several give it. O(log entries).
+    pub fn get(&self, key: &[Payload]) -> Result<Option<Payload>> {
+        Ok(self.view.get(key)?.into_iter().next())
+    }
+
+    /// All values of `key`, in the order of their nodes' paths; at most one if the projection is no bag.
+    pub fn get_all(&self, key: &[Payload]) -> Result<Vec<Payload>> {
+        self.view.get(key)
+    }
+
+    /// All entries, by key and path.
+    pub fn entries(&self) -> impl Iterator<Item = ProjectionEntry> {
+        self.view.entries()
+    }
+
+    /// How many entries there are.
+    pub fn count(&self) -> usize {
+        self.view.count()
+    }
+
+    /// The entries whose keys lie between the bounds, by key and path. A key of fewer fields comes before those that go
+    /// on from it.
+    pub fn range(
+        &self,
+        low: Bound<&[Payload]>,
+        high: Bound<&[Payload]>,
+    ) -> Result<impl Iterator<Item = ProjectionEntry>> {
+        self.view.range(low, high)
+    }
+
+    /// The entries whose keys begin with the fields `first` and then, if given, with a text that begins with `text`.
+    pub fn prefix(&self, first: &[Payload], text: Option<&str>) -> Result<impl Iterator<Item = ProjectionEntry>> {
+        self.view.prefix(first, text)
+    }
+}
+
+impl Store {
+    /// Makes a projection that is part of the store, or puts it in the place of the one with its name: whoever reads sees
+    /// the old one or the new one, never one half built.
+    pub fn put_projection(&self, name: &str, projection: Projection) -> Result<()> {
+        check_name(name)?;
+        Rule::Fields(projection.clone()).check()?;
+        let name = name.to_owned();
+        self.commit_effects(move |state| {
+            if state.views().get(&name).is_some() && !state.is_declared(&name) {
+                return Err(Error::already_exists(format!("projection '{name}' is one by a function; drop it first")));
+            }
+            Ok(vec![Effect::PutProjection { name, projection }])
+        })?;
+        Ok(())
+    }
+
+    /// Makes a projection by a function, which lives as long as this store is open, or puts it in the place of the one
+    /// with its name. The function is called in commits, so it should be quick; it must give the same for the same.
+    pub fn put_projection_fn(&self, name: &str, pattern: Pattern, bag: bool, function: ProjectionFn) -> Result<()> {
+        check_name(name)?;
+        let rule = Rule::Function { pattern, bag, function };
+        rule.check()?;
+        self.change_views(|state| {
+            if state.is_declared(name) {
+                return Err(Error::already_exists(format!("projection '{name}' is part of the store; drop it first")));
+            }
+            state.put_view(name, rule);
+            state.catch_up(None);
+            Ok(())
+        })
+    }
+
+    /// Removes a projection.
+    pub fn drop_projection(&self, name: &str) -> Result<()> {
+        let state = self.state()?;
+        if state.is_declared(name) {
+            let name = name.to_owned();
+            self.commit_effects(move |_| Ok(vec![Effect::DropProjection { name }]))?;
+            return Ok(());
+        }
+        ProjectionView::new(&state, name)?;
+        self.change_views(|state| {
+            state.drop_view(name);
+            Ok(())
+        })
+    }
+
+    /// A projection as of now.
+    pub fn projection(&self, name: &str) -> Result<ProjectionView> {
+        ProjectionView::new(&*self.state()?, name)
+    }
+
+    /// The names of all projections.
+    pub fn projections(&self) -> Result<Vec<String>> {
+        Ok(self.state()?.views().iter().map(|(name, _)| name.clone()).collect())
+    }
+
+    /// Changes what lives in this process only, between commits.
+    fn change_views(&self, change: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
+        let _turn = self.inner.committer.turn();
+        let mut next = State::clone(&*self.state()?);
+        change(&mut next)?;
+        *self.inner.state.write() = Arc::new(next);
+        Ok(())
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(Error::invalid(format!(
+            "'{}' cannot name a projection; expected 1 to {NAME_BYTES_MAX} bytes without control characters",
+            name.escape_debug()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,411 @@
+//! Transactions: any number of operations on nodes and tables, on a snapshot, that happen together or not at all.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::commit::{ATTEMPTS_MAX, Proposal, Work};
+use super::drop::drop_tables;
+use super::nodes::{self, IntoPattern};
+use super::write::{create_table, settle};
+use super::{
+    DropReport, Frame, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions, WriteOptions,
+};
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Version};
+use crate::block::BlockWriter;
+use crate::catalog::{
+    Change, Changes, Condition, Draft, Effect, Footprint, NodeInfo, Only, Path, Pattern, Payload, PutOptions, Read,
+    State,
+};
+use crate::filter::Filter;
+use crate::table::{Scan, VersionKind};
+
+/// A transaction. It sees the state that it began with and its own writes, and nobody sees it before
+/// [`Transaction::commit`]. Dropped without that it leaves nothing.
+pub struct Transaction {
+    store: Store,
+    base: Arc<State>,
+    pin: Arc<Pin>,
+    draft: Draft,
+    reads: Footprint,
+    writers: Vec<BlockWriter>,
+    read_only: bool,
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction").field("base", &self.base.seq).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Begins a transaction. It holds nobody up; its commit fails with `Conflict` if others have touched meanwhile what it
+    /// has read or written.
+    pub fn transaction(&self) -> Result<Transaction> {
+        self.inner.log()?;
+        self.begin(false)
+    }
+
+    /// Begins a transaction that only reads, on a snapshot that stays as it is.
+    pub fn read_transaction(&self) -> Result<Transaction> {
+        self.begin(true)
+    }
+
+    fn begin(&self, read_only: bool) -> Result<Transaction> {
+        let (base, pin) = self.pinned_state()?;
+        let time = base.time.max(self.inner.env.clock.now());
+        let draft = Draft::new(State::clone(&base), base.seq.next(), time);
+        let reads = Footprint::default();
+        Ok(Transaction { store: self.clone(), base, pin, draft, reads, writers: Vec::new(), read_only })
+    }
+
+    /// Runs `work` in a transaction and commits it; runs it again where others have touched meanwhile what it has read or
+    /// written. An error of `work` leaves nothing, and is the answer.
+    ///
+    /// ```
+    /// # use drumlin::catalog::Payload;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// store.put("stock", Payload::from(3))?;
+    /// let left = store.transact(|tx| -> drumlin::Result<i64> {
+    ///     let stock = tx.get("stock")?.and_then(|payload| payload.to_json()?.as_i64()).unwrap_or(0);
+    ///     tx.put("stock", Payload::from(stock - 1))?;
+    ///     Ok(stock - 1)
+    /// })?;
+    /// assert_eq!((left, store.get("stock")?), (2, Some(Payload::from(2))));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    pub fn transact<T, E: From<Error>>(&self, mut work: impl FnMut(&mut Transaction) -> Result<T, E>) -> Result<T, E> {
+        let mut attempt = 1;
+        loop {
+            let mut transaction = self.transaction()?;
+            let value = work(&mut transaction)?;
+            match transaction.commit() {
+                Err(e) if e.kind() == ErrorKind::Conflict && attempt < ATTEMPTS_MAX => attempt += 1,
+                answer => {
+                    answer?;
+                    return Ok(value);
+                }
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// The commit that it began with.
+    pub fn seq(&self) -> Seq {
+        self.base.seq
+    }
+
+    /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
+    pub fn commit(self) -> Result<Seq> {
+        let Self { store, base, pin, draft, mut reads, writers, .. } = self;
+        if draft.effects().is_empty() {
+            store.inner.check()?;
+            return Ok(base.seq);
+        }
+        for effect in draft.effects() {
+            if let Effect::Nodes(nodes) = effect {
+                reads.reads.push(Read::Written(nodes.clone()));
+            }
+        }
+        let answer = store.commit(Proposal { base, footprint: reads, work: Work::Done(Box::new(draft)) });
+        drop(pin);
+        let kept = answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt);
+        for writer in writers {
+            // Without its commit a writer deletes its blocks.
+            let _ = settle(if kept { Ok(()) } else { Err(Error::conflict("not committed")) }, writer);
+        }
+        Ok(answer?.seq)
+    }
+
+    fn writing(&mut self) -> Result<&mut Draft> {
+        self.store.inner.check_open()?;
+        if self.read_only {
+            return Err(Error::invalid("the transaction was begun for reading only"));
+        }
+        Ok(&mut self.draft)
+    }
+
+    fn read(&mut self, read: Read) {
+        if !self.read_only {
+            self.reads.reads.push(read);
+        }
+    }
+
+    /// As [`Store::put`].
+    pub fn put(&mut self, path: &str, payload: Payload) -> Result<Change> {
+        self.writing()?.put(path, payload, &PutOptions::default())
+    }
+
+    /// As [`Store::put_with`].
+    pub fn put_with(&mut self, path: &str, payload: Payload, options: &PutOptions) -> Result<Change> {
+        self.writing()?;
+        for (watched, _) in options.keep_while.iter().flatten() {
+            self.read(Read::Node(watched.clone()));
+        }
+        self.read(Read::Node(path.to_owned()));
+        self.writing()?.put(path, payload, options)
+    }
+
+    /// Sets what the node at `path` lives on: conditions on the nodes at other paths, or at its own. An empty list is
+    /// nothing.
+    pub fn keep_while(&mut self, path: &str, conditions: &[(String, Condition)]) -> Result<()> {
+        self.writing()?;
+        self.read(Read::Node(path.to_owned()));
+        conditions.iter().for_each(|(watched, _)| self.read(Read::Node(watched.clone())));
+        self.writing()?.keep_while(path, conditions)
+    }
+
+    /// As [`Store::create_node`].
+    pub fn create_node(&mut self, path: &str, payload: Payload) -> Result<Change> {
+        self.put_with(path, payload, &PutOptions { only: Only::New, ..PutOptions::default() })
+    }
+
+    /// As [`Store::update_node`].
+    pub fn update_node(&mut self, path: &str, payload: Payload) -> Result<Change> {
+        self.put_with(path, payload, &PutOptions { only: Only::There, ..PutOptions::default() })
+    }
+
+    /// As [`Store::compare_and_swap`].
+    pub fn compare_and_swap(&mut self, path: &str, expected: Payload, payload: Payload) -> Result<Change> {
+        let when = Some(Condition::payload(expected));
+        self.put_with(path, payload, &PutOptions { only: Only::There, when, ..PutOptions::default() })
+    }
+
+    /// As [`Store::put_many`].
+    pub fn put_many<'a>(&mut self, payloads: impl IntoIterator<Item = (&'a str, Payload)>) -> Result<Changes> {
+        self.writing()?.put_many(payloads)
+    }
+
+    /// As [`Store::update_many`].
+    pub fn update_many(&mut self, pattern: impl IntoPattern, payload: &Payload) -> Result<Changes> {
+        let pattern = pattern.into_pattern()?;
+        self.read(Read::Pattern(pattern.clone()));
+        self.writing()?.update_many(&pattern, payload)
+    }
+
+    /// As [`Store::clear_payload`].
+    pub fn clear_payload(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
+        self.read(Read::Node(path.to_owned()));
+        self.writing()?.clear(path, when)
+    }
+
+    /// As [`Store::clear_payloads`].
+    pub fn clear_payloads(&mut self, pattern: impl IntoPattern) -> Result<Changes> {
+        let pattern = pattern.into_pattern()?;
+        self.read(Read::Pattern(pattern.clone()));
+        self.writing()?.clear_many(&pattern)
+    }
+
+    /// As [`Store::delete`].
+    pub fn delete(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
+        let deleted = self.writing()?.delete(path, when);
+        if deleted.is_err() {
+            self.read(Read::Node(path.to_owned()));
+        }
+        deleted
+    }
+
+    /// As [`Store::delete_many`].
+    pub fn delete_many(&mut self, pattern: impl IntoPattern) -> Result<Changes> {
+        let pattern = pattern.into_pattern()?;
+        self.read(Read::Pattern(pattern.clone()));
+        self.writing()?.delete_many(&pattern)
+    }
+
+    /// As [`Store::get`].
+    pub fn get(&mut self, path: &str) -> Result<Option<Payload>> {
+        self.read(Read::Node(path.to_owned()));
+        nodes::get(self.state()?, path)
+    }
+
+    /// As [`Store::node`].
+    pub fn node(&mut self, path: &str) -> Result<Option<NodeInfo>> {
+        self.read(Read::Node(path.to_owned()));
+        nodes::node(self.state()?, path)
+    }
+
+    /// As [`Store::exists`].
+    pub fn exists(&mut self, path: &str) -> Result<bool> {
+        Ok(self.node(path)?.is_some())
+    }
+
+    /// As [`Store::has_payload`].
+    pub fn has_payload(&mut self, path: &str) -> Result<bool> {
+        Ok(self.get(path)?.is_some())
+    }
+
+    /// As [`Store::get_many`].
+    pub fn get_many(&mut self, pattern: impl IntoPattern) -> Result<Vec<(String, Payload)>> {
+        let pattern = self.reading(pattern)?;
+        Ok(nodes::get_many(self.state()?, &pattern))
+    }
+
+    /// As [`Store::nodes`].
+    pub fn nodes(&mut self, pattern: impl IntoPattern) -> Result<Vec<(String, NodeInfo)>> {
+        let pattern = self.reading(pattern)?;
+        Ok(nodes::nodes(self.state()?, &pattern))
+    }
+
+    /// As [`Store::count`].
+    pub fn count(&mut self, pattern: impl IntoPattern) -> Result<u64> {
+        let pattern = self.reading(pattern)?;
+        Ok(nodes::count(self.state()?, &pattern))
+    }
+
+    /// As [`Store::fold`].
+    pub fn fold<T>(
+        &mut self,
+        pattern: impl IntoPattern,
+        first: T,
+        step: impl FnMut(T, &str, &NodeInfo) -> T,
+    ) -> Result<T> {
+        let pattern = self.reading(pattern)?;
+        Ok(nodes::fold(self.state()?, &pattern, first, step))
+    }
+
+    /// A projection, with the transaction's own writes in it.
+    pub fn projection(&mut self, name: &str) -> Result<ProjectionView> {
+        // What it shows may rest on any node.
+        self.read(Read::Tree);
+        self.store.inner.check()?;
+        ProjectionView::new(self.draft.projected(), name)
+    }
+
+    fn state(&self) -> Result<&State> {
+        self.store.inner.check_open()?;
+        Ok(self.draft.state())
+    }
+
+    fn reading(&mut self, pattern: impl IntoPattern) -> Result<Pattern> {
+        let pattern = pattern.into_pattern()?;
+        self.read(Read::Pattern(pattern.clone()));
+        Ok(pattern)
+    }
+
+    /// As [`Store::create`].
+    pub fn create(&mut self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<()> {
+        let path = Path::new(path)?;
+        let build = create_table(path.clone(), &schema, options)?;
+        self.build(Footprint::default().with(Read::Binding(path)), build)
+    }
+
+    /// As [`Store::write`]. Versions are numbered at the commit.
+    pub fn write<'a>(&mut self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<()> {
+        self.write_many(vec![(path.to_owned(), frame.into())], options)
+    }
+
+    /// As [`Store::write_many`].
+    pub fn write_many(&mut self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<()> {
+        self.land(VersionKind::Write, frames, options)
+    }
+
+    /// As [`Store::append`].
+    pub fn append<'a>(&mut self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<()> {
+        self.append_many(vec![(path.to_owned(), frame.into())], options)
+    }
+
+    /// As [`Store::append_many`].
+    pub fn append_many(&mut self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<()> {
+        self.land(VersionKind::Append, frames, options)
+    }
+
+    fn land(&mut self, kind: VersionKind, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<()> {
+        self.writing()?;
+        let mut bindings = Footprint::default();
+        for (path, _) in &frames {
+            let path = Path::new(path)?;
+            let schema = self.draft.state().table_at(&path).map(|table| Read::Schema(table.id));
+            bindings = bindings.with(Read::Binding(path));
+            bindings.reads.extend(schema);
+        }
+        let mut prepared = self.store.prepare_write(self.draft.state(), kind, frames, options)?;
+        bindings.reads.append(&mut prepared.footprint.reads);
+        let (effects, writer) = prepared.into_effects(self.draft.state(), kind)?;
+        self.apply(bindings, effects)?;
+        self.writers.push(writer);
+        Ok(())
+    }
+
+    /// As [`Store::update`].
+    pub fn update<'a>(&mut self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<()> {
+        self.writing()?;
+        let path = Path::new(path)?;
+        let (replacement, writer) = self.store.prepare_update(self.draft.state(), &path, frame.into(), options)?;
+        let change = self.store.replace_rows(self.draft.state(), &replacement, &options.task)?;
+        self.apply(change.footprint, change.effects)?;
+        self.writers.push(writer);
+        Ok(())
+    }
+
+    /// As [`Store::delete_rows`]. Gives how many rows.
+    pub fn delete_rows(&mut self, path: &str, filter: &str, options: &UpdateOptions) -> Result<u64> {
+        self.writing()?;
+        let (path, filter) = (Path::new(path)?, Filter::parse(filter)?);
+        let (change, rows) = self.store.find_rows(self.draft.state(), &path, &filter, options)?;
+        self.apply(change.footprint, change.effects)?;
+        Ok(rows)
+    }
+
+    /// As [`Store::drop`].
+    pub fn drop(&mut self, paths: &[String], missing: Missing) -> Result<DropReport> {
+        self.writing()?;
+        if paths.is_empty() {
+            return Err(Error::invalid("no path to drop was given"));
+        }
+        let patterns: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect::<Result<_>>()?;
+        let (effects, report) = drop_tables(self.draft.state(), &patterns, missing)?;
+        let reads = patterns.into_iter().map(Read::Pattern).collect();
+        self.apply(Footprint { reads }, effects)?;
+        Ok(report)
+    }
+
+    /// As [`Store::delete_versions`].
+    pub fn delete_versions(&mut self, versions: &[(String, Vec<Version>)]) -> Result<()> {
+        self.writing()?;
+        let checked = super::versions::check_versions(versions)?;
+        let mut reads = Footprint::default();
+        for (path, _) in &checked {
+            let table = self.draft.state().table_at(path).map(|table| Read::Rows(table.id));
+            reads = reads.with(Read::Binding(path.clone()));
+            reads.reads.extend(table);
+        }
+        self.build(reads, |state| super::versions::delete_versions(state, checked))
+    }
+
+    /// As [`Store::read`], with the transaction's own writes in it.
+    pub fn read_table(&mut self, path: &str, options: &ReadOptions) -> Result<Scan> {
+        let checked = Path::new(path)?;
+        let table = self.state()?.table_at(&checked).map(|table| table.id);
+        self.read(Read::Binding(checked));
+        if let Some(table) = table.filter(|table| *table < self.base.next_table()) {
+            self.read(Read::Rows(table));
+        }
+        self.store.scan(self.state()?, &self.pin, path, options)
+    }
+
+    /// As [`Store::collect`], with the transaction's own writes in it.
+    pub fn collect(&mut self, path: &str, options: &ReadOptions) -> Result<Vec<RecordBatch>> {
+        self.read_table(path, options)?.collect()
+    }
+
+    fn build(&mut self, reads: Footprint, build: impl FnOnce(&State) -> Result<Vec<Effect>>) -> Result<()> {
+        self.writing()?;
+        let effects = build(self.draft.state())?;
+        self.apply(reads, effects)
+    }
+
+    /// Applies effects on tables. What is read of tables made here cannot be touched by others.
+    fn apply(&mut self, reads: Footprint, effects: Vec<Effect>) -> Result<()> {
+        let first = self.base.next_table();
+        let own = |table: &TableId| *table >= first;
+        self.writing()?.apply(effects)?;
+        let others = reads.reads.into_iter().filter(|read| match read {
+            Read::Schema(table) | Read::Rows(table) => !own(table),
+            _ => true,
+        });
+        self.reads.reads.extend(others);
+        Ok(())
+    }
+}

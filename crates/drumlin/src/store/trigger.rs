@@ -1,0 +1,385 @@
+//! Triggers: callbacks on what happens to nodes, called after the commit, in effect order, on a thread of their own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::feed::{Cursor, Record, visit};
+use super::{Inner, Store};
+use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp};
+use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
+
+/// What a trigger is called with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TriggerCall {
+    /// The commit.
+    pub seq: Seq,
+    /// Its time.
+    pub time: Timestamp,
+    /// The trigger.
+    pub trigger: String,
+    /// What happened.
+    pub event: TriggerEvent,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TriggerEvent {
+    /// To a node.
+    Node(NodeEvent),
+    /// The log was cut before the trigger was called for all that was in it: whoever keeps something in step with the
+    /// tree has to look at all of it again.
+    Resync,
+}
+
+/// A trigger's callback. What it fails with is kept for [`Store::trigger_failures`], and does not stop others.
+pub type TriggerFn = Arc<dyn Fn(&TriggerCall) -> Result<(), String> + Send + Sync>;
+
+/// A call of a trigger that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TriggerFailure {
+    /// The trigger.
+    pub trigger: String,
+    /// The commit.
+    pub seq: Seq,
+    /// The node.
+    pub path: String,
+    /// What the callback said.
+    pub error: String,
+}
+
+/// How many failures are kept until they are taken.
+const FAILURES_MAX: usize = 1000;
+/// After so many commits the places of durable triggers are noted, also while there is more to do.
+const NOTED_EVERY: u64 = 1000;
+
+struct Registered {
+    filter: TriggerFilter,
+    callback: TriggerFn,
+    durable: bool,
+    /// It has been called for all commits up to this one.
+    done: Seq,
+}
+
+#[derive(Default)]
+struct Shared {
+    by_name: BTreeMap<String, Arc<Mutex<Registered>>>,
+    failures: VecDeque<TriggerFailure>,
+    /// All triggers have been called for all commits up to this one.
+    done: Seq,
+    running: bool,
+    thread: Option<ThreadId>,
+    stopped: bool,
+    last_name: u64,
+}
+
+/// The triggers of an open store.
+#[derive(Default)]
+pub(super) struct Triggers {
+    shared: Mutex<Shared>,
+    changed: Condvar,
+}
+
+impl Triggers {
+    pub fn stop(&self) {
+        self.shared.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// All of them, in the order in which they are called.
+    fn list(&self) -> Vec<(String, Arc<Mutex<Registered>>)> {
+        let shared = self.shared.lock();
+        let mut list: Vec<_> = shared.by_name.iter().map(|(name, one)| (name.clone(), one.clone())).collect();
+        list.sort_by_key(|(_, one)| std::cmp::Reverse(one.lock().filter.priority));
+        list
+    }
+
+    /// Calls one trigger; what goes wrong is kept.
+    fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
+        let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
+        let Err(error) = said.unwrap_or_else(|_| Err("the callback panicked".to_owned())) else { return };
+        let path = if let TriggerEvent::Node(event) = &call.event { event.path.clone() } else { String::new() };
+        let mut shared = self.shared.lock();
+        if shared.failures.len() == FAILURES_MAX {
+            shared.failures.pop_front();
+        }
+        shared.failures.push_back(TriggerFailure { trigger: call.trigger.clone(), seq: call.seq, path, error });
+    }
+
+    /// Calls the triggers of `list` for what a commit did, those only that have not been called for it.
+    fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &Record) -> Result<()> {
+        let (seq, time) = (record.after.seq, record.after.time);
+        let due: Vec<_> = list
+            .iter()
+            .filter_map(|(name, one)| {
+                let one = one.lock();
+                (one.done < seq).then(|| (name, one.filter.clone(), one.callback.clone()))
+            })
+            .collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        visit(record, &mut |event| {
+            let Event::Node(event) = event else { return true };
+            let node = event.after.as_ref().or(event.before.as_ref()).cloned().unwrap_or_default();
+            let mut call: Option<TriggerCall> = None;
+            for (name, filter, callback) in &due {
+                if filter.matches(&event.path, event.action, &node) {
+                    let new =
+                        || TriggerCall { seq, time, trigger: String::new(), event: TriggerEvent::Node(event.clone()) };
+                    let call = call.get_or_insert_with(new);
+                    call.trigger.clone_from(name);
+                    self.call(callback, call);
+                }
+            }
+            !self.shared.lock().stopped
+        })
+    }
+}
+
+/// Whether a commit did anything to nodes.
+fn touches_nodes(record: &Record) -> bool {
+    let effects = record.transactions.iter().flat_map(|transaction| &transaction.effects);
+    effects.into_iter().any(|effect| matches!(effect, Effect::Nodes(_)))
+}
+
+/// Goes on calling triggers until the store is closed.
+fn run(inner: &std::sync::Weak<Inner>, mut cursor: Cursor) {
+    let mut noted = cursor.seq();
+    let mut dirty = false;
+    loop {
+        let Some(strong) = inner.upgrade() else { return };
+        let triggers = strong.triggers.clone();
+        if triggers.shared.lock().stopped {
+            return;
+        }
+        let wakes = cursor.wakes();
+        let list = triggers.list();
+        // One that joins with an older place is brought here first, for itself.
+        for (name, one) in &list {
+            let behind = {
+                let one = one.lock();
+                one.durable && one.done < cursor.seq()
+            };
+            if behind {
+                catch_up(&strong, &triggers, name, one, cursor.seq());
+                triggers.changed.notify_all();
+            }
+        }
+        let next = match cursor.next(&strong) {
+            Ok(next) => next,
+            Err(_) => {
+                triggers.resync(&list, strong.state.read().seq);
+                match Cursor::new(&strong, strong.state.read().seq) {
+                    Ok(fresh) => cursor = fresh,
+                    Err(_) => return,
+                }
+                continue;
+            }
+        };
+        let idle = next.is_none();
+        if let Some(record) = next {
+            // Damage cannot be: these effects have been applied.
+            let _ = triggers.deliver(&list, &record);
+            if triggers.shared.lock().stopped {
+                return;
+            }
+            let done = record.after.seq;
+            list.iter().for_each(|(_, one)| one.lock().done = done);
+            dirty |= touches_nodes(&record);
+            let mut shared = triggers.shared.lock();
+            shared.done = done;
+            triggers.changed.notify_all();
+        }
+        if dirty && (idle || cursor.seq().0 - noted.0 >= NOTED_EVERY) {
+            dirty = false;
+            noted = cursor.seq();
+            let store = Store { inner: strong.clone() };
+            // It is tried again with the next batch, and when the store is closed.
+            let _ = store.note_triggers();
+        }
+        drop(strong);
+        if idle && !cursor.wait(wakes, None) {
+            return;
+        }
+    }
+}
+
+/// Calls one durable trigger for the commits between its place and `until`.
+fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex<Registered>>, until: Seq) {
+    let single = [(name.to_owned(), one.clone())];
+    let done = one.lock().done;
+    let mut cursor = match Cursor::new(inner, done) {
+        Ok(cursor) => cursor,
+        Err(_) => return triggers.resync(&single, until),
+    };
+    while cursor.seq() < until {
+        match cursor.next(inner) {
+            Ok(Some(record)) => {
+                let _ = triggers.deliver(&single, &record);
+                one.lock().done = record.after.seq;
+            }
+            Ok(None) => break,
+            Err(_) => return triggers.resync(&single, until),
+        }
+        if triggers.shared.lock().stopped {
+            return;
+        }
+    }
+}
+
+impl Triggers {
+    /// Tells triggers that what lies before `seq` cannot be told.
+    fn resync(&self, list: &[(String, Arc<Mutex<Registered>>)], seq: Seq) {
+        for (name, one) in list {
+            let callback = one.lock().callback.clone();
+            let call = TriggerCall { seq, time: Timestamp(0), trigger: name.clone(), event: TriggerEvent::Resync };
+            self.call(&callback, &call);
+            let mut one = one.lock();
+            one.done = one.done.max(seq);
+        }
+    }
+}
+
+impl Store {
+    /// Calls `callback` for what happens to nodes from now on, as long as this store is open, after each commit and in
+    /// the order of its effects. Gives the trigger's name, by which [`Store::off`] ends it.
+    ///
+    /// All triggers are called on one thread of their own: a slow one delays the others but no commit, and a callback may
+    /// commit. What a callback fails with is kept for [`Store::trigger_failures`].
+    pub fn on(&self, filter: TriggerFilter, callback: TriggerFn) -> Result<String> {
+        filter.check()?;
+        let name = {
+            let mut shared = self.inner.triggers.shared.lock();
+            shared.last_name += 1;
+            format!("trigger {}", shared.last_name)
+        };
+        let done = self.seq()?;
+        self.register(&name, Registered { filter, callback, durable: false, done })?;
+        Ok(name)
+    }
+
+    /// The same as [`Store::on`] under a name that lasts: `callback` is called at least once for each event since the
+    /// trigger was first made, over restarts and crashes, whenever a process has registered it. Where a checkpoint has cut
+    /// the log meanwhile it is called with [`TriggerEvent::Resync`] instead. A filter that differs from the one known
+    /// replaces it.
+    pub fn on_durable(&self, name: &str, filter: TriggerFilter, callback: TriggerFn) -> Result<()> {
+        filter.check()?;
+        if name.is_empty() || name.starts_with("trigger ") {
+            return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or one of those given")));
+        }
+        self.inner.log()?;
+        let owner = self.block_numbers()?.session();
+        let known = |owner: SessionId| {
+            let state = self.state()?;
+            let found = state.triggers.get(name).filter(|known| known.filter == filter && known.owner == owner);
+            Ok::<_, Error>(found.map(|known| known.done))
+        };
+        let done = match known(owner)? {
+            Some(done) => done,
+            None => {
+                let (name, filter) = (name.to_owned(), filter.clone());
+                let key = name.clone();
+                let after = self.commit_effects(move |_| Ok(vec![Effect::PutTrigger { name, filter, owner }]))?;
+                after.triggers.get(&key).map_or(after.seq, |trigger| trigger.done)
+            }
+        };
+        self.register(name, Registered { filter, callback, durable: true, done })
+    }
+
+    fn register(&self, name: &str, one: Registered) -> Result<()> {
+        self.inner.check()?;
+        let cursor = Cursor::new(&self.inner, self.seq()?)?;
+        let mut shared = self.inner.triggers.shared.lock();
+        let mut one = one;
+        // One that takes the place of another of this process is not called again for what that was called for.
+        one.done = shared.by_name.get(name).map_or(one.done, |known| known.lock().done.max(one.done));
+        shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));
+        if shared.running {
+            drop(shared);
+            // Whoever waits for a commit looks at the list again.
+            self.inner.feeds.wake();
+            return Ok(());
+        }
+        shared.running = true;
+        shared.done = cursor.seq();
+        let inner = Arc::downgrade(&self.inner);
+        let thread = self.inner.env.threads.spawn("drumlin-triggers", Box::new(move || run(&inner, cursor)))?;
+        shared.thread = Some(thread);
+        Ok(())
+    }
+
+    /// Ends a trigger; a durable one for good.
+    pub fn off(&self, name: &str) -> Result<()> {
+        let registered = self.inner.triggers.shared.lock().by_name.remove(name).is_some();
+        if self.state()?.triggers.contains_key(name) {
+            let name = name.to_owned();
+            self.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name }]))?;
+            return Ok(());
+        }
+        if registered { Ok(()) } else { Err(Error::not_found(format!("trigger '{name}' does not exist"))) }
+    }
+
+    /// The names of the triggers: those registered here, and the durable ones.
+    pub fn triggers(&self) -> Result<Vec<String>> {
+        let state = self.state()?;
+        let mut names: Vec<String> = self.inner.triggers.shared.lock().by_name.keys().cloned().collect();
+        names.extend(state.triggers.keys().cloned());
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Waits until the triggers have been called for all commits up to now. Says whether they have been within `wait`.
+    pub fn wait_for_triggers(&self, wait: Option<Duration>) -> Result<bool> {
+        let until = self.seq()?;
+        let triggers = &self.inner.triggers;
+        let mut shared = triggers.shared.lock();
+        if shared.thread == Some(self.inner.env.threads.current()) {
+            return Err(Error::invalid("a trigger must not wait for the triggers"));
+        }
+        let open = |shared: &mut Shared| {
+            // One that joined late may still be on its way.
+            let behind = shared.done < until || shared.by_name.values().any(|one| one.lock().done < until);
+            shared.running && !shared.stopped && behind
+        };
+        match wait {
+            Some(wait) => drop(triggers.changed.wait_while_for(&mut shared, open, wait)),
+            None => triggers.changed.wait_while(&mut shared, open),
+        }
+        Ok(!open(&mut shared))
+    }
+
+    /// Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost.
+    pub fn trigger_failures(&self) -> Vec<TriggerFailure> {
+        self.inner.triggers.shared.lock().failures.drain(..).collect()
+    }
+
+    /// Notes how far the durable triggers have been called.
+    pub(super) fn note_triggers(&self) -> Result<()> {
+        let list = self.inner.triggers.list();
+        let places: Vec<(String, Seq)> = list
+            .iter()
+            .filter_map(|(name, one)| {
+                let one = one.lock();
+                one.durable.then(|| (name.clone(), one.done))
+            })
+            .collect();
+        let behind = move |state: &crate::catalog::State| {
+            let later = |(name, seq): &(String, Seq)| state.triggers.get(name).is_some_and(|known| known.done < *seq);
+            let effects = places.iter().filter(|place| later(place));
+            effects.map(|(name, seq)| Effect::TriggerDone { name: name.clone(), seq: *seq }).collect::<Vec<_>>()
+        };
+        if behind(&*self.state()?).is_empty() {
+            return Ok(());
+        }
+        match self.commit_effects(move |state| Ok(behind(state))) {
+            Err(e) if e.kind() != ErrorKind::Closed => Err(e),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Transactions that meet: what is touched is noticed, what is not is not, and nothing is half done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use drumlin::catalog::{Compare, Condition, Pattern, Payload, PutOptions};
+use drumlin::storage::SimDisk;
+use drumlin::store::{AsOf, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::{Error, ErrorKind, Result, Store};
+
+use crate::support::{batch, numbered, open, read, rows};
+
+fn number(store: &Store, path: &str) -> i64 {
+    store.get(path).unwrap().and_then(|payload| payload.to_json()?.as_i64()).unwrap_or(0)
+}
+
+fn write_options() -> WriteOptions {
+    WriteOptions::default()
+}
+
+#[test]
+fn counters_of_many_threads_lose_no_count() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let runs = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (store, runs) = (&store, &runs);
+            scope.spawn(move || {
+                for n in 0..100 {
+                    store
+                        .transact(|tx| -> Result<()> {
+                            runs.fetch_add(1, Ordering::Relaxed);
+                            let count = tx.get("count")?.and_then(|p| p.to_json()?.as_i64()).unwrap_or(0);
+                            tx.put("count", Payload::from(count + 1))?;
+                            tx.put(&format!("done/{thread}/{n}"), Payload::from(count))?;
+                            Ok(())
+                        })
+                        .unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(number(&store, "count"), 800);
+    assert_eq!(store.count("done/*/*").unwrap(), 800);
+    // Each saw another count.
+    let mut seen: Vec<i64> =
+        store.get_many("done/*/*").unwrap().iter().map(|(_, p)| p.to_json().unwrap().as_i64().unwrap()).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..800).collect::<Vec<_>>());
+}
+
+/// Begins, reads, lets another commit, and says whether the commit that follows meets a conflict.
+fn meets(
+    store: &Store,
+    work: impl FnOnce(&mut drumlin::store::Transaction) -> Result<()>,
+    other: impl FnOnce(&Store) -> Result<()>,
+) -> bool {
+    let mut tx = store.transaction().unwrap();
+    work(&mut tx).unwrap();
+    tx.put("mine/written", Payload::from(1)).unwrap();
+    other(store).unwrap();
+    match tx.commit() {
+        Ok(_) => false,
+        Err(e) if e.kind() == ErrorKind::Conflict => true,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn what_was_read_or_written_and_touched_is_a_conflict_and_nothing_else_is() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    for path in ["a/x", "a/y", "b/x", "b/deep/z"] {
+        store.put(path, Payload::from(1)).unwrap();
+    }
+    store.write("t", batch(&numbered(0, 10)), &write_options()).unwrap();
+    store.write("u", batch(&numbered(0, 10)), &write_options()).unwrap();
+    let put = |path: &'static str| move |store: &Store| store.put(path, Payload::from(2)).map(drop);
+    let get = |path: &'static str| move |tx: &mut drumlin::store::Transaction| tx.get(path).map(drop);
+    let count = |text: &'static str| move |tx: &mut drumlin::store::Transaction| tx.count(text).map(drop);
+    let set = |path: &'static str| move |tx: &mut drumlin::store::Transaction| tx.put(path, Payload::from(3)).map(drop);
+    // A node read and written by another; also one that was not there.
+    assert!(meets(&store, get("a/x"), put("a/x")));
+    assert!(!meets(&store, get("a/x"), put("a/y")));
+    assert!(meets(&store, get("a/new"), put("a/new")));
+    // A list of children.
+    assert!(meets(&store, |tx| tx.node("a").map(drop), put("a/other")));
+    assert!(!meets(&store, |tx| tx.node("a").map(drop), put("a/x")));
+    // A pattern, against one that newly matches, one that changes, one that goes, one beside it.
+    assert!(meets(&store, count("a/*"), put("a/newer")));
+    assert!(meets(&store, count("a/*"), put("a/x")));
+    assert!(meets(&store, count("a/*"), |store| store.delete("a/newer", None).map(drop)));
+    assert!(!meets(&store, count("a/*"), put("b/x")));
+    assert!(!meets(&store, count("a/*"), put("b/deep/new")));
+    // A condition on a node above.
+    let above = || {
+        let has = Condition::field("k", Compare::Equal, Payload::from(1));
+        Pattern::new("*").unwrap().and(has).unwrap()
+    };
+    assert!(meets(
+        &store,
+        |tx| tx.count(above()).map(drop),
+        |store| { store.put("k", Payload::json(&serde_json::json!({"k": 1}))?).map(drop) }
+    ));
+    // Writes that meet writes, and deletes that meet what is put below.
+    assert!(meets(&store, set("a/x"), put("a/x")));
+    assert!(!meets(&store, set("a/x"), put("a/y")));
+    assert!(meets(&store, |tx| tx.delete("b", None).map(drop), put("b/deep/newer")));
+    // Rows.
+    let append = |path: &'static str| {
+        move |store: &Store| store.append(path, batch(&numbered(50, 1)), &WriteOptions::default()).map(drop)
+    };
+    let look = |tx: &mut drumlin::store::Transaction| tx.collect("t", &ReadOptions::default()).map(drop);
+    assert!(meets(&store, look, append("t")));
+    assert!(!meets(&store, look, append("u")));
+    let add = |tx: &mut drumlin::store::Transaction| tx.append("t", batch(&numbered(70, 1)), &WriteOptions::default());
+    assert!(!meets(&store, add, append("t")));
+    assert!(meets(&store, add, |store| store.drop(&["t".into()], Missing::Refuse).map(drop)));
+    let drop_u = |tx: &mut drumlin::store::Transaction| tx.drop(&["u".into()], Missing::Refuse).map(drop);
+    assert!(meets(&store, drop_u, put("u")));
+}
+
+#[test]
+fn a_transaction_over_nodes_and_tables_sees_its_own_writes_and_happens_whole_or_not_at_all() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    store.write("old", batch(&numbered(0, 5)), &write_options()).unwrap();
+    let work = |tx: &mut drumlin::store::Transaction| -> Result<()> {
+        tx.write("new/a", batch(&numbered(0, 4)), &write_options())?;
+        tx.append("new/a", batch(&numbered(4, 4)), &write_options())?;
+        assert_eq!(tx.delete_rows("new/a", "id % 2 = 0", &UpdateOptions::default())?, 4);
+        tx.create("new/b", batch(&[]).schema(), TableOptions { sort: vec!["id".into()] })?;
+        tx.append("new/b", batch(&numbered(9, 1)), &write_options())?;
+        tx.append("new/b", batch(&numbered(2, 1)), &write_options())?;
+        tx.update("new/b", batch(&[(9, Some("now".into()))]), &write_options())?;
+        tx.append("old", batch(&numbered(5, 1)), &write_options())?;
+        tx.put("new/about", Payload::from(1))?;
+        let found = rows(&tx.collect("new/a", &ReadOptions::default())?);
+        assert_eq!(found.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 3, 5, 7]);
+        assert_eq!(rows(&tx.collect("old", &ReadOptions::default())?).len(), 6);
+        assert_eq!(rows(&tx.collect("new/b", &ReadOptions::default())?)[1], (9, Some("now".into())));
+        assert_eq!(tx.count("new/*")?, 3);
+        Ok(())
+    };
+    let mut left = store.transaction().unwrap();
+    work(&mut left).unwrap();
+    assert!(!store.exists("new").unwrap());
+    drop(left);
+    assert_eq!(store.transact(|tx| work(tx).and(Err::<(), _>(Error::closed("no")))).unwrap_err().message(), "no");
+    assert_eq!((store.count("**").unwrap(), store.stat().unwrap().tables), (1, 1));
+    // Aborted ones leave no block behind.
+    store.reclaim(&Default::default()).unwrap();
+    let before = disk.counters();
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+    // Others make tables meanwhile, so that the numbers of those made here are not free.
+    let mut meet = true;
+    store
+        .transact(|tx| {
+            work(tx)?;
+            if std::mem::take(&mut meet) {
+                store.write("other/1", batch(&numbered(0, 1)), &write_options())?;
+                store.write("other/2", batch(&numbered(0, 1)), &write_options())?;
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    assert!(disk.counters().changes > before.changes);
+    let check = |store: &Store| {
+        let ids = |path: &str| read(store, path, AsOf::Newest).unwrap().iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        assert_eq!((ids("new/a"), ids("new/b")), (vec![1, 3, 5, 7], vec![2, 9]));
+        assert_eq!((ids("old").len(), ids("other/1").len()), (6, 1));
+        assert_eq!(store.versions("new/a").unwrap().len(), 3);
+        assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+    };
+    check(&store);
+    store.close().unwrap();
+    check(&open(&disk).unwrap());
+}
+
+#[test]
+fn a_read_transaction_stays_as_it_was_and_writes_nothing() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.put("a", Payload::from(1)).unwrap();
+    store.write("t", batch(&numbered(0, 3)), &write_options()).unwrap();
+    let mut tx = store.read_transaction().unwrap();
+    store.delete("a", None).unwrap();
+    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    assert_eq!(tx.get("a").unwrap(), Some(Payload::from(1)));
+    assert_eq!(rows(&tx.collect("t", &ReadOptions::default()).unwrap()).len(), 3);
+    assert_eq!(tx.put("b", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(tx.drop(&["t".into()], Missing::Refuse).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert!(tx.commit().is_ok());
+    assert_eq!(store.count("**").unwrap(), 0);
+}
+
+#[test]
+fn a_caller_learns_what_was_and_what_became_of_it() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let change = store.put("lock", Payload::from(1)).unwrap();
+    assert_eq!((change.before, change.after.unwrap().payload_version), (None, 1));
+    let keep = |path: &str| PutOptions {
+        keep_while: Some(vec![(path.to_owned(), Condition::Exists(true))]),
+        ..PutOptions::default()
+    };
+    store.put_with("work/1", Payload::from(1), keep("lock")).unwrap();
+    store.put("work/1/part", Payload::from(1)).unwrap();
+    store.put_with("more", Payload::from(1), keep("work/1")).unwrap();
+    store.put_with("work/2", Payload::from(1), keep("more")).unwrap();
+    // In a circle.
+    store.put_with("lock", Payload::from(2), keep("work/2")).unwrap();
+    let missing = store.put_with("x", Payload::from(1), keep("nothing")).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::ConditionFailed);
+    assert!(missing.message().contains("'nothing'"), "{missing}");
+    store.write("work/2/table", batch(&numbered(0, 1)), &write_options()).unwrap();
+    let held = store.delete("lock", None).unwrap_err();
+    assert!(held.kind() == ErrorKind::InvalidArgument && held.message().contains("work/2/table"), "{held}");
+    assert_eq!(store.count("**").unwrap(), 7);
+    store.drop(&["work/2/table".into()], Missing::Refuse).unwrap();
+    let change = store.delete("lock", None).unwrap();
+    assert_eq!(change.before.unwrap().payload, Some(Payload::from(2)));
+    let mut gone: Vec<_> = change.indirect.unwrap().iter().map(|one| (one.path, format!("{:?}", one.cause))).collect();
+    gone.sort();
+    let gone: Vec<(&str, &str)> = gone.iter().map(|(path, cause)| (path.as_str(), cause.as_str())).collect();
+    let expected = [("more", "KeepWhile"), ("work/1", "KeepWhile"), ("work/1/part", "Above"), ("work/2", "KeepWhile")];
+    assert_eq!(gone, expected);
+    assert_eq!(store.count("**").unwrap(), 0);
+    let failed = store.compare_and_swap("x", Payload::from(1), Payload::from(2)).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::NotFound);
+    store.put("x", Payload::from(5)).unwrap();
+    let failed = store.compare_and_swap("x", Payload::from(1), Payload::from(2)).unwrap_err();
+    assert!(failed.kind() == ErrorKind::ConditionFailed && failed.message().contains("is 5"), "{failed}");
+    store.compare_and_swap("x", Payload::from(5), Payload::from(2)).unwrap();
+    assert_eq!(number(&store, "x"), 2);
+}
+
+#[test]
+fn many_threads_share_syncs() {
+    let disk = SimDisk::in_memory();
+    let store = Arc::new(open(&disk).unwrap());
+    // A commit that takes a while, as on a disk that is not simulated.
+    let slow = |_: &str, _: &Payload| {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+        Vec::new()
+    };
+    store.put_projection_fn("slow", Pattern::new("**").unwrap(), true, Arc::new(slow)).unwrap();
+    let before = disk.counters().syncs;
+    std::thread::scope(|scope| {
+        for thread in 0..32 {
+            let store = store.clone();
+            scope.spawn(move || {
+                for n in 0..50 {
+                    store.put(&format!("c/{thread}/{n}"), Payload::from(n)).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(store.count("c/*/*").unwrap(), 32 * 50);
+    let (commits, syncs) = (store.seq().unwrap().0, disk.counters().syncs - before);
+    assert!(syncs <= commits + 1 && commits < 32 * 50 / 4, "{syncs} syncs for {commits} commits");
+}
