@@ -1,7 +1,7 @@
 //! What a transaction rests on, and whether commits since have touched it: the rules of conflict, each a pure function
 //! of two states.
 
-use super::{NodeEffect, NodeEffects, Path, Pattern, State};
+use super::{Effect, NodeEffect, Path, Pattern, State};
 use crate::base::{Error, Result, TableId};
 
 /// One thing a transaction has read.
@@ -19,8 +19,6 @@ pub enum Read {
     Pattern(Pattern),
     /// Anything of the tree.
     Tree,
-    /// The nodes that it writes, and, of those that it deletes, what lies below them.
-    Written(NodeEffects),
 }
 
 /// All that a transaction has read.
@@ -71,17 +69,23 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             touched
         }
         Read::Tree => !base.tree.same(&now.tree),
-        Read::Written(nodes) => {
-            let mut reader = nodes.reader();
-            while let Ok(Some((path, effect))) = reader.advance() {
-                let whole = matches!(effect, NodeEffect::Delete { .. });
-                if !same_node(path, base, now) || (whole && !same_below(path, base, now)) {
-                    return true;
-                }
+    }
+}
+
+/// `Conflict` if nodes that a transaction writes, or what lies below those that it deletes, are otherwise in `now` than
+/// they are in `base`, on which it was made.
+pub fn check_written(effects: &[Effect], base: &State, now: &State) -> Result<()> {
+    for effect in effects {
+        let Effect::Nodes(nodes) = effect else { continue };
+        let mut reader = nodes.reader();
+        while let Some((path, effect)) = reader.advance()? {
+            let whole = matches!(effect, NodeEffect::Delete { .. });
+            if !same_node(path, base, now) || (whole && !same_below(path, base, now)) {
+                return Err(Error::conflict(format!("'{path}' has changed since commit {}", base.seq)));
             }
-            false
         }
     }
+    Ok(())
 }
 
 fn same_node(path: &str, base: &State, now: &State) -> bool {

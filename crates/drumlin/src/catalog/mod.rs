@@ -31,7 +31,7 @@ pub use draft::{Change, Changes, Draft, NodeChange, Only, PutOptions};
 pub use effect::{Effect, Transaction};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;
-pub use footprint::{Footprint, Read};
+pub use footprint::{Footprint, Read, check_written};
 pub use keep::Keep;
 pub use ledger::{BlockUse, Ledger};
 pub use nodes::{Cause, NodeEffect, NodeEffects, NodeReader};

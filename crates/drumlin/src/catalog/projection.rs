@@ -126,11 +126,13 @@ impl View {
     /// All entries of `tree`. O(nodes that may match x log).
     pub(super) fn build(rule: Rule, tree: &Tree) -> Self {
         let mut entries = Vec::new();
+        let mut room = KeyWriter::default();
         let mut walker = tree.walk(rule.pattern());
         while let Some((path, node)) = walker.advance() {
             if let Some(payload) = &node.payload {
                 let mut shared = None;
-                entries_of(&rule, path, payload, |key, value| {
+                entries_of(&rule, path, payload, &mut room, |key, value| {
+                    let Some(value) = value() else { return };
                     let path = shared.get_or_insert_with(|| Path::trusted(path)).clone();
                     entries.push((Place { key: Small::new(key), path }, value));
                 });
@@ -156,36 +158,35 @@ impl View {
         let pattern = rule.pattern();
         let mut matcher = Matcher::new(pattern);
         let of_path = pattern.is_of_path();
+        let mut room = KeyWriter::default();
+        let entries = &mut self.entries;
         from.diff(to, |path, before, after| {
             if !matcher.matches(path) {
                 return;
             }
-            let payload = |node: Option<&Node>| {
+            let payload = |node: Option<&'_ Node>| {
                 let node = node.filter(|node| of_path || pattern.matches(path, &node.info()))?;
                 node.payload.clone()
             };
             let (before, after) = (payload(before), payload(after));
-            if before != after {
-                self.change(path, before, after);
+            if before == after {
+                return;
+            }
+            if let Some(payload) = before {
+                entries_of(&rule, path, &payload, &mut room, |key, _| {
+                    let probe = Probe::new(key);
+                    entries.remove(|known| known.key.compare(&probe).then_with(|| known.path.compare(path)));
+                });
+            }
+            if let Some(payload) = after {
+                let mut shared = None;
+                entries_of(&rule, path, &payload, &mut room, |key, value| {
+                    let Some(value) = value() else { return };
+                    let path = shared.get_or_insert_with(|| Path::trusted(path)).clone();
+                    entries.insert(Place { key: Small::new(key), path }, value);
+                });
             }
         });
-    }
-
-    /// Takes in that a node has another payload now.
-    fn change(&mut self, path: &str, before: Option<Payload>, after: Option<Payload>) {
-        let entries = &mut self.entries;
-        if let Some(payload) = before {
-            entries_of(&self.rule, path, &payload, |key, _| {
-                let probe = Probe::new(key);
-                entries.remove(|known| known.key.compare(&probe).then_with(|| known.path.compare(path)));
-            });
-        }
-        if let Some(payload) = after {
-            let shared = Path::trusted(path);
-            entries_of(&self.rule, path, &payload, |key, value| {
-                entries.insert(Place { key: Small::new(key), path: shared.clone() }, value);
-            });
-        }
     }
 
     /// The values of `key`, in the order of their nodes' paths; at most one if the projection is no bag. O(log entries).
@@ -273,9 +274,15 @@ fn write_key(key: &[Payload]) -> Result<KeyWriter> {
     Ok(writer)
 }
 
-/// Calls `found` with the key and value of each entry of a node.
-fn entries_of(rule: &Rule, path: &str, payload: &Payload, mut found: impl FnMut(&[u8], Payload)) {
-    let mut key = KeyWriter::default();
+/// Calls `found` with the key of each entry that a node may give, and what makes its value. `key` is room to write in.
+fn entries_of(
+    rule: &Rule,
+    path: &str,
+    payload: &Payload,
+    key: &mut KeyWriter,
+    mut found: impl FnMut(&[u8], &dyn Fn() -> Option<Payload>),
+) {
+    key.clear();
     match rule {
         Rule::Fields(projection) => {
             for field in &projection.key {
@@ -284,9 +291,7 @@ fn entries_of(rule: &Rule, path: &str, payload: &Payload, mut found: impl FnMut(
                     return;
                 }
             }
-            if let Some(value) = value_of(&projection.value, path, payload) {
-                found(key.as_bytes(), value);
-            }
+            found(key.as_bytes(), &|| value_of(&projection.value, path, payload));
         }
         Rule::Function { function, .. } => {
             // A function that panics gives no entry: a commit must not depend on it.
@@ -294,7 +299,7 @@ fn entries_of(rule: &Rule, path: &str, payload: &Payload, mut found: impl FnMut(
             for (fields, value) in entries {
                 key.clear();
                 if fields.iter().all(|field| key.push(field.content()).is_ok()) {
-                    found(key.as_bytes(), value);
+                    found(key.as_bytes(), &|| Some(value.clone()));
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::Store;
 use super::feed::Record;
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
 use crate::block::BlockNumbers;
-use crate::catalog::{Draft, Effect, Footprint, State, Transaction};
+use crate::catalog::{Draft, Effect, Footprint, State, Transaction, check_written};
 use crate::log::Entry;
 
 /// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O.
@@ -301,6 +301,7 @@ fn admit(
         // What is done already need not be done again. Tables note the time of their commit.
         Work::Done(draft) if newest && draft.seq() == seq && draft.is_of_nodes() => *draft,
         Work::Done(draft) => {
+            check_written(draft.effects(), &base, working)?;
             let mut again = fresh();
             let (_, transaction) = draft.into_parts();
             let redone = again.redo(transaction.effects, &base);

@@ -99,15 +99,10 @@ impl Transaction {
 
     /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
     pub fn commit(self) -> Result<Seq> {
-        let Self { store, base, pin, draft, mut reads, writers, .. } = self;
+        let Self { store, base, pin, draft, reads, writers, .. } = self;
         if draft.effects().is_empty() {
             store.inner.check()?;
             return Ok(base.seq);
-        }
-        for effect in draft.effects() {
-            if let Effect::Nodes(nodes) = effect {
-                reads.reads.push(Read::Written(nodes.clone()));
-            }
         }
         let answer = store.commit(Proposal { base, footprint: reads, work: Work::Done(Box::new(draft)) });
         drop(pin);

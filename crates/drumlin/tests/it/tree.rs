@@ -212,7 +212,10 @@ fn kind(refused: Refused) -> ErrorKind {
     }
 }
 
-const PROJECTIONS: [(&str, &str, &[&str], &[&str], bool); 3] = [
+/// Name, pattern, key, value, and whether it is a bag.
+type Declared = (&'static str, &'static str, &'static [&'static str], &'static [&'static str], bool);
+
+const PROJECTIONS: [Declared; 3] = [
     ("by k", "**", &["payload.k"], &["path"], true),
     ("by name", "*/**", &["name"], &["payload"], false),
     ("by two", "**/a*", &["path.0", "payload.s"], &["name", "payload.k"], true),

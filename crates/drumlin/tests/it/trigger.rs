@@ -219,12 +219,14 @@ fn the_feed_tells_nodes_and_tables_and_says_when_it_cannot() {
     assert!(cut.kind() == ErrorKind::SnapshotExpired && cut.message().contains("since commit 1"), "{cut}");
     // One that waits is woken by a commit, and by closing.
     let mut feed = store.changes(store.seq().unwrap()).unwrap();
-    let waiting = std::thread::spawn(move || (feed.next(None).unwrap().is_some(), feed.next(None).err()));
-    std::thread::sleep(Duration::from_millis(20));
-    store.put("wake", Payload::from(1)).unwrap();
-    std::thread::sleep(Duration::from_millis(20));
-    store.close().unwrap();
-    let (woken, closed) = waiting.join().unwrap();
+    let (woken, closed) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || (feed.next(None).unwrap().is_some(), feed.next(None).err()));
+        std::thread::sleep(Duration::from_millis(20));
+        store.put("wake", Payload::from(1)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        store.close().unwrap();
+        waiting.join().unwrap()
+    });
     assert!(woken && closed.unwrap().kind() == ErrorKind::Closed);
 }
 
