@@ -35,6 +35,8 @@ check: build
 	$(MAKE) test
 
 bench: build
+	cargo bench --workspace $(PLANTED) --bench tree
+	$(BIN)/python bench/tree.py
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
 
 # Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.

@@ -4,7 +4,10 @@
 use drumlin::catalog::State;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Ok(state) = postcard::from_bytes::<State>(bytes) {
-        let _ = state.check();
+    if let Ok(mut state) = postcard::from_bytes::<State>(bytes) {
+        state.restore();
+        if state.check().is_ok() {
+            state.catch_up(None);
+        }
     }
 });

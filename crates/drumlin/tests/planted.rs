@@ -19,7 +19,7 @@ use std::sync::Arc;
 use drumlin::ErrorKind;
 use drumlin::base::planted::{Bug, plant};
 use drumlin::base::{ManualClock, Timestamp};
-use drumlin::catalog::Payload;
+use drumlin::catalog::{Condition, Field, Pattern, Payload, Projection, PutOptions};
 use drumlin::storage::{Fault, Moment, SimDisk};
 use drumlin::store::AsOf;
 
@@ -128,6 +128,36 @@ fn delete_during_checkpoint() -> Result<(), String> {
     if left.iter().any(|(id, _)| id % 2 == 0) { Err("deleted rows are back".into()) } else { Ok(()) }
 }
 
+/// A commit must not rest on what has changed since it was read.
+fn write_skew() -> Result<(), String> {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let mut tx = store.transaction().unwrap();
+    tx.get("read").unwrap();
+    tx.put("written", Payload::from(1)).unwrap();
+    store.put("read", Payload::from(1)).unwrap();
+    if tx.commit().is_err() { Ok(()) } else { Err("a commit rests on what is no longer so".into()) }
+}
+
+/// A projection must show what the tree holds.
+fn projection_in_step() -> Result<(), String> {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let field = |text: &str| vec![Field::new(text).unwrap()];
+    let (pattern, key, value) = (Pattern::new("n/*").unwrap(), field("name"), field("payload"));
+    store.put_projection("p", Projection { pattern, key, value, bag: false }).unwrap();
+    store.put("n/a", Payload::from(1)).unwrap();
+    if store.projection("p").unwrap().count() == 1 { Ok(()) } else { Err("the projection lags behind".into()) }
+}
+
+/// What lives on a node must go with it.
+fn cascade() -> Result<(), String> {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.put("a", Payload::from(1)).unwrap();
+    let keep_while = Some(vec![("a".to_owned(), Condition::Exists(true))]);
+    store.put_with("b", Payload::from(1), PutOptions { keep_while, ..PutOptions::default() }).unwrap();
+    store.delete("a", None).unwrap();
+    if store.exists("b").unwrap() { Err("a node outlives what it lives on".into()) } else { Ok(()) }
+}
+
 #[test]
 fn every_planted_bug_is_noticed() {
     const ROUNDS: u64 = 6000;
@@ -135,7 +165,6 @@ fn every_planted_bug_is_noticed() {
     for seed in 0..ROUNDS {
         strike(seed).unwrap_or_else(|e| panic!("no bug is planted, but seed {seed}: {e}"));
     }
-    delete_during_checkpoint().unwrap();
     for bug in [
         Bug::DeleteBeforeUnlink,
         Bug::SkipObjectSync,
@@ -156,8 +185,18 @@ fn every_planted_bug_is_noticed() {
         assert!(noticed.is_some(), "{bug:?} was not noticed in {ROUNDS} rounds");
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
-    plant(Some(Bug::ForgetConcurrentDeletes));
-    let noticed = delete_during_checkpoint().is_err();
-    plant(None);
-    assert!(noticed, "ForgetConcurrentDeletes was not noticed");
+    type Check = fn() -> Result<(), String>;
+    let single: [(Bug, Check); 4] = [
+        (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
+        (Bug::SkipFootprint, write_skew),
+        (Bug::ForgetProjections, projection_in_step),
+        (Bug::ForgetCascade, cascade),
+    ];
+    for (bug, check) in single {
+        check().unwrap();
+        plant(Some(bug));
+        let noticed = check().is_err();
+        plant(None);
+        assert!(noticed, "{bug:?} was not noticed");
+    }
 }

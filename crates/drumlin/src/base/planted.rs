@@ -32,6 +32,12 @@ pub enum Bug {
     CutLogBeforeSnapshot = 12,
     /// The last record found when the store is opened is built upon without a sync.
     SkipOpenSync = 13,
+    /// A transaction is committed although what it read has changed.
+    SkipFootprint = 14,
+    /// Projections are not brought to the tree that is published with them.
+    ForgetProjections = 15,
+    /// What lived on a deleted node stays.
+    ForgetCascade = 16,
 }
 
 #[cfg(feature = "planted-bugs")]

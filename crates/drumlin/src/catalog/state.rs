@@ -153,6 +153,15 @@ impl State {
         self.views.remove(name);
     }
 
+    /// Takes over the projections by functions that `other` has and this one has not.
+    pub fn take_functions(&mut self, other: &State) {
+        for (name, view) in other.views.iter() {
+            if matches!(view.rule(), Rule::Function { .. }) && self.views.get(name).is_none() {
+                self.views.put(name, view.rule().clone());
+            }
+        }
+    }
+
     /// Whether a projection is part of the store.
     pub fn is_declared(&self, name: &str) -> bool {
         self.declared.contains_key(name)

@@ -116,10 +116,9 @@ impl Store {
     pub fn close(&self) -> Result<()> {
         // Before the log is closed, so that they are not called again for what they have been called for.
         self.inner.triggers.stop();
-        if self.inner.log.is_some() && self.inner.check().is_ok() {
-            self.note_triggers()?;
-        }
-        self.inner.close()
+        let open = self.inner.log.is_some() && self.inner.check().is_ok();
+        let noted = if open { self.note_triggers() } else { Ok(()) };
+        self.inner.close().and(noted)
     }
 
     /// The last commit that this handle sees.

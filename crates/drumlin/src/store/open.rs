@@ -116,14 +116,18 @@ impl Store {
             // Nothing has been written since the last look.
             return self.seq();
         }
+        // Nobody else changes the state meanwhile.
+        let _turn = self.inner.committer.turn();
         let current = self.state()?;
-        let next = follow(&*self.inner.disk, &*self.inner.storage, Some(&current))?;
+        let mut next = follow(&*self.inner.disk, &*self.inner.storage, Some(&current))?;
         *seen = files;
-        let mut state = self.inner.state.write();
-        if next.seq > state.seq {
-            *state = Arc::new(next);
+        if next.seq > current.seq {
+            next.take_functions(&current);
+            next.catch_up(None);
+            *self.inner.state.write() = Arc::new(next);
+            self.inner.feeds.wake();
         }
-        Ok(state.seq)
+        self.seq()
     }
 }
 
@@ -139,7 +143,6 @@ fn follow(disk: &dyn Disk, storage: &dyn Storage, known: Option<&State>) -> Resu
                 let mut next = known.clone();
                 let new = opened.entries.iter().filter(|entry| entry.seq > known.seq);
                 new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
-                next.catch_up(None);
                 Ok(next)
             }
             _ => recover::replay(storage, &opened),

@@ -212,9 +212,17 @@ fn the_feed_tells_nodes_and_tables_and_says_when_it_cannot() {
     )
     .unwrap();
     let mut followed = reader.changes(reader.seq().unwrap()).unwrap();
+    let heard = Heard::default();
+    let trigger = reader.on(filter("m*", &[], 0), hear(&heard)).unwrap();
+    let each = |path: &str, _: &Payload| vec![(vec![Payload::try_from(path).unwrap()], Payload::from(1))];
+    reader.put_projection_fn("f", Pattern::new("m*").unwrap(), true, Arc::new(each)).unwrap();
     store.put("m", Payload::from(1)).unwrap();
     assert_eq!(tell(&mut followed), [("m".to_owned(), None)]);
+    assert_eq!(take(&reader, &heard), [format!("{trigger} Create m")]);
+    store.put("m2", Payload::from(1)).unwrap();
     store.checkpoint(&Default::default()).unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(reader.projection("f").unwrap().count(), 2);
     let cut = store.changes(Seq(1)).err().unwrap();
     assert!(cut.kind() == ErrorKind::SnapshotExpired && cut.message().contains("since commit 1"), "{cut}");
     // One that waits is woken by a commit, and by closing.
