@@ -14,3 +14,4 @@ mod transaction;
 mod tree;
 mod tree_model;
 mod trigger;
+mod vacuum;
