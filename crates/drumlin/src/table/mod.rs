@@ -20,7 +20,7 @@ pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, V
 pub use conform::conform;
 pub use encode::{RowGroups, Trust, encode_group};
 pub use order::{check_sort, sorted_schema};
-pub use plan::{Plan, PlanOptions, Reason, Window, plan};
+pub use plan::{LeftAlone, Plan, PlanOptions, Reason, Window, plan};
 pub use range::KeyRange;
 pub use rewrite::{Remapped, kept_rows, remap, rewrite};
 pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};

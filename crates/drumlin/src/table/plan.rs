@@ -4,6 +4,7 @@
 //! rewritten too, a full clean one never is, and small tail groups are merged only when what is added is worth the
 //! rewriting of what is there, so that a thousand small appends cost O(n log n) rows, not O(n^2).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,6 +81,33 @@ fn share_of(bytes: u64, rows: u64, of: u64) -> u64 {
     (u128::from(bytes) * u128::from(rows)).checked_div(u128::from(of)).unwrap_or(0) as u64
 }
 
+/// Why a row group stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftAlone {
+    /// It is full, and all its rows are needed.
+    Clean,
+    /// It is full, and fewer of its rows are dead than is worth the rewriting.
+    FewDead,
+    /// It is not full, but what could be added to it is too little, or of another schema.
+    NoNeighbour,
+    /// It serves a version that only a snapshot holds, beside the one that others see.
+    Held,
+    /// The budget goes to windows that are worth more.
+    Budget,
+}
+
+impl fmt::Display for LeftAlone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LeftAlone::Clean => "full, without dead rows",
+            LeftAlone::FewDead => "full, too few dead rows",
+            LeftAlone::NoNeighbour => "not full, nothing beside it worth merging with",
+            LeftAlone::Held => "held by snapshots alone",
+            LeftAlone::Budget => "beyond the budget",
+        })
+    }
+}
+
 /// What to rewrite in one table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -93,6 +121,8 @@ pub struct Plan {
     pub dead_before: u64,
     /// Windows that the budget left out.
     pub left_out: u64,
+    /// Row groups that stay as they are: how many, and how many dead rows they have, by reason.
+    pub left_alone: BTreeMap<LeftAlone, (u64, u64)>,
 }
 
 impl Plan {
@@ -134,6 +164,9 @@ impl fmt::Display for Plan {
         }
         if self.left_out > 0 {
             writeln!(f, "  {} windows left out by the budget", self.left_out)?;
+        }
+        for (why, (groups, dead)) in &self.left_alone {
+            writeln!(f, "  left alone: {groups} row groups with {dead} dead rows: {why}")?;
         }
         Ok(())
     }
@@ -203,19 +236,46 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     let allowed = (bytes_before as f64 * options.budget) as u64;
     found.sort_by(|a, b| b.1.worth().total_cmp(&a.1.worth()).then(a.0.start.cmp(&b.0.start)));
     let (mut spent, mut left_out) = (0, 0);
-    found.retain(|(_, window)| {
+    let mut beyond = vec![false; candidates.len()];
+    found.retain(|(range, window)| {
         let fits = options.budget >= 1.0 || spent + window.bytes_rewritten() <= allowed;
         spent += if fits { window.bytes_rewritten() } else { 0 };
         left_out += u64::from(!fits);
+        beyond[range.clone()].fill(!fits);
         fits
     });
     found.sort_by_key(|(range, _)| range.start);
+    let mut left_alone = BTreeMap::new();
+    let mut windows = found.iter().map(|(range, _)| range).peekable();
+    for (at, candidate) in candidates.iter().enumerate() {
+        windows.next_if(|range| range.end <= at);
+        if windows.peek().is_none_or(|range| at < range.start) {
+            let dead = u64::from(candidate.group.rows) - candidate.live;
+            let (groups, rows) = left_alone.entry(candidate.left_alone(beyond[at])).or_insert((0, 0));
+            *groups += 1;
+            *rows += dead;
+        }
+    }
     Plan {
         windows: found.into_iter().map(|(_, window)| window).collect(),
         groups_before: candidates.len() as u64,
         bytes_before,
         dead_before: candidates.iter().map(|c| u64::from(c.group.rows) - c.live).sum(),
         left_out,
+        left_alone,
+    }
+}
+
+impl Candidate<'_> {
+    /// Why it stays as it is.
+    fn left_alone(&self, beyond_budget: bool) -> LeftAlone {
+        match u64::from(self.group.rows) - self.live {
+            _ if beyond_budget => LeftAlone::Budget,
+            _ if self.group.only.is_some() => LeftAlone::Held,
+            _ if self.group.rows < ROWS_MAX => LeftAlone::NoNeighbour,
+            0 => LeftAlone::Clean,
+            _ => LeftAlone::FewDead,
+        }
     }
 }
 

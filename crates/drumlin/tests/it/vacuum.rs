@@ -6,9 +6,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use drumlin::Store;
+use drumlin::base::{BlockId, Seq, SessionId, TableId, Timestamp, Version};
+use drumlin::block::Address;
 use drumlin::storage::SimDisk;
 use drumlin::store::CheckpointOptions;
-use drumlin::table::{PlanOptions, ROWS_MAX};
+use drumlin::table::{
+    Change, LeftAlone, NewGroup, PlanOptions, ROWS_MAX, StoredSchema, Table, TableSpec, VersionKind, plan,
+};
+use roaring::RoaringBitmap;
 
 use crate::support::open;
 
@@ -190,4 +195,94 @@ fn some_dead_rows_in_many_row_groups_are_cleaned() {
     let store = shaped(&[(full, 20); 10]);
     checkpoint(&store);
     assert_eq!(groups(&store), 8);
+}
+
+/// A table as records only: row groups of so many rows, the first so many of which are deleted.
+fn records(shape: &[(u32, u32)]) -> Table {
+    let address = |n: usize, rows: u32| Address {
+        block: BlockId { session: SessionId(1), number: n as u64 },
+        offset: 64,
+        segment_bytes: u64::from(rows) * 8,
+        directory_bytes: 100,
+        checksum: 0,
+    };
+    let schema = StoredSchema::new(integers(0, 0).schema()).unwrap();
+    let groups = shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows });
+    let write = Change { schema: Some(schema), groups: groups.collect(), ..Change::new(VersionKind::Write) };
+    let table = Table::new(TableId(1), TableSpec { sort: Vec::new() });
+    let table = table.change(&write, Seq(1), Timestamp(1)).unwrap();
+    let dead = table.groups.iter().zip(shape).filter(|(_, (_, dead))| *dead > 0);
+    let deletions = dead.map(|(group, (_, dead))| {
+        let mut positions = RoaringBitmap::new();
+        positions.insert_range(0..*dead);
+        (group.id, positions.into())
+    });
+    let delete = Change { deletions: deletions.collect(), ..Change::new(VersionKind::Delete) };
+    let table = table.change(&delete, Seq(2), Timestamp(2)).unwrap();
+    table.delete_versions(&[Version(0)], Seq(3)).unwrap().0
+}
+
+#[test]
+fn no_plan_touches_a_clean_full_row_group_or_loses_count_of_a_row() {
+    let mut rng = fastrand::Rng::with_seed(1);
+    for round in 0..10_000 {
+        let shape: Vec<(u32, u32)> = (0..rng.usize(0..30))
+            .map(|_| {
+                let rows = match rng.u8(..4) {
+                    0 | 1 => ROWS_MAX,
+                    2 => rng.u32(1..=ROWS_MAX),
+                    _ => rng.u32(1..2000),
+                };
+                let dead = match rng.u8(..4) {
+                    0 | 1 => 0,
+                    2 => rng.u32(0..=rows),
+                    _ => rows / 100 * rng.u32(0..30),
+                };
+                (rows, dead)
+            })
+            .collect();
+        let options = PlanOptions { budget: if rng.bool() { 1.0 } else { rng.f64() }, ..PlanOptions::default() };
+        let table = records(&shape);
+        let plan = plan(&table, &options);
+        let place = |id| table.groups.iter().position(|group| group.id == id).unwrap();
+        let mut next = 0;
+        let (mut rewritten, mut touched) = (0, 0);
+        for window in &plan.windows {
+            let places: Vec<usize> = window.inputs.iter().map(|input| place(input.id)).collect();
+            assert!(places[0] >= next && places.windows(2).all(|two| two[1] == two[0] + 1), "{round}: {shape:?}");
+            next = places[places.len() - 1] + 1;
+            let (mut rows, mut dead) = (0, 0);
+            for (place, kept) in places.iter().zip(&window.kept) {
+                let (all, gone) = shape[*place];
+                assert!(gone > 0 || all < ROWS_MAX, "{round}: a clean full one is rewritten: {shape:?}");
+                assert_eq!(kept.count(all), u64::from(all - gone), "{round}: {shape:?}");
+                rows += u64::from(all - gone);
+                dead += u64::from(gone);
+            }
+            assert_eq!((window.rows, window.dead_rows), (rows, dead), "{round}: {shape:?}");
+            assert_eq!(u64::from(window.outputs), rows.div_ceil(u64::from(ROWS_MAX)), "{round}: {shape:?}");
+            // What it takes it gives: fewer row groups, or at least half of the bytes.
+            let lone = window.inputs.len() == 1 && window.outputs == 1 && dead * 2 >= rows;
+            assert!((window.outputs as usize) < window.inputs.len() || lone, "{round}: {shape:?}");
+            let bytes: u64 = window.inputs.iter().map(|input| input.address.bytes()).sum();
+            assert!(window.bytes_gained() + window.bytes_rewritten() == bytes, "{round}: {shape:?}");
+            rewritten += window.bytes_rewritten();
+            touched += window.inputs.len() as u64;
+        }
+        let bytes: u64 = table.groups.iter().map(|group| group.address.bytes()).sum();
+        assert!(rewritten <= (bytes as f64 * options.budget) as u64 || options.budget >= 1.0, "{round}: {shape:?}");
+        let left: u64 = plan.left_alone.values().map(|(groups, _)| groups).sum();
+        assert_eq!(left + touched, shape.len() as u64, "{round}: {shape:?}");
+        let dead: u64 = plan.windows.iter().map(|window| window.dead_rows).sum();
+        let dead_left: u64 = plan.left_alone.values().map(|(_, dead)| dead).sum();
+        assert_eq!(dead + dead_left, shape.iter().map(|(_, dead)| u64::from(*dead)).sum::<u64>(), "{round}: {shape:?}");
+        if plan.left_out == 0 && options.budget >= 1.0 {
+            assert!(!plan.left_alone.contains_key(&LeftAlone::Budget));
+        }
+        // Fully dead ones never stay, unless the budget says so; they cost nothing.
+        let stays =
+            plan.windows.iter().flat_map(|window| &window.inputs).map(|input| place(input.id)).collect::<Vec<_>>();
+        let dead_stays = shape.iter().enumerate().any(|(at, (rows, dead))| rows == dead && !stays.contains(&at));
+        assert!(!dead_stays || options.budget < 1.0, "{round}: {shape:?}");
+    }
 }
