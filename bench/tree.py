@@ -1,4 +1,4 @@
-"""The tree from Python: one transaction on 50,000 nodes with one projection, against the times that Khepri publishes."""
+"""The tree from Python: one transaction on 50,000 nodes with one projection, against the times of Khepri."""
 
 import statistics
 import tempfile

@@ -1,6 +1,7 @@
 """Drumlin: an embedded, versioned table store.
 
-Tables live on a tree of paths; a commit is atomic over any number of tables; every past version can be read.
+Tables and payloads live on a tree of paths; a commit is atomic over any number of them; every past version of a table
+can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on its nodes.
 
 >>> import drumlin
 >>> store = drumlin.open("memory://")
@@ -11,20 +12,33 @@ Tables live on a tree of paths; a commit is atomic over any number of tables; ev
 >>> store.close()
 """
 
+from drumlin import tree
+from drumlin._arguments import AsOf, Progress
 from drumlin._drumlin import (
     Batch,
+    Change,
+    ChangeFeed,
+    Changes,
     CheckpointReport,
+    Commit,
     DeleteReport,
     DropReport,
+    Event,
     Fault,
     Holding,
+    ImportReport,
+    ListEntry,
     Node,
+    NodeChange,
+    ProjectionEntry,
+    ProjectionView,
     ReclaimReport,
     Schema,
     Snapshot,
     StoreStat,
     TableStat,
     TrashItem,
+    TriggerFailure,
     VacuumPlan,
     VacuumWindow,
     VerifyReport,
@@ -32,8 +46,10 @@ from drumlin._drumlin import (
     __version__,
 )
 from drumlin._errors import (
+    Abort,
     AlreadyExists,
     Closed,
+    ConditionFailed,
     Conflict,
     Corrupt,
     Error,
@@ -49,29 +65,44 @@ from drumlin._errors import (
 from drumlin._expr import Expr, col
 from drumlin._input import FrameLike, SchemaLike
 from drumlin._result import Result
-from drumlin._store import AsOf, Progress, Retention, Store, Table, open
+from drumlin._store import Retention, Store, Table, open
+from drumlin._transaction import Transaction
+from drumlin.tree import P
 
 __all__ = [
+    "Abort",
     "AlreadyExists",
     "AsOf",
     "Batch",
+    "Change",
+    "ChangeFeed",
+    "Changes",
     "CheckpointReport",
     "Closed",
+    "Commit",
+    "ConditionFailed",
     "Conflict",
     "Corrupt",
     "DeleteReport",
     "DropReport",
     "Error",
+    "Event",
     "Expr",
     "Fault",
     "FrameLike",
     "Holding",
+    "ImportReport",
     "InDoubt",
     "InvalidArgument",
+    "ListEntry",
     "Locked",
     "Node",
+    "NodeChange",
     "NotFound",
+    "P",
     "Progress",
+    "ProjectionEntry",
+    "ProjectionView",
     "ReclaimReport",
     "Result",
     "Retention",
@@ -84,7 +115,9 @@ __all__ = [
     "StoreStat",
     "Table",
     "TableStat",
+    "Transaction",
     "TrashItem",
+    "TriggerFailure",
     "Unavailable",
     "Unsupported",
     "VacuumPlan",
@@ -94,4 +127,5 @@ __all__ = [
     "__version__",
     "col",
     "open",
+    "tree",
 ]

@@ -1,20 +1,36 @@
 """The core of drumlin, as the package uses it."""
 
 import datetime as dt
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final, TypeAlias, final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, ClassVar, Final, Literal, Self, TypeAlias, final
 
-from typing_extensions import CapsuleType
+from typing_extensions import CapsuleType, disjoint_base
+
+from drumlin.tree import Condition as _Condition
+from drumlin.tree import PatternLike as _PatternLike
 
 __all__ = [
     "Batch",
     "Batches",
+    "Change",
+    "ChangeFeed",
+    "Changes",
     "CheckpointReport",
+    "Commit",
+    "Condition",
     "DeleteReport",
     "DropReport",
+    "Event",
     "Fault",
     "Holding",
+    "ImportReport",
+    "ListEntry",
     "Node",
+    "NodeChange",
+    "NodeChanges",
+    "Pattern",
+    "ProjectionEntry",
+    "ProjectionView",
     "Reading",
     "ReclaimReport",
     "Schema",
@@ -23,11 +39,14 @@ __all__ = [
     "StoreStat",
     "Stream",
     "TableStat",
+    "Transaction",
     "TrashItem",
+    "TriggerFailure",
     "VacuumPlan",
     "VacuumWindow",
     "VerifyReport",
     "Version",
+    "Walk",
     "__version__",
     "main",
     "open",
@@ -416,17 +435,46 @@ class Version:
 
 @final
 class Node:
-    """A node of the tree."""
+    """A node of the tree, as it was at one moment."""
+
+    @property
+    def payload(self) -> Any:
+        """What it carries: a JSON value or bytes, or None for nothing."""
+    @property
+    def payload_version(self) -> int:
+        """How often the payload has been changed since the node appeared."""
+    @property
+    def has_table(self) -> bool:
+        """Whether it holds a table."""
+    @property
+    def children(self) -> int:
+        """How many children it has."""
+    @property
+    def children_version(self) -> int:
+        """How often the list of its children has changed since the node appeared."""
+    @property
+    def seq(self) -> int:
+        """The last commit that changed the node itself."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class ListEntry:
+    """One line of a listing: a node, and figures of its table."""
 
     @property
     def path(self) -> str:
         """Its path."""
     @property
+    def node(self) -> Node:
+        """The node."""
+    @property
     def payload(self) -> Any:
         """What it carries."""
     @property
     def payload_version(self) -> int:
-        """How often the payload has been changed."""
+        """How often the payload has been changed since the node appeared."""
     @property
     def is_table(self) -> bool:
         """Whether it holds a table."""
@@ -444,7 +492,221 @@ class Node:
         """How many children it has."""
     @property
     def children_version(self) -> int:
-        """How often the list of its children has changed."""
+        """How often the list of its children has changed since the node appeared."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Change:
+    """What an operation did to one node."""
+
+    @property
+    def before(self) -> Node | None:
+        """What the node was; None if it was not there."""
+    @property
+    def after(self) -> Node | None:
+        """What it became; None if it is gone."""
+    @property
+    def indirect(self) -> Changes:
+        """What was deleted with it: nodes below it, and those that lived on it."""
+
+@final
+class Changes:
+    """What an operation did to many nodes, in the order in which it was done: a `NodeChange` for each."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[NodeChange]: ...
+
+@final
+class NodeChanges:
+    """Goes over changes."""
+
+    def __iter__(self) -> Iterator[NodeChange]: ...
+    def __next__(self) -> NodeChange: ...
+
+@final
+class NodeChange:
+    """What was done to one node of many."""
+
+    @property
+    def path(self) -> str:
+        """The node."""
+    @property
+    def before(self) -> Node | None:
+        """What it was before the operation; None if it was not there."""
+    @property
+    def after(self) -> Node | None:
+        """What it is after it; None if it is gone."""
+    @property
+    def cause(self) -> Literal["asked", "above", "keep_while"]:
+        """Why: `asked`, `above` (a node above it was deleted) or `keep_while` (what it lived on no longer holds)."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Walk:
+    """The nodes of a pattern, one by one: pairs of a path and a node."""
+
+    def __iter__(self) -> Iterator[tuple[str, Node]]: ...
+    def __next__(self) -> tuple[str, Node]: ...
+
+@final
+class Pattern:
+    """A parsed pattern."""
+
+    def __new__(cls, parts: str) -> Pattern: ...
+
+@final
+class Condition:
+    """A parsed condition."""
+
+    def __new__(cls, condition: str) -> Condition: ...
+
+@final
+class Event:
+    """One thing that happened, to a node or to a table."""
+
+    @property
+    def path(self) -> str:
+        """The path of the node or table; empty for `resync`."""
+    @property
+    def action(self) -> Literal["create", "update", "delete", "version", "delete_versions", "drop", "undrop", "resync"]:
+        """In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `delete_versions`,
+        `drop`, `undrop`. For a trigger also `resync`: what happened before cannot be told any more, so look at all of
+        it."""
+    @property
+    def kind(self) -> str | None:
+        """What made a table's new version: `create`, `write`, `append`, `update` or `delete`."""
+    @property
+    def before(self) -> Node | None:
+        """What the node was right before; None if it was not there."""
+    @property
+    def after(self) -> Node | None:
+        """What the node was right after; None if it was gone."""
+    @property
+    def payload(self) -> Any:
+        """What the node carries since then."""
+    @property
+    def seq(self) -> int:
+        """The number of the commit."""
+    @property
+    def time(self) -> dt.datetime:
+        """The time of the commit, in UTC."""
+    @property
+    def cause(self) -> Literal["asked", "above", "keep_while"] | None:
+        """Why it happened to the node: `asked`, `above` or `keep_while`."""
+    @property
+    def trigger(self) -> str | None:
+        """The trigger that is told; None in a change feed."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Commit:
+    """One commit of a change feed."""
+
+    @property
+    def seq(self) -> int:
+        """Its number."""
+    @property
+    def time(self) -> dt.datetime:
+        """Its time, in UTC."""
+    @property
+    def events(self) -> list[Event]:
+        """What happened, in order."""
+
+@final
+class ChangeFeed:
+    """The commits since one, in order, those to come too: an iterator that waits for the next one."""
+
+    @property
+    def seq(self) -> int:
+        """The last commit given; the next one is behind it."""
+    def next(self, timeout: float | dt.timedelta | None = None) -> Commit | None:
+        """The next commit. None if none comes within `timeout`: seconds or a timedelta, None for as long as it
+        takes."""
+    def __iter__(self) -> Iterator[Commit]: ...
+    def __next__(self) -> Commit: ...
+
+@final
+class ProjectionEntry:
+    """One entry of a projection."""
+
+    @property
+    def key(self) -> Any:
+        """The key: a value, or a tuple if it is of several fields."""
+    @property
+    def path(self) -> str:
+        """The node that gives the entry."""
+    @property
+    def value(self) -> Any:
+        """The value."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class ProjectionView:
+    """A projection as of one instant: a map of keys to values, ordered by key. A key of several fields is a tuple."""
+
+    @property
+    def seq(self) -> int:
+        """The last commit that it shows."""
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of `key`; of the first node in path order if several give it, `default` if none does."""
+    def get_all(self, key: Any) -> list[Any]:
+        """All values of `key`, in the order of their nodes' paths; at most one if the projection is no bag."""
+    def keys(self) -> list[Any]:
+        """The keys, in order."""
+    def values(self) -> list[Any]:
+        """The values, in the order of their keys."""
+    def items(self) -> list[tuple[Any, Any]]:
+        """Pairs of a key and its value, in the order of the keys."""
+    def entries(self) -> list[ProjectionEntry]:
+        """The entries, by key and path."""
+    def prefix(self, text: str | None, *first: Any) -> list[ProjectionEntry]:
+        """The entries whose keys begin with the fields `first` and then with a text that begins with `text`; with
+        `text` None those that begin with `first`."""
+    def range(self, low: Any = None, high: Any = None, include_high: bool = False) -> list[ProjectionEntry]:
+        """The entries from the key `low` up to the key `high`, which is left out unless `include_high`. A key of fewer
+        fields comes before those that go on from it."""
+    def __contains__(self, key: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __len__(self) -> int: ...
+
+@final
+class TriggerFailure:
+    """A call of a trigger that failed."""
+
+    @property
+    def trigger(self) -> str:
+        """The trigger."""
+    @property
+    def seq(self) -> int:
+        """The commit."""
+    @property
+    def path(self) -> str:
+        """The node."""
+    @property
+    def error(self) -> str:
+        """What the callback raised, with its traceback."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class ImportReport:
+    """What an import of nodes did."""
+
+    @property
+    def created(self) -> int:
+        """Nodes that were made."""
+    @property
+    def updated(self) -> int:
+        """Nodes that were there, and got their payload."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -520,6 +782,100 @@ class Reading:
 _List: TypeAlias = list
 _Progress: TypeAlias = Callable[[int, int, int, int], object]
 _When: TypeAlias = int | str | dt.datetime
+_Only: TypeAlias = Literal["new", "there"]
+_KeepWhile: TypeAlias = Mapping[str, _Condition] | Iterable[tuple[str, _Condition]]
+
+@disjoint_base
+class Transaction:
+    """A transaction: any number of operations that happen together or not at all."""
+
+    def __new__(cls, store: Store, read_only: bool) -> Self: ...
+    @property
+    def seq(self) -> int:
+        """The number of the commit that it began with."""
+    @property
+    def ended(self) -> bool:
+        """Whether it was committed or aborted."""
+    @property
+    def _store(self) -> Store: ...
+    def commit(self) -> int:
+        """Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit. `Conflict` if
+        others have touched meanwhile what it has read or written; then nothing was done."""
+    def _end(self) -> None:
+        """Ends it without a commit, if it has not ended."""
+    def put(
+        self,
+        path: str,
+        value: Any,
+        *,
+        only: _Only | None = None,
+        when: _Condition | None = None,
+        keep_while: _KeepWhile | None = None,
+    ) -> Change:
+        """As `Store.put`."""
+    def create_node(self, path: str, value: Any) -> Change:
+        """As `Store.create_node`."""
+    def update_node(self, path: str, value: Any) -> Change:
+        """As `Store.update_node`."""
+    def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change:
+        """As `Store.compare_and_swap`."""
+    def put_many(self, payloads: Mapping[str, Any]) -> Changes:
+        """As `Store.put_many`."""
+    def update_many(self, pattern: _PatternLike, value: Any) -> Changes:
+        """As `Store.update_many`."""
+    def clear_payload(self, path: str, *, when: _Condition | None = None) -> Change:
+        """As `Store.clear_payload`."""
+    def clear_payloads(self, pattern: _PatternLike) -> Changes:
+        """As `Store.clear_payloads`."""
+    def delete(self, path: str, *, when: _Condition | None = None) -> Change:
+        """As `Store.delete`."""
+    def delete_many(self, pattern: _PatternLike) -> Changes:
+        """As `Store.delete_many`."""
+    def get(self, path: str, default: Any = None) -> Any:
+        """As `Store.get`."""
+    def node(self, path: str) -> Node | None:
+        """As `Store.node`."""
+    def exists(self, path: str) -> bool:
+        """As `Store.exists`."""
+    def has_payload(self, path: str) -> bool:
+        """As `Store.has_payload`."""
+    def get_many(self, pattern: _PatternLike) -> dict[str, Any]:
+        """As `Store.get_many`."""
+    def nodes(self, pattern: _PatternLike) -> dict[str, Node]:
+        """As `Store.nodes`."""
+    def count(self, pattern: _PatternLike) -> int:
+        """As `Store.count`."""
+    def _walk(self, pattern: _PatternLike) -> Walk: ...
+    def projection(self, name: str) -> ProjectionView:
+        """A projection, with the transaction's own writes in it."""
+    def _create(self, path: str, schema: Any, sort: _List[str]) -> None: ...
+    def _write_many(
+        self,
+        frames: _List[tuple[str, Any]],
+        metadata: str | None,
+        sort: _List[str] | None,
+        progress: _Progress | None,
+    ) -> None: ...
+    def _append_many(
+        self,
+        frames: _List[tuple[str, Any]],
+        metadata: str | None,
+        progress: _Progress | None,
+    ) -> None: ...
+    def _update(self, path: str, frame: Any, metadata: str | None, progress: _Progress | None) -> None: ...
+    def _delete_rows(self, path: str, filter: str, metadata: str | None, progress: _Progress | None) -> int: ...
+    def _drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
+    def _delete_versions(self, versions: dict[str, _List[int]]) -> None: ...
+    def _read(
+        self,
+        path: str,
+        as_of: _When | None,
+        columns: _List[str] | None,
+        filter: str | None,
+        limit: int | None,
+        tail: int | None,
+        native: bool,
+    ) -> Reading: ...
 
 @final
 class Store:
@@ -586,11 +942,73 @@ class Store:
     def drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
     def trash(self) -> _List[TrashItem]: ...
     def undrop(self, path: str, to: str | None = None) -> None: ...
-    def put(self, path: str, payload: str | bytes) -> None: ...
-    def get(self, path: str) -> str | bytes | None: ...
+    def put(
+        self,
+        path: str,
+        value: Any,
+        only: _Only | None,
+        when: _Condition | None,
+        keep_while: _KeepWhile | None,
+    ) -> Change: ...
+    def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change: ...
+    def put_many(self, payloads: Mapping[str, Any]) -> Changes: ...
+    def update_many(self, pattern: _PatternLike, value: Any) -> Changes: ...
+    def clear_payload(self, path: str, when: _Condition | None) -> Change: ...
+    def clear_payloads(self, pattern: _PatternLike) -> Changes: ...
+    def delete(self, path: str, when: _Condition | None) -> Change: ...
+    def delete_many(self, pattern: _PatternLike) -> Changes: ...
+    def get(self, path: str, default: Any) -> Any: ...
+    def node(self, path: str) -> Node | None: ...
     def exists(self, path: str) -> bool: ...
-    def delete(self, pattern: str) -> int: ...
-    def list(self, pattern: str) -> _List[Node]: ...
+    def has_payload(self, path: str) -> bool: ...
+    def get_many(self, pattern: _PatternLike) -> dict[str, Any]: ...
+    def nodes(self, pattern: _PatternLike) -> dict[str, Node]: ...
+    def walk(self, pattern: _PatternLike) -> Walk: ...
+    def count(self, pattern: _PatternLike) -> int: ...
+    def list(self, pattern: _PatternLike) -> _List[ListEntry]: ...
+    def put_projection(
+        self,
+        name: str,
+        pattern: _PatternLike,
+        key: _List[str],
+        value: _List[str],
+        bag: bool,
+    ) -> None: ...
+    def put_projection_fn(
+        self,
+        name: str,
+        pattern: _PatternLike,
+        function: Callable[[str, Any], tuple[Any, Any] | None],
+        bag: bool,
+    ) -> None:
+        """`function` is called with a path and a payload and gives a key and a value, or `None`."""
+    def drop_projection(self, name: str) -> None: ...
+    def projection(self, name: str) -> ProjectionView: ...
+    def projections(self) -> _List[str]: ...
+    def on(
+        self,
+        pattern: _PatternLike,
+        callback: Callable[[Event], object],
+        actions: _List[str],
+        priority: int,
+        name: str | None = None,
+    ) -> str:
+        """With `name` a durable one; gives the name."""
+    def off(self, name: str) -> None: ...
+    def triggers(self) -> _List[str]: ...
+    def wait_for_triggers(self, timeout: float | dt.timedelta | None = None) -> bool:
+        """Whether they have been called within `timeout`."""
+    def trigger_failures(self) -> _List[TriggerFailure]: ...
+    def changes(self, since: int | None = None) -> ChangeFeed:
+        """Without `since` from now on."""
+    def export_nodes(self, pattern: _PatternLike, file: BinaryIO, progress: _Progress | None = None) -> int:
+        """Gives how many nodes were written."""
+    def import_nodes(
+        self,
+        file: BinaryIO,
+        under: str | None = None,
+        progress: _Progress | None = None,
+    ) -> ImportReport: ...
     def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> _List[VacuumPlan]: ...
     def checkpoint(
         self,

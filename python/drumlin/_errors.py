@@ -1,8 +1,12 @@
 """Exceptions: one class for each thing that a caller can do about an error."""
 
+from typing import Any
+
 __all__ = [
+    "Abort",
     "AlreadyExists",
     "Closed",
+    "ConditionFailed",
     "Conflict",
     "Corrupt",
     "Error",
@@ -43,6 +47,12 @@ class InvalidArgument(Error, ValueError):
 
 class SchemaMismatch(Error, ValueError):
     """The data's schema does not fit the table's. Nothing was changed."""
+
+    __module__ = "drumlin"
+
+
+class ConditionFailed(Error):
+    """What was asked to hold before the operation does not. Nothing was changed."""
 
     __module__ = "drumlin"
 
@@ -93,3 +103,27 @@ class Closed(Error):
     """The store was closed, or belongs to the process that this one was forked from: open it again."""
 
     __module__ = "drumlin"
+
+
+class Abort(Error):
+    """Raised to leave a transaction without a commit; it passes on ``value``, whatever that is.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> try:
+    ...     with store.transaction() as tx:
+    ...         _ = tx.put("a", 1)
+    ...         tx.abort("changed my mind")
+    ... except drumlin.Abort as abort:
+    ...     abort.value, store.exists("a")
+    ('changed my mind', False)
+    """
+
+    __module__ = "drumlin"
+
+    def __init__(self, value: Any = None) -> None:
+        super().__init__(value)
+        self.value = value
+
+    def __str__(self) -> str:
+        return "the transaction was aborted" if self.value is None else f"the transaction was aborted: {self.value}"

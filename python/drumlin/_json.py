@@ -1,4 +1,4 @@
-"""JSON values: what may be noted with a version or carried by a node."""
+"""JSON values as text: what is noted with a version, and what conditions compare with."""
 
 import json
 import math

@@ -1,47 +1,75 @@
 """The store and its tables."""
 
 import datetime as dt
-import operator
+import io
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, BinaryIO, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from drumlin import _drumlin
+from drumlin._arguments import (
+    AsOf,
+    Progress,
+    Selection,
+    as_of_argument,
+    count,
+    listed,
+    micros,
+    names,
+    note,
+    paths_to_drop,
+    rows_filter,
+    selection,
+    sort_columns,
+    to_streams,
+    version_lists,
+    written_whole,
+)
 from drumlin._drumlin import (
+    Change,
+    ChangeFeed,
+    Changes,
     CheckpointReport,
     DeleteReport,
     DropReport,
+    Event,
+    ImportReport,
+    ListEntry,
     Node,
+    ProjectionView,
     ReclaimReport,
     Schema,
     Snapshot,
     StoreStat,
     TableStat,
     TrashItem,
+    TriggerFailure,
     VacuumPlan,
     VerifyReport,
     Version,
 )
-from drumlin._errors import InvalidArgument, NotFound
+from drumlin._errors import Conflict, InvalidArgument, NotFound
 from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
-from drumlin._json import to_json
 from drumlin._result import Result
+from drumlin._transaction import Transaction
+from drumlin._walks import Walks
+from drumlin.tree import Condition, PatternLike, plain_text
 
-__all__ = ["AsOf", "Progress", "Retention", "Store", "Table", "open"]
-
-#: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
-#: datetime without zone is UTC).
-AsOf: TypeAlias = int | str | dt.datetime
-#: Is told of each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled. What it
-#: raises stops the call.
-Progress: TypeAlias = Callable[[int, int, int, int], object]
+__all__ = ["Retention", "Store", "Table", "open"]
 
 # Within a class that has a method of the name.
 _List: TypeAlias = list
 _MODES = ("create", "write", "read")
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+#: How often a function is run in a transaction before a conflict is told.
+_ATTEMPTS_MAX = 1000
+
+_T = TypeVar("_T")
+
+#: What a node lives on: conditions on the nodes at paths.
+KeepWhile: TypeAlias = Mapping[str, Condition] | Iterable[tuple[str, Condition]]
 
 
 def open(
@@ -72,9 +100,9 @@ def open(
         _drumlin.open(
             os.fspath(uri),
             mode,
-            _count(memory_bytes, "memory_bytes"),
-            _count(cache_bytes, "cache_bytes"),
-            _count(cpu_threads, "cpu_threads"),
+            count(memory_bytes, "memory_bytes"),
+            count(cache_bytes, "cache_bytes"),
+            count(cpu_threads, "cpu_threads"),
         )
     )
 
@@ -86,7 +114,7 @@ class Retention(NamedTuple):
     keep_for: dt.timedelta | None = None
 
 
-class Store:
+class Store(Walks):
     """An open store; made by :func:`drumlin.open`. It closes at the end of a ``with`` block.
 
     Threads may share it. A forked process must open the store anew.
@@ -126,8 +154,14 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Closes the store: it answers no more. Results that are being read may be read to their end."""
+        """Closes the store: it answers no more. Results that are being read may be read to their end. Triggers are
+        called no more; for what they have missed, those that last are called when the store is open again."""
         self._core.close()
+
+    @property
+    def seq(self) -> int:
+        """The number of the last commit that is seen here."""
+        return self._core.seq()
 
     def refresh(self) -> int:
         """In a store opened with ``mode="read"``: takes in what the writer has committed since. Returns the number of
@@ -144,7 +178,7 @@ class Store:
         >>> store.create("ticks", pyarrow.schema([("time", pyarrow.int64())]), sort=["time"]).rows
         0
         """
-        return self._core.create(path, to_schema(schema), _names(sort, "sort"))
+        return self._core.create(path, to_schema(schema), names(sort, "sort"))
 
     def write(
         self,
@@ -167,7 +201,7 @@ class Store:
         >>> store.read("numbers").to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
-        return self._core.write_many([(path, to_stream(data))], _note(metadata), _sort(sort), progress)[0]
+        return self._core.write_many([(path, to_stream(data))], note(metadata), sort_columns(sort), progress)[0]
 
     def append(
         self,
@@ -179,7 +213,7 @@ class Store:
     ) -> Version:
         """Makes a version of the table at ``path`` with the rows of ``data`` behind those there are. The columns must
         be the table's, in any order."""
-        return self._core.append_many([(path, to_stream(data))], _note(metadata), progress)[0]
+        return self._core.append_many([(path, to_stream(data))], note(metadata), progress)[0]
 
     def update(
         self,
@@ -199,7 +233,7 @@ class Store:
         >>> store.read("ticks").to_arrow()["n"].to_pylist()
         [0, 7, 7, 0]
         """
-        return self._core.update(path, to_stream(data), _note(metadata), progress)
+        return self._core.update(path, to_stream(data), note(metadata), progress)
 
     def write_many(
         self,
@@ -217,8 +251,8 @@ class Store:
         >>> versions["b"].rows
         2
         """
-        paths = _frames(frames)
-        versions = self._core.write_many(paths, _note(metadata), _sort(sort), progress)
+        paths = to_streams(frames)
+        versions = self._core.write_many(paths, note(metadata), sort_columns(sort), progress)
         return {path: version for (path, _), version in zip(paths, versions, strict=True)}
 
     def append_many(
@@ -229,8 +263,8 @@ class Store:
         progress: Progress | None = None,
     ) -> dict[str, Version]:
         """Appends to many tables in one commit: all of them or none. See :meth:`append`."""
-        paths = _frames(frames)
-        versions = self._core.append_many(paths, _note(metadata), progress)
+        paths = to_streams(frames)
+        versions = self._core.append_many(paths, note(metadata), progress)
         return {path: version for (path, _), version in zip(paths, versions, strict=True)}
 
     def delete_rows(
@@ -249,9 +283,7 @@ class Store:
         >>> store.delete_rows("numbers", "n <= 2").rows
         2
         """
-        if where is None:
-            raise InvalidArgument("where is None; to delete all rows, write an empty frame")
-        return self._core.delete_rows(path, _filter(where) or "", _note(metadata), progress)
+        return self._core.delete_rows(path, rows_filter(where), note(metadata), progress)
 
     def read(
         self,
@@ -283,7 +315,7 @@ class Store:
         >>> store.read("numbers", as_of=0).to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
-        return self._results([path], as_of, columns, where, limit, head, tail, native)[0]
+        return self._results([path], selection(as_of, columns, where, limit, head, tail, native))[0]
 
     def read_many(
         self,
@@ -305,58 +337,18 @@ class Store:
         >>> {path: result.to_arrow().num_rows for path, result in store.read_many(["a", "b"]).items()}
         {'a': 1, 'b': 2}
         """
-        results = self._results(_names(paths, "paths"), as_of, columns, where, limit, head, tail, native)
+        selected = selection(as_of, columns, where, limit, head, tail, native)
+        results = self._results(names(paths, "paths"), selected)
         return {result.path: result for result in results}
 
-    def _results(
-        self,
-        paths: list[str],
-        as_of: AsOf | None,
-        columns: Iterable[Any] | None,
-        where: str | Expr | None,
-        limit: int | None,
-        head: int | None,
-        tail: int | None,
-        native: bool,
-    ) -> list[Result]:
-        if limit is not None and head is not None:
-            raise InvalidArgument("head and limit are the same; give one of them")
-        first = _count(limit, "limit") if head is None else _count(head, "head")
-        when = _as_of(as_of)
-        readings = self._core.read_many(
-            paths,
-            when,
-            # Names that are no text were written as their text.
-            None if columns is None else [str(name) for name in _listed(columns, "columns")],
-            _filter(where),
-            first,
-            _count(tail, "tail"),
-            native,
-        )
-        selects = where is not None or first is not None or tail is not None
-
+    def _results(self, paths: list[str], selected: Selection) -> list[Result]:
         def result(path: str, reading: _drumlin.Reading) -> Result:
-            def written_whole(seq: int) -> bool:
-                return self._written_whole(path, when, seq)
+            def whole(seq: int) -> bool:
+                return written_whole(self._core, path, selected.as_of, seq)
 
-            return Result(reading, path, selects=selects, written_whole=written_whole)
+            return Result(reading, path, selects=selected.selects, written_whole=whole)
 
-        return [result(path, reading) for path, reading in zip(paths, readings, strict=True)]
-
-    def _written_whole(self, path: str, when: AsOf | None, seq: int) -> bool:
-        """Whether the version read at ``seq`` as of ``when`` is as a single write left it."""
-        versions = {version.version: version for version in self.versions(path)}
-        match when:
-            case int():
-                version = versions.get(when)
-            case str():
-                snapshot = next((snapshot for snapshot in self.snapshots() if snapshot.name == when), None)
-                version = None if snapshot is None else versions.get(snapshot.versions[path])
-            case dt.datetime():
-                version = max((v for v in versions.values() if v.time <= when), key=_number, default=None)
-            case None:
-                version = max((v for v in versions.values() if v.seq <= seq), key=_number, default=None)
-        return version is not None and version.kind == "write"
+        return list(map(result, paths, self._core.read_many(paths, *selected)))
 
     def table(self, path: str) -> "Table":
         """A handle on the table at ``path``; whether it is there shows when it is used."""
@@ -371,7 +363,7 @@ class Store:
         >>> store.schema("numbers")
         Schema(n: Int64)
         """
-        return self._core.schema(path, _as_of(as_of))
+        return self._core.schema(path, as_of_argument(as_of))
 
     # Versions.
 
@@ -399,11 +391,9 @@ class Store:
         >>> [v.version for v in store.versions("numbers")]
         [1]
         """
-        if not isinstance(versions, Mapping):
-            raise TypeError(f"versions is a dict of paths and lists of versions, not a {type(versions).__name__}")
-        self._core.delete_versions({path: [_number_of(v) for v in _listed(vs, path)] for path, vs in versions.items()})
+        self._core.delete_versions(version_lists(versions))
 
-    def snapshot(self, name: str, pattern: str = "**") -> Snapshot:
+    def snapshot(self, name: str, pattern: PatternLike = "**") -> Snapshot:
         """Names the newest versions of all tables that match ``pattern``; they stay readable until the snapshot is
         dropped.
 
@@ -416,7 +406,7 @@ class Store:
         >>> store.read("prices/A", as_of="eod").to_arrow()["n"].to_pylist()
         [1]
         """
-        return self._core.snapshot(name, pattern)
+        return self._core.snapshot(name, plain_text(pattern))
 
     def drop_snapshot(self, name: str) -> None:
         """Drops a snapshot. What it alone held becomes reclaimable."""
@@ -450,12 +440,12 @@ class Store:
         """
         if [keep_last is not None, keep_for is not None, keep_all, inherit].count(True) != 1:
             raise InvalidArgument("give one of keep_last, keep_for, keep_all and inherit")
-        if keep_last is not None and _count(keep_last, "keep_last") == 0:
+        if keep_last is not None and count(keep_last, "keep_last") == 0:
             raise InvalidArgument("keep_last=0: a table keeps at least one version")
         self._core.set_retention(
             path,
             keep_last,
-            None if keep_for is None else _micros(keep_for, "keep_for"),
+            None if keep_for is None else micros(keep_for, "keep_for"),
             keep_all,
         )
 
@@ -466,7 +456,7 @@ class Store:
 
     # Dropping.
 
-    def drop(self, paths: str | Iterable[str], *, missing_ok: bool = False) -> DropReport:
+    def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> DropReport:
         """Drops the tables that ``paths`` (paths or patterns) name: one commit for all of them, all or none. They go to
         the trash, from which :meth:`undrop` takes them back until :meth:`reclaim` frees their space.
 
@@ -479,7 +469,7 @@ class Store:
         >>> store.tables()
         ['a/x', 'b']
         """
-        return self._core.drop([paths] if isinstance(paths, str) else _listed(paths, "paths"), missing_ok)
+        return self._core.drop(paths_to_drop(paths), missing_ok)
 
     def trash(self) -> list[TrashItem]:
         """Dropped tables that can be taken back, the oldest drop first."""
@@ -492,52 +482,367 @@ class Store:
 
     # Nodes.
 
-    def put(self, path: str, payload: Any) -> None:
-        """Sets what the node at ``path`` carries: a JSON value or bytes. The node and its parents are made if they
-        are not there.
+    def put(
+        self,
+        path: str,
+        value: Any,
+        *,
+        only: Literal["new", "there"] | None = None,
+        when: Condition | None = None,
+        keep_while: KeepWhile | None = None,
+    ) -> Change:
+        """Sets what the node at ``path`` carries: a JSON value or bytes. The node and its parents are made if they are
+        not there. Gives what the node was and became.
+
+        ``only="new"`` is meant for a node that is not there (else :class:`drumlin.AlreadyExists`), ``only="there"`` for
+        one that is (else :class:`drumlin.NotFound`); ``when`` must hold of the node as it is (else
+        :class:`drumlin.ConditionFailed`). With ``keep_while`` the node lives only as long as conditions on the nodes at
+        paths hold, and is deleted with the change by which one no longer does; none of them takes that back.
+
+        >>> import drumlin
+        >>> from drumlin.tree import exists, payload
+        >>> store = drumlin.open("memory://")
+        >>> change = store.put("config/feeds/a", {"url": "https://example.org", "retries": 3})
+        >>> change.before is None, change.after.payload_version
+        (True, 1)
+        >>> store.get("config/feeds/a")["retries"]
+        3
+        >>> _ = store.put("config/feeds/a", {"retries": 4}, when=payload("retries") == 3)
+        >>> _ = store.put("locks/a", "mine", only="new", keep_while={"config/feeds/a": exists()})
+        >>> [change.path for change in store.delete("config/feeds/a").indirect]
+        ['locks/a']
+        """
+        return self._core.put(path, value, only, when, keep_while)
+
+    def create_node(self, path: str, value: Any) -> Change:
+        """Makes a node that is not there: ``put`` with ``only="new"``."""
+        return self._core.put(path, value, "new", None, None)
+
+    def update_node(self, path: str, value: Any) -> Change:
+        """Sets what a node carries that is there: ``put`` with ``only="there"``."""
+        return self._core.put(path, value, "there", None, None)
+
+    def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change:
+        """Sets what the node at ``path`` carries if it is ``expected``, else :class:`drumlin.ConditionFailed`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
-        >>> store.put("config/feeds/a", {"url": "https://example.org", "retries": 3})
-        >>> store.get("config/feeds/a")["retries"]
-        3
+        >>> _ = store.put("leader", "a")
+        >>> store.compare_and_swap("leader", "a", "b").after.payload
+        'b'
         """
-        binary = isinstance(payload, (bytes, bytearray, memoryview))
-        self._core.put(path, bytes(payload) if binary else to_json(payload, "payload"))
+        return self._core.compare_and_swap(path, expected, value)
+
+    def put_many(self, payloads: Mapping[str, Any]) -> Changes:
+        """Sets what many nodes carry, in one commit.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> store.put_many({"a": 1, "b/c": 2})
+        Changes(2: 'a', 'b/c')
+        """
+        return self._core.put_many(payloads)
+
+    def update_many(self, pattern: PatternLike, value: Any) -> Changes:
+        """Sets what all nodes carry that match ``pattern``, in one commit."""
+        return self._core.update_many(pattern, value)
+
+    def clear_payload(self, path: str, *, when: Condition | None = None) -> Change:
+        """Takes off what the node at ``path`` carries. A node that nothing is left of goes."""
+        return self._core.clear_payload(path, when)
+
+    def clear_payloads(self, pattern: PatternLike) -> Changes:
+        """Takes off what all nodes carry that match ``pattern``, in one commit."""
+        return self._core.clear_payloads(pattern)
+
+    def delete(self, path: str, *, when: Condition | None = None) -> Change:
+        """Deletes the node at ``path`` with all below it, none of which may hold a table (see :meth:`drop`);
+        :class:`drumlin.NotFound` if it is not there, :class:`drumlin.ConditionFailed` if ``when`` does not hold of it.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.put_many({"a": 1, "a/b": 2})
+        >>> change = store.delete("a")
+        >>> change.before.payload, [below.path for below in change.indirect]
+        (1, ['a/b'])
+        """
+        return self._core.delete(path, when)
+
+    def delete_many(self, pattern: PatternLike) -> Changes:
+        """Deletes the nodes that match ``pattern``, with all below them, in one commit; none of them may hold a table.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.put_many({"a/x": 1, "a/y": 2, "b/x": 3})
+        >>> [(change.path, change.cause) for change in store.delete_many("*/x")]
+        [('a/x', 'asked'), ('b/x', 'asked')]
+        """
+        return self._core.delete_many(pattern)
 
     def get(self, path: str, default: Any = None) -> Any:
         """What the node at ``path`` carries; ``default`` if it carries nothing or is not there."""
-        import json
+        return self._core.get(path, default)
 
-        payload = self._core.get(path)
-        if payload is None:
-            return default
-        return payload if isinstance(payload, bytes) else json.loads(payload)
+    def node(self, path: str) -> Node | None:
+        """The node at ``path``; None if there is none."""
+        return self._core.node(path)
 
     def exists(self, path: str) -> bool:
         """Whether there is a node at ``path``; parents of tables are nodes too."""
         return self._core.exists(path)
 
-    def delete(self, pattern: str) -> int:
-        """Removes the nodes that match ``pattern``, with all below them; none of them may hold a table (see
-        :meth:`drop`). Returns how many."""
-        return self._core.delete(pattern)
+    def has_payload(self, path: str) -> bool:
+        """Whether the node at ``path`` is there and carries something."""
+        return self._core.has_payload(path)
 
-    def list(self, pattern: str = "**") -> "_List[Node]":
-        """The nodes that match ``pattern``, in path order. In a name, ``*`` stands for any characters and ``?`` for
-        one; a name ``**`` stands for any number of names.
+    def get_many(self, pattern: PatternLike) -> dict[str, Any]:
+        """What the nodes carry that match ``pattern``, by path; without those that carry nothing.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
-        >>> store.put("config/feeds/a", 1)
-        >>> [node.path for node in store.list()]
+        >>> _ = store.put_many({"a/x": 1, "a/y": 2, "b/x": 3})
+        >>> store.get_many("a/**")
+        {'a/x': 1, 'a/y': 2}
+        """
+        return self._core.get_many(pattern)
+
+    def nodes(self, pattern: PatternLike) -> dict[str, Node]:
+        """The nodes that match ``pattern``, by path."""
+        return self._core.nodes(pattern)
+
+    def count(self, pattern: PatternLike) -> int:
+        """How many nodes match ``pattern``."""
+        return self._core.count(pattern)
+
+    def _walk(self, pattern: PatternLike) -> Iterable[tuple[str, Node]]:
+        return self._core.walk(pattern)
+
+    def list(self, pattern: PatternLike = "**") -> "_List[ListEntry]":
+        """The nodes that match ``pattern``, in path order, with figures of their tables. In a name, ``*`` stands for
+        any characters and ``?`` for one; a name ``**`` stands for any number of names.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.put("config/feeds/a", 1)
+        >>> [entry.path for entry in store.list()]
         ['config', 'config/feeds', 'config/feeds/a']
         """
         return self._core.list(pattern)
 
-    def tables(self, pattern: str = "**") -> "_List[str]":
+    def tables(self, pattern: PatternLike = "**") -> "_List[str]":
         """The paths that match ``pattern`` and hold tables, in order."""
-        return [node.path for node in self._core.list(pattern) if node.is_table]
+        return [entry.path for entry in self._core.list(pattern) if entry.is_table]
+
+    def export_nodes(
+        self,
+        pattern: PatternLike,
+        file: str | os.PathLike[str] | BinaryIO,
+        *,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes the nodes that match ``pattern`` and carry something to a file (its path, or one that is open for
+        bytes), a line of JSON each, in path order and as of one instant. Gives how many.
+
+        >>> import drumlin, io
+        >>> store, file = drumlin.open("memory://"), io.BytesIO()
+        >>> _ = store.put("a", {"n": 1})
+        >>> store.export_nodes("**", file)
+        1
+        >>> file.getvalue()
+        b'{"path":"a","payload":{"n":1}}\\n'
+        """
+        with _file(file, "wb") as opened:
+            return self._core.export_nodes(pattern, opened, progress)
+
+    def import_nodes(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        *,
+        under: str | None = None,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Puts the nodes that :meth:`export_nodes` wrote, below the path ``under`` if one is given: all in one commit,
+        or none."""
+        with _file(file, "rb") as opened:
+            return self._core.import_nodes(opened, under, progress)
+
+    # Transactions.
+
+    def transaction(self) -> Transaction:
+        """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> with store.transaction() as tx:
+        ...     _ = tx.put("a", 1)
+        ...     _ = tx.put("b", tx.get("a") + 1)
+        >>> store.get("b")
+        2
+        """
+        return Transaction(self._core, False)
+
+    def read_transaction(self) -> Transaction:
+        """Begins a transaction that only reads, of the store as it is now: what is committed later does not change what
+        it sees."""
+        return Transaction(self._core, True)
+
+    def transact(self, function: Callable[[Transaction], _T]) -> _T:
+        """Calls ``function`` with a transaction and commits that; again from the beginning where others have touched
+        meanwhile what it has read or written. Gives what ``function`` gave; what it raises leaves nothing.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.put("stock", 3)
+        >>> store.transact(lambda tx: tx.put("stock", tx.get("stock") - 1)).after.payload
+        2
+        """
+        attempt = 1
+        while True:
+            transaction = self.transaction()
+            try:
+                answer = function(transaction)
+            except BaseException:
+                transaction._end()
+                raise
+            try:
+                transaction.commit()
+            except Conflict:
+                if attempt == _ATTEMPTS_MAX:
+                    raise
+                attempt += 1
+            else:
+                return answer
+
+    # Projections.
+
+    def projection(
+        self,
+        name: str,
+        pattern: PatternLike | None = None,
+        *,
+        key: str | Iterable[str] | Callable[[str, Any], Any] | None = None,
+        value: str | Iterable[str] | Callable[[str, Any], Any] = "payload",
+        bag: bool = False,
+    ) -> ProjectionView:
+        """A map that is kept in step with the nodes of a pattern: with a name only as it is now; with a ``pattern`` it
+        is made first, in the place of the one with its name.
+
+        Each node that matches and carries something gives an entry, under ``key`` with ``value``. These are fields of
+        the node: ``"path"``, ``"name"``, ``"path.0"`` (a name of the path; ``"path.-1"`` is the last), ``"payload"`` or
+        ``"payload.a.b"``; or lists of fields. A node that lacks a field gives no entry. Where several nodes give one
+        key, it has the value of the first in path order, or with ``bag`` one for each. Such a projection is part of the
+        store.
+
+        ``key`` and ``value`` may also be functions of path and payload: then the projection lives as long as the store
+        is open. A key is a value, a tuple for several fields, or None for no entry. The functions are called within
+        commits, so they should be quick; they must give the same for the same and must not use the store. What they
+        raise goes to ``sys.unraisablehook``, and the node has no entry.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.put_many({"users/a": {"team": "x"}, "users/b": {"team": "y"}, "users/c": {"team": "x"}})
+        >>> store.projection("teams", "users/*", key="payload.team", value="name", bag=True).items()
+        [('x', 'a'), ('x', 'c'), ('y', 'b')]
+        >>> _ = store.delete("users/a")
+        >>> store.projection("teams").get_all("x")
+        ['c']
+        >>> lengths = store.projection("lengths", "users/*", key=lambda path, payload: len(path))
+        >>> lengths.get(7)
+        {'team': 'y'}
+        """
+        if pattern is None:
+            if key is not None or value != "payload" or bag:
+                raise InvalidArgument(f"projection {name!r}: which nodes? give a pattern to make it")
+        elif callable(key):
+            self._core.put_projection_fn(name, pattern, _entry_function(key, value), bag)
+        elif key is None:
+            raise InvalidArgument(
+                f"projection {name!r}: key is missing; expected a field, a list of them, or a function"
+            )
+        elif callable(value):
+            raise InvalidArgument(f"projection {name!r}: value is a function, so key must be one too")
+        else:
+            self._core.put_projection(name, pattern, _fields(key), _fields(value), bag)
+        return self._core.projection(name)
+
+    def drop_projection(self, name: str) -> None:
+        """Removes a projection."""
+        self._core.drop_projection(name)
+
+    def projections(self) -> "_List[str]":
+        """The names of all projections."""
+        return self._core.projections()
+
+    # Triggers and changes.
+
+    def on(
+        self,
+        pattern: PatternLike,
+        callback: Callable[[Event], object],
+        *,
+        actions: Iterable[Literal["create", "update", "delete"]] | None = None,
+        priority: int = 0,
+        name: str | None = None,
+    ) -> str:
+        """Calls ``callback`` with an :class:`drumlin.Event` for what happens to nodes that match ``pattern`` from now
+        on, after each commit and in order. Gives the trigger's name, by which :meth:`off` ends it.
+
+        ``actions`` are the actions to be told of, by default all; triggers with a higher ``priority`` are called first
+        for an event. With a ``name`` the trigger lasts: the callback is called at least once for each event since the
+        trigger was first made, whenever a process has registered it again, over restarts and crashes. If that can no
+        longer be told, it is called with the action ``"resync"``.
+
+        All triggers are called on one thread of their own: a slow one delays the others but no commit, and a callback
+        may use the store. What a callback raises goes to ``sys.unraisablehook`` and to :meth:`trigger_failures`.
+
+        >>> import drumlin
+        >>> store, seen = drumlin.open("memory://"), []
+        >>> name = store.on("config/**", lambda event: seen.append((event.action, event.path)))
+        >>> _ = store.put("config/a", 1)
+        >>> store.wait_for_triggers()
+        True
+        >>> seen
+        [('create', 'config/a')]
+        >>> store.off(name)
+        """
+        if not callable(callback):
+            raise TypeError(f"a callback is a function of an event, not a {type(callback).__name__}")
+        chosen = [] if actions is None else listed(actions, "actions")
+        return self._core.on(pattern, callback, chosen, priority, name)
+
+    def off(self, name: str) -> None:
+        """Ends a trigger; one with a name of its own for good."""
+        self._core.off(name)
+
+    def triggers(self) -> "_List[str]":
+        """The names of the triggers: those registered here, and those that last."""
+        return self._core.triggers()
+
+    def wait_for_triggers(self, timeout: float | dt.timedelta | None = None) -> bool:
+        """Waits until the triggers have been called for all commits up to now. Says whether they have been within
+        ``timeout``: seconds or a timedelta, None for as long as it takes."""
+        return self._core.wait_for_triggers(timeout)
+
+    def trigger_failures(self) -> "_List[TriggerFailure]":
+        """Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost."""
+        return self._core.trigger_failures()
+
+    def changes(self, since: int | None = None) -> ChangeFeed:
+        """The commits behind the one with the number ``since``, those to come too: an iterator that waits for the next.
+        0 is the beginning, None is now. :class:`drumlin.SnapshotExpired` if a checkpoint has cut the log behind a later
+        commit.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> feed = store.changes()
+        >>> _ = store.put("config/x", 1)
+        >>> commit = next(feed)
+        >>> [(event.action, event.path, event.payload) for event in commit.events]
+        [('create', 'config/x', 1)]
+        >>> feed.next(timeout=0) is None
+        True
+        """
+        return self._core.changes(count(since, "since"))
 
     # Maintenance.
 
@@ -572,7 +877,7 @@ class Store:
     def reclaim(self, *, grace: dt.timedelta = dt.timedelta(0), progress: Progress | None = None) -> ReclaimReport:
         """Frees the space of dropped tables, expired versions and rewritten row groups. Tables dropped less than
         ``grace`` ago stay in the trash."""
-        return self._core.reclaim(_micros(grace, "grace"), progress)
+        return self._core.reclaim(micros(grace, "grace"), progress)
 
     def verify(self, *, progress: Progress | None = None) -> VerifyReport:
         """Reads every byte that the store refers to and checks it. What is wrong is reported, not raised.
@@ -688,93 +993,29 @@ class Table:
         return self._store.drop(self._path, missing_ok=missing_ok)
 
 
-def _number(version: Version) -> int:
-    return version.version
+def _file(file: str | os.PathLike[str] | BinaryIO, mode: Literal["rb", "wb"]) -> AbstractContextManager[BinaryIO]:
+    """A file to be closed after use if it is opened here."""
+    if isinstance(file, (str, os.PathLike)):
+        return io.open(file, mode)  # noqa: UP020
+    return nullcontext(file)
 
 
-def _count(value: int | None, name: str) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        raise TypeError(f"{name} is a number, not a bool")
-    number = operator.index(value)
-    if not 0 <= number < 2**63:
-        raise InvalidArgument(f"{name}={number} is out of range; expected 0 or more")
-    return number
+def _fields(fields: str | Iterable[str]) -> list[str]:
+    return [fields] if isinstance(fields, str) else list(fields)
 
 
-def _number_of(version: Any) -> int:
-    number = _count(version, "version")
-    if number is None:
-        raise TypeError("a version is a number, not None")
-    return number
+def _entry_function(
+    key: Callable[[str, Any], Any],
+    value: str | Iterable[str] | Callable[[str, Any], Any],
+) -> Callable[[str, Any], tuple[Any, Any] | None]:
+    """The key and value of a node's entry, as one function."""
+    if not callable(value) and value != "payload":
+        raise InvalidArgument(f"key is a function, so value must be one too, not {value!r}")
 
+    def entry(path: str, payload: Any) -> tuple[Any, Any] | None:
+        found = key(path, payload)
+        if found is None:
+            return None
+        return found, value(path, payload) if callable(value) else payload
 
-def _as_of(when: AsOf | None) -> AsOf | None:
-    match when:
-        case None | str():
-            return when
-        case dt.datetime():
-            # A subclass of datetime may hold more than one.
-            moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
-            micros = (moment - _EPOCH) // dt.timedelta(microseconds=1)
-            if micros < 0:
-                raise NotFound(f"no version is as old as {when}")
-            return _EPOCH + dt.timedelta(microseconds=micros)
-        case bool():
-            pass
-        case _ if hasattr(when, "__index__"):
-            number = operator.index(when)
-            if number < 0:
-                raise InvalidArgument(f"as_of={number}: versions count from 0; without as_of the newest is read")
-            return _count(number, "as_of")
-    raise TypeError(f"as_of is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
-
-
-def _filter(where: str | Expr | None) -> str | None:
-    if where is None or isinstance(where, str):
-        return where
-    if isinstance(where, Expr):
-        return str(where)
-    raise TypeError(
-        f"where is text in the filter language or an expression made with drumlin.col, not a "
-        f"{type(where).__module__}.{type(where).__qualname__}"
-    )
-
-
-def _note(metadata: Any) -> str | None:
-    return None if metadata is None else to_json(metadata, "metadata")
-
-
-def _listed(values: Iterable[Any], name: str) -> list[Any]:
-    if isinstance(values, (str, bytes)):
-        raise TypeError(f"{name} is a list of names, not one name: write [{values!r}]")
-    return list(values)
-
-
-def _names(values: Iterable[str], name: str) -> list[str]:
-    return _listed(values, name)
-
-
-def _sort(columns: Iterable[str] | None) -> list[str] | None:
-    return None if columns is None else _names(columns, "sort")
-
-
-def _micros(span: dt.timedelta, name: str) -> int:
-    if not isinstance(span, dt.timedelta):
-        raise TypeError(f"{name} is a timedelta, not a {type(span).__name__}")
-    if span < dt.timedelta(0):
-        raise InvalidArgument(f"{name}={span} lies in the future; expected 0 or more")
-    return span // dt.timedelta(microseconds=1)
-
-
-def _frames(frames: Mapping[str, FrameLike]) -> list[tuple[str, Any]]:
-    if not isinstance(frames, Mapping):
-        raise TypeError(f"frames is a dict of paths and frames, not a {type(frames).__name__}")
-    converted = []
-    for path, data in frames.items():
-        try:
-            converted.append((path, to_stream(data)))
-        except (InvalidArgument, TypeError) as error:
-            raise type(error)(f"{path!r}: {error}") from error
-    return converted
+    return entry

@@ -4,27 +4,109 @@
 //! Nobody waits for the other while holding the interpreter lock, so input that needs the lock can be drawn from any
 //! thread.
 
+use std::cell::Cell;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use drumlin::Result;
 use drumlin::base::{Cancel, Progress, Task};
+use drumlin::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
 
 /// How often signals are looked for.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
+/// How long is waited between looks for signals.
+const WAIT_STEP: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// Whether this thread is within a commit, calling a function of Python.
+    static COMMITTING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls a function of Python within a commit. Without an interpreter, as while the process ends, there is no answer.
+pub fn within_commit<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            COMMITTING.set(self.0);
+        }
+    }
+    let _restore = Restore(COMMITTING.replace(true));
+    Python::try_attach(call)
+}
+
+/// A function that is called within a commit would wait for that very commit.
+fn check_commit() -> PyResult<()> {
+    if COMMITTING.get() {
+        return Err(raise(Error::invalid(
+            "a projection's function is called within a commit; it must not use the store",
+        )));
+    }
+    Ok(())
+}
 
 /// Runs a call that does not take long.
 pub fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    check_commit()?;
     py.detach(call).map_err(raise)
+}
+
+/// Drops `value` without the interpreter lock, for whose sake its end might otherwise wait for ever.
+pub fn drop_detached(value: impl Send) {
+    let mut value = Some(value);
+    Python::try_attach(|py| py.detach(|| drop(value.take())));
+}
+
+/// Something that ends without the interpreter lock.
+pub struct Detached<T: Send>(Option<T>);
+
+impl<T: Send> Detached<T> {
+    pub fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+}
+
+impl<T: Send> Deref for Detached<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T: Send> Drop for Detached<T> {
+    fn drop(&mut self) {
+        drop_detached(self.0.take());
+    }
+}
+
+/// Waits for something in steps, looking for signals between them. `step` waits for at most so long, and gives what
+/// came, if something did.
+pub fn wait<T: Send>(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    mut step: impl FnMut(Duration) -> Result<Option<T>> + Send,
+) -> PyResult<Option<T>> {
+    check_commit()?;
+    let mut left = timeout;
+    loop {
+        let wait = left.map_or(WAIT_STEP, |left| left.min(WAIT_STEP));
+        let came = py.detach(|| step(wait)).map_err(raise)?;
+        left = left.map(|left| left - wait);
+        if came.is_some() || left == Some(Duration::ZERO) {
+            return Ok(came);
+        }
+        py.check_signals()?;
+    }
 }
 
 /// Runs a long call, which ends early if it looks at `cancel` and a signal handler raises (Ctrl-C).
 pub fn long<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    check_commit()?;
     py.detach(|| {
         std::thread::scope(|scope| {
             let (sender, receiver) = sync_channel(1);

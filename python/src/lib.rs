@@ -4,13 +4,22 @@
 #![deny(unsafe_code)]
 
 mod call;
+mod callbacks;
 mod errors;
+mod event;
+mod file;
 mod input;
+mod node;
 mod options;
+mod pattern;
+mod payload;
+mod projection;
 mod reports;
 mod result;
 mod schema;
 mod store;
+mod transaction;
+mod trigger;
 
 use pyo3::prelude::*;
 
@@ -20,9 +29,17 @@ mod _drumlin {
     use super::*;
 
     #[pymodule_export]
+    use super::event::{ChangeFeed, Commit, Event};
+    #[pymodule_export]
+    use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
+    #[pymodule_export]
+    use super::pattern::{Condition, Pattern};
+    #[pymodule_export]
+    use super::projection::{ProjectionEntry, ProjectionView};
+    #[pymodule_export]
     use super::reports::{
-        CheckpointReport, DeleteReport, DropReport, Fault, Holding, Node, ReclaimReport, Snapshot, StoreStat,
-        TableStat, TrashItem, VacuumPlan, VacuumWindow, VerifyReport, Version,
+        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, Snapshot, StoreStat,
+        TableStat, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
@@ -30,6 +47,8 @@ mod _drumlin {
     use super::schema::Schema;
     #[pymodule_export]
     use super::store::Store;
+    #[pymodule_export]
+    use super::transaction::Transaction;
 
     /// Opens the store at `uri`.
     #[pyfunction]
@@ -43,7 +62,7 @@ mod _drumlin {
         cpu_threads: Option<usize>,
     ) -> PyResult<Store> {
         let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads);
-        Ok(Store(call::detached(py, || drumlin::Store::open(uri, options))?))
+        Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 
     /// Runs the command line with `args`, the program's name first; returns the exit code.

@@ -3,10 +3,14 @@
 use std::time::SystemTime;
 
 use drumlin::base::{Timestamp, Version};
-use drumlin::catalog::{Payload, Retention};
+use drumlin::catalog::Retention;
+use drumlin::filter::Filter;
 use drumlin::store::{AsOf, Mode, Options};
+use drumlin::table::ScanOptions;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::errors::raise;
 
 /// What a store is opened for, by name.
 pub struct ModeName(Mode);
@@ -62,33 +66,16 @@ pub fn as_of(when: Option<When>) -> AsOf {
     }
 }
 
-/// What a node carries, as it crosses over: JSON as its text.
-#[derive(FromPyObject, IntoPyObject)]
-pub enum PayloadText {
-    Json(String),
-    Bytes(Vec<u8>),
-}
-
-impl PayloadText {
-    /// The payload; fails if the text is no JSON.
-    pub fn parse(self) -> PyResult<Payload> {
-        Ok(match self {
-            Self::Json(text) => {
-                let value = serde_json::from_str(&text);
-                Payload::Json(value.map_err(|e| PyValueError::new_err(format!("the payload is not JSON: {e}")))?)
-            }
-            Self::Bytes(bytes) => Payload::Bytes(bytes),
-        })
-    }
-}
-
-impl From<Payload> for PayloadText {
-    fn from(payload: Payload) -> Self {
-        match payload {
-            Payload::Json(value) => Self::Json(value.to_string()),
-            Payload::Bytes(bytes) => Self::Bytes(bytes),
-        }
-    }
+/// Which columns and rows to read.
+pub fn scan_options(
+    columns: Option<Vec<String>>,
+    filter: Option<&str>,
+    limit: Option<u64>,
+    tail: Option<u64>,
+    native: bool,
+) -> PyResult<ScanOptions> {
+    let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
+    Ok(ScanOptions { columns, filter, limit, tail, native, ..ScanOptions::default() })
 }
 
 /// How many versions to keep: all, the last so many, those of so many microseconds.

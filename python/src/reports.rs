@@ -7,15 +7,13 @@ use drumlin::store;
 use drumlin::table::{Plan, Window};
 use pyo3::prelude::*;
 
-use crate::options::PayloadText;
-
 /// A time that becomes a `datetime` in UTC.
-fn time(at: Timestamp) -> SystemTime {
+pub fn time(at: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at.0).unwrap_or(0))
 }
 
 /// `Class(a=1, b='x')`.
-fn describe(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
+pub fn describe(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
     let mut parts = Vec::with_capacity(fields.len());
     for field in fields {
         parts.push(format!("{field}={}", object.getattr(*field)?.repr()?));
@@ -130,89 +128,6 @@ impl From<store::SnapshotInfo> for Snapshot {
     fn from(info: store::SnapshotInfo) -> Self {
         let versions = info.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
         Self { name: info.name, time: time(info.time), versions }
-    }
-}
-
-/// A node of the tree.
-#[pyclass(frozen, eq, module = "drumlin")]
-#[derive(Clone, PartialEq)]
-pub struct Node {
-    info: store::NodeInfo,
-    figures: Option<(u64, u64, u64)>,
-}
-
-impl From<store::ListEntry> for Node {
-    fn from(entry: store::ListEntry) -> Self {
-        Self { info: entry.node, figures: entry.table }
-    }
-}
-
-#[pymethods]
-impl Node {
-    /// Its path.
-    #[getter]
-    fn path(&self) -> &str {
-        &self.info.path
-    }
-
-    /// What it carries.
-    #[getter]
-    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(match self.info.payload.clone().map(PayloadText::from) {
-            None => None,
-            Some(PayloadText::Json(text)) => Some(from_json(py, &text)?),
-            Some(bytes) => Some(bytes.into_pyobject(py)?),
-        })
-    }
-
-    /// How often the payload has been changed.
-    #[getter]
-    fn payload_version(&self) -> u64 {
-        self.info.payload_version
-    }
-
-    /// Whether it holds a table.
-    #[getter]
-    fn is_table(&self) -> bool {
-        self.info.table
-    }
-
-    /// Rows of the newest version of its table.
-    #[getter]
-    fn rows(&self) -> Option<u64> {
-        self.figures.map(|(rows, ..)| rows)
-    }
-
-    /// Versions of its table.
-    #[getter]
-    fn versions(&self) -> Option<u64> {
-        self.figures.map(|(_, versions, _)| versions)
-    }
-
-    /// Row groups of its table.
-    #[getter]
-    fn row_groups(&self) -> Option<u64> {
-        self.figures.map(|(.., row_groups)| row_groups)
-    }
-
-    /// How many children it has.
-    #[getter]
-    fn children(&self) -> u64 {
-        self.info.children
-    }
-
-    /// How often the list of its children has changed.
-    #[getter]
-    fn children_version(&self) -> u64 {
-        self.info.children_version
-    }
-
-    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-        let fields: &[&str] = match this.get().info.table {
-            true => &["path", "payload", "children", "rows", "versions", "row_groups"],
-            false => &["path", "payload", "children"],
-        };
-        describe(this.as_any(), fields)
     }
 }
 
@@ -583,5 +498,43 @@ impl From<store::TableStat> for TableStat {
     fn from(stat: store::TableStat) -> Self {
         let store::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort } = stat;
         Self { rows, stored_rows, versions, row_groups, bytes, columns, sort }
+    }
+}
+
+record! {
+    /// A call of a trigger that failed.
+    TriggerFailure {
+        /// The trigger.
+        trigger: String,
+        /// The commit.
+        seq: u64,
+        /// The node.
+        path: String,
+        /// What the callback raised, with its traceback.
+        error: String,
+    } {}
+}
+
+impl From<store::TriggerFailure> for TriggerFailure {
+    fn from(failure: store::TriggerFailure) -> Self {
+        let store::TriggerFailure { trigger, seq, path, error } = failure;
+        Self { trigger, seq: seq.0, path, error }
+    }
+}
+
+record! {
+    /// What an import of nodes did.
+    ImportReport {
+        /// Nodes that were made.
+        created: u64,
+        /// Nodes that were there, and got their payload.
+        updated: u64,
+    } {}
+}
+
+impl From<store::ImportReport> for ImportReport {
+    fn from(report: store::ImportReport) -> Self {
+        let store::ImportReport { created, updated } = report;
+        Self { created, updated }
     }
 }

@@ -12,12 +12,16 @@ use drumlin::base::{Cancel, Seq};
 use drumlin::store::{AsOf, ReadOptions};
 use drumlin::table::Scan;
 use drumlin::{Error, ErrorKind, Result};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::call::{detached, long};
 use crate::errors::raise;
 use crate::schema::{Schema, capsule};
+use crate::store::Store;
+use crate::transaction::Transaction;
 
 /// A forked child has none of the threads that a scan relies on.
 fn check_process(process: u32) -> Result<()> {
@@ -33,10 +37,17 @@ pub struct Prepared {
     pub cancel: Cancel,
 }
 
+/// Where a reading reads.
+enum Source {
+    Store(Py<Store>),
+    /// With the number of table operations done when the reading was made.
+    Transaction(Py<Transaction>, u64),
+}
+
 /// Certain columns and rows of one version of a table, not yet read.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Reading {
-    store: drumlin::Store,
+    source: Source,
     path: String,
     options: ReadOptions,
     schema: SchemaRef,
@@ -49,32 +60,43 @@ pub struct Reading {
 
 impl Reading {
     /// Readings of many tables as of the same instant.
-    pub fn of(store: &drumlin::Store, paths: Vec<String>, options: &ReadOptions) -> Result<Vec<Self>> {
-        let (seq, scans) = loop {
-            let seq = store.seq()?;
-            let scans = store.read_many(&paths, options)?;
-            if store.seq()? == seq {
-                break (seq, scans);
+    pub fn of(store: &Bound<'_, Store>, paths: Vec<String>, options: &ReadOptions) -> PyResult<Vec<Self>> {
+        let core = &store.get().core;
+        let (seq, scans) = detached(store.py(), || {
+            loop {
+                let seq = core.seq()?;
+                let scans = core.read_many(&paths, options)?;
+                if core.seq()? == seq {
+                    return Ok((seq, scans));
+                }
             }
-        };
-        let reading = |(path, scan): (String, Scan)| Self {
-            store: store.clone(),
-            path,
-            options: options.clone(),
-            schema: scan.schema(),
-            seq,
-            first: Mutex::new(Some(Prepared { scan, cancel: options.scan.cancel.clone() })),
-            process: std::process::id(),
+        })?;
+        let reading = |(path, scan): (String, Scan)| {
+            Self::new(Source::Store(store.clone().unbind()), path, options.clone(), seq, scan)
         };
         Ok(paths.into_iter().zip(scans).map(reading).collect())
     }
 
+    /// A reading of a table as a transaction sees it now.
+    pub fn within(transaction: &Bound<'_, Transaction>, path: String, options: ReadOptions) -> PyResult<Self> {
+        let this = transaction.get();
+        let scan = this.scan(transaction.py(), &path, &options)?;
+        let source = Source::Transaction(transaction.clone().unbind(), this.table_operations());
+        Ok(Self::new(source, path, options, Seq(this.seq()), scan))
+    }
+
+    fn new(source: Source, path: String, options: ReadOptions, seq: Seq, scan: Scan) -> Self {
+        let schema = scan.schema();
+        let first = Mutex::new(Some(Prepared { scan, cancel: options.scan.cancel.clone() }));
+        Self { source, path, options, schema, seq, first, process: std::process::id() }
+    }
+
     /// The state to read again: what was the newest version stays the one.
-    fn again(&self) -> Result<AsOf> {
+    fn again(&self, store: &drumlin::Store) -> Result<AsOf> {
         if self.options.as_of != AsOf::Newest {
             return Ok(self.options.as_of.clone());
         }
-        let versions = self.store.versions(&self.path)?;
+        let versions = store.versions(&self.path)?;
         let seen = versions.iter().rev().find(|info| info.seq <= self.seq).map(|info| AsOf::Version(info.version));
         seen.ok_or_else(|| {
             Error::new(ErrorKind::SnapshotExpired, format!("the version read of '{}' is gone", self.path))
@@ -84,6 +106,9 @@ impl Reading {
     /// A scan of the columns asked for, or of `columns`.
     pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared> {
         check_process(self.process).map_err(raise)?;
+        if let Source::Transaction(transaction, _) = &self.source {
+            transaction.get().check_not_aborted(py)?;
+        }
         let mut options = self.options.clone();
         if columns.is_some() {
             options.scan.columns = columns;
@@ -92,10 +117,23 @@ impl Reading {
         }
         let cancel = Cancel::default();
         options.scan.cancel = cancel.clone();
-        let scan = detached(py, || {
-            options.as_of = self.again()?;
-            self.store.read(&self.path, &options)
-        })?;
+        let scan = match &self.source {
+            Source::Store(store) => detached(py, || {
+                let core = &store.get().core;
+                options.as_of = self.again(core)?;
+                core.read(&self.path, &options)
+            })?,
+            Source::Transaction(transaction, operations) => {
+                let transaction = transaction.get();
+                if transaction.table_operations() != *operations {
+                    return Err(raise(Error::invalid(format!(
+                        "the transaction has written to tables since '{}' was read; read it again",
+                        self.path
+                    ))));
+                }
+                transaction.scan(py, &self.path, &options)?
+            }
+        };
         Ok(Prepared { scan, cancel })
     }
 }
@@ -112,6 +150,13 @@ impl Reading {
     #[getter]
     fn seq(&self) -> u64 {
         self.seq.0
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.source {
+            Source::Store(store) => visit.call(store),
+            Source::Transaction(transaction, _) => visit.call(transaction),
+        }
     }
 
     /// Scans anew, batch by batch.

@@ -1,31 +1,48 @@
 //! The store's calls, one for one.
 
 use std::collections::BTreeMap;
+use std::io::{BufReader, BufWriter};
 
-use drumlin::base::Version as VersionNumber;
-use drumlin::catalog::Retention;
-use drumlin::filter::Filter;
+use drumlin::base::{Seq, Version as VersionNumber};
+use drumlin::catalog::{Field, Projection, Retention};
 use drumlin::store::{
     CheckpointOptions, Frame, Missing, ReadOptions, ReclaimOptions, TableOptions, UpdateOptions, WriteOptions,
 };
-use drumlin::table::{PlanOptions, ScanOptions};
+use drumlin::table::PlanOptions;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pyo3_arrow::PySchema;
 
-use crate::call::{detached, with_progress};
+use crate::call::{Detached, detached, wait, with_progress};
+use crate::callbacks::Callbacks;
 use crate::errors::raise;
+use crate::event::{ChangeFeed, Span};
+use crate::file::File;
 use crate::input::Input;
-use crate::options::{PayloadText, When, retention};
+use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
+use crate::options::{When, retention, scan_options};
+use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
+use crate::payload::{Payloads, from_payload, to_payload};
+use crate::projection::ProjectionView;
 use crate::reports::{
-    CheckpointReport, DeleteReport, DropReport, Node, ReclaimReport, Snapshot, StoreStat, TableStat, TrashItem,
-    VacuumPlan, VerifyReport, Version,
+    CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, Snapshot, StoreStat, TableStat, TrashItem,
+    TriggerFailure, VacuumPlan, VerifyReport, Version,
 };
 use crate::result::Reading;
 use crate::schema::Schema;
 
+/// What is written to or read from a file object at once.
+const FILE_BUFFER: usize = 1 << 18;
+
 /// An open store.
 #[pyclass(frozen, module = "drumlin._drumlin")]
-pub struct Store(pub drumlin::Store);
+pub struct Store {
+    /// Closed, if this is the last to go, without the interpreter lock: whoever is in a commit may wait for that.
+    pub core: Detached<drumlin::Store>,
+    callbacks: Callbacks,
+}
 
 fn plan_options(dead_share_min: Option<f64>, budget: Option<f64>) -> PlanOptions {
     let default = PlanOptions::default();
@@ -36,39 +53,44 @@ fn plan_options(dead_share_min: Option<f64>, budget: Option<f64>) -> PlanOptions
     }
 }
 
-fn scan_options(
-    columns: Option<Vec<String>>,
-    filter: Option<&str>,
-    limit: Option<u64>,
-    tail: Option<u64>,
-    native: bool,
-) -> PyResult<ScanOptions> {
-    let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
-    Ok(ScanOptions { columns, filter, limit, tail, native, ..ScanOptions::default() })
+impl Store {
+    pub fn new(core: drumlin::Store) -> Self {
+        Self { core: Detached::new(core), callbacks: Callbacks::default() }
+    }
 }
 
 #[pymethods]
 impl Store {
     #[getter]
     fn uri(&self) -> &str {
-        self.0.uri()
+        self.core.uri()
     }
 
     fn seq(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(detached(py, || self.0.seq())?.0)
+        Ok(detached(py, || self.core.seq())?.0)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(detached(py, || self.0.refresh())?.0)
+        Ok(detached(py, || self.core.refresh())?.0)
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || self.0.close())
+        detached(py, || self.core.close())?;
+        self.callbacks.clear();
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.callbacks.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.callbacks.clear();
     }
 
     fn create(&self, py: Python<'_>, path: &str, schema: PySchema, sort: Vec<String>) -> PyResult<Version> {
         let schema = schema.into_inner();
-        Ok(detached(py, || self.0.create(path, schema, TableOptions { sort }))?.into())
+        Ok(detached(py, || self.core.create(path, schema, TableOptions { sort }))?.into())
     }
 
     #[pyo3(signature = (frames, metadata=None, sort=None, progress=None))]
@@ -82,7 +104,7 @@ impl Store {
     ) -> PyResult<Vec<Version>> {
         let versions = with_progress(py, progress, |task| {
             let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
-            self.0.write_many(frames, &WriteOptions { metadata, sort, task })
+            self.core.write_many(frames, &WriteOptions { metadata, sort, task })
         })?;
         Ok(versions.into_iter().map(Version::from).collect())
     }
@@ -97,7 +119,7 @@ impl Store {
     ) -> PyResult<Vec<Version>> {
         let versions = with_progress(py, progress, |task| {
             let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
-            self.0.append_many(frames, &WriteOptions { metadata, sort: None, task })
+            self.core.append_many(frames, &WriteOptions { metadata, sort: None, task })
         })?;
         Ok(versions.into_iter().map(Version::from).collect())
     }
@@ -112,7 +134,7 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Version> {
         let options = |task| WriteOptions { metadata, sort: None, task };
-        Ok(with_progress(py, progress, |task| self.0.update(path, frame, &options(task)))?.into())
+        Ok(with_progress(py, progress, |task| self.core.update(path, frame, &options(task)))?.into())
     }
 
     #[pyo3(signature = (path, filter, metadata=None, progress=None))]
@@ -125,14 +147,13 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<DeleteReport> {
         let options = |task| UpdateOptions { metadata, task };
-        Ok(with_progress(py, progress, |task| self.0.delete_rows(path, filter, &options(task)))?.into())
+        Ok(with_progress(py, progress, |task| self.core.delete_rows(path, filter, &options(task)))?.into())
     }
 
     #[pyo3(signature = (paths, as_of=None, columns=None, filter=None, limit=None, tail=None, native=false))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn read_many(
-        &self,
-        py: Python<'_>,
+        this: &Bound<'_, Self>,
         paths: Vec<String>,
         as_of: Option<When>,
         columns: Option<Vec<String>>,
@@ -142,36 +163,35 @@ impl Store {
         native: bool,
     ) -> PyResult<Vec<Reading>> {
         let scan = scan_options(columns, filter, limit, tail, native)?;
-        let options = ReadOptions { as_of: crate::options::as_of(as_of), scan };
-        detached(py, || Reading::of(&self.0, paths, &options))
+        Reading::of(this, paths, &ReadOptions { as_of: crate::options::as_of(as_of), scan })
     }
 
     #[pyo3(signature = (path, as_of=None))]
     fn schema(&self, py: Python<'_>, path: &str, as_of: Option<When>) -> PyResult<Schema> {
         let when = crate::options::as_of(as_of);
-        Ok(Schema(detached(py, || self.0.schema(path, &when))?))
+        Ok(Schema(detached(py, || self.core.schema(path, &when))?))
     }
 
     fn versions(&self, py: Python<'_>, path: &str) -> PyResult<Vec<Version>> {
-        Ok(detached(py, || self.0.versions(path))?.into_iter().map(Version::from).collect())
+        Ok(detached(py, || self.core.versions(path))?.into_iter().map(Version::from).collect())
     }
 
     fn delete_versions(&self, py: Python<'_>, versions: BTreeMap<String, Vec<u64>>) -> PyResult<()> {
         let number = |versions: Vec<u64>| versions.into_iter().map(VersionNumber).collect();
         let versions: Vec<_> = versions.into_iter().map(|(path, versions)| (path, number(versions))).collect();
-        detached(py, || self.0.delete_versions(&versions))
+        detached(py, || self.core.delete_versions(&versions))
     }
 
     fn snapshot(&self, py: Python<'_>, name: &str, pattern: &str) -> PyResult<Snapshot> {
-        Ok(detached(py, || self.0.snapshot(name, pattern))?.into())
+        Ok(detached(py, || self.core.snapshot(name, pattern))?.into())
     }
 
     fn drop_snapshot(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        detached(py, || self.0.drop_snapshot(name))
+        detached(py, || self.core.drop_snapshot(name))
     }
 
     fn snapshots(&self, py: Python<'_>) -> PyResult<Vec<Snapshot>> {
-        Ok(detached(py, || self.0.snapshots())?.into_iter().map(Snapshot::from).collect())
+        Ok(detached(py, || self.core.snapshots())?.into_iter().map(Snapshot::from).collect())
     }
 
     #[pyo3(signature = (path, keep_last=None, keep_micros=None, keep_all=false))]
@@ -184,12 +204,12 @@ impl Store {
         keep_all: bool,
     ) -> PyResult<()> {
         let retention = retention(keep_last, keep_micros, keep_all);
-        detached(py, || self.0.set_retention(path, retention))
+        detached(py, || self.core.set_retention(path, retention))
     }
 
     /// `(keep_last, keep_micros)`; both are `None` if all versions are kept.
     fn retention(&self, py: Python<'_>, path: &str) -> PyResult<(Option<u64>, Option<u64>)> {
-        Ok(match detached(py, || self.0.retention(path))? {
+        Ok(match detached(py, || self.core.retention(path))? {
             Retention::KeepAll => (None, None),
             Retention::KeepLast(n) => (Some(n), None),
             Retention::KeepMicros(micros) => (None, Some(micros)),
@@ -198,37 +218,226 @@ impl Store {
 
     fn drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
         let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
-        Ok(detached(py, || self.0.drop(&paths, missing))?.into())
+        Ok(detached(py, || drumlin::Store::drop(&self.core, &paths, missing))?.into())
     }
 
     fn trash(&self, py: Python<'_>) -> PyResult<Vec<TrashItem>> {
-        Ok(detached(py, || self.0.trash())?.into_iter().map(TrashItem::from).collect())
+        Ok(detached(py, || self.core.trash())?.into_iter().map(TrashItem::from).collect())
     }
 
     #[pyo3(signature = (path, to=None))]
     fn undrop(&self, py: Python<'_>, path: &str, to: Option<&str>) -> PyResult<()> {
-        detached(py, || self.0.undrop(path, to))
+        detached(py, || self.core.undrop(path, to))
     }
 
-    fn put(&self, py: Python<'_>, path: &str, payload: PayloadText) -> PyResult<()> {
-        let payload = payload.parse()?;
-        detached(py, || self.0.put(path, payload))
+    fn put(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        value: &Bound<'_, PyAny>,
+        only: Option<&str>,
+        when: Option<ConditionLike>,
+        keep_while: Option<KeepWhile>,
+    ) -> PyResult<Change> {
+        let payload = to_payload(value, "payload")?;
+        let options = put_options(only, when, keep_while)?.unwrap_or_default();
+        Ok(detached(py, || self.core.put_with(path, payload, options))?.into())
     }
 
-    fn get(&self, py: Python<'_>, path: &str) -> PyResult<Option<PayloadText>> {
-        Ok(detached(py, || self.0.get(path))?.map(PayloadText::from))
+    fn compare_and_swap(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        expected: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Change> {
+        let (expected, payload) = (to_payload(expected, "expected")?, to_payload(value, "payload")?);
+        Ok(detached(py, || self.core.compare_and_swap(path, expected, payload))?.into())
     }
 
-    fn exists(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
-        detached(py, || self.0.exists(path))
+    fn put_many(&self, py: Python<'_>, payloads: Payloads) -> PyResult<Changes> {
+        Ok(detached(py, || self.core.put_many(payloads.0))?.into())
     }
 
-    fn delete(&self, py: Python<'_>, pattern: &str) -> PyResult<u64> {
-        detached(py, || self.0.delete(pattern))
+    fn update_many(&self, py: Python<'_>, pattern: PatternLike, value: &Bound<'_, PyAny>) -> PyResult<Changes> {
+        let payload = to_payload(value, "payload")?;
+        Ok(detached(py, || self.core.update_many(pattern.0, &payload))?.into())
     }
 
-    fn list(&self, py: Python<'_>, pattern: &str) -> PyResult<Vec<Node>> {
-        Ok(detached(py, || self.0.list(pattern))?.into_iter().map(Node::from).collect())
+    fn clear_payload(&self, py: Python<'_>, path: &str, when: Option<ConditionLike>) -> PyResult<Change> {
+        Ok(detached(py, || self.core.clear_payload(path, when.map(|when| when.0)))?.into())
+    }
+
+    fn clear_payloads(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Changes> {
+        Ok(detached(py, || self.core.clear_payloads(pattern.0))?.into())
+    }
+
+    fn delete(&self, py: Python<'_>, path: &str, when: Option<ConditionLike>) -> PyResult<Change> {
+        Ok(detached(py, || self.core.delete(path, when.map(|when| when.0)))?.into())
+    }
+
+    fn delete_many(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Changes> {
+        Ok(detached(py, || self.core.delete_many(pattern.0))?.into())
+    }
+
+    // A look at one node takes less than to let go of the interpreter lock, and waits for nobody.
+
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.core.get(path).map_err(raise)? {
+            Some(payload) => Ok(Some(from_payload(py, &payload)?)),
+            None => Ok(default),
+        }
+    }
+
+    fn node(&self, path: &str) -> PyResult<Option<Node>> {
+        Ok(self.core.node(path).map_err(raise)?.map(Node))
+    }
+
+    fn exists(&self, path: &str) -> PyResult<bool> {
+        self.core.exists(path).map_err(raise)
+    }
+
+    fn has_payload(&self, path: &str) -> PyResult<bool> {
+        self.core.has_payload(path).map_err(raise)
+    }
+
+    fn get_many<'py>(&self, py: Python<'py>, pattern: PatternLike) -> PyResult<Bound<'py, PyDict>> {
+        payloads_by_path(py, detached(py, || self.core.get_many(pattern.0))?)
+    }
+
+    fn nodes<'py>(&self, py: Python<'py>, pattern: PatternLike) -> PyResult<Bound<'py, PyDict>> {
+        nodes_by_path(py, detached(py, || self.core.nodes(pattern.0))?)
+    }
+
+    fn walk(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Walk> {
+        Ok(detached(py, || self.core.nodes(pattern.0))?.into())
+    }
+
+    fn count(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<u64> {
+        detached(py, || self.core.count(pattern.0))
+    }
+
+    fn list(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Vec<ListEntry>> {
+        Ok(detached(py, || self.core.list(pattern.0))?.into_iter().map(ListEntry::from).collect())
+    }
+
+    fn put_projection(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        pattern: PatternLike,
+        key: Vec<String>,
+        value: Vec<String>,
+        bag: bool,
+    ) -> PyResult<()> {
+        let fields = |texts: Vec<String>| texts.iter().map(|text| Field::new(text)).collect::<drumlin::Result<_>>();
+        let (key, value) = (fields(key).map_err(raise)?, fields(value).map_err(raise)?);
+        detached(py, || self.core.put_projection(name, Projection { pattern: pattern.0, key, value, bag }))
+    }
+
+    /// `function` is called with a path and a payload and gives a key and a value, or `None`.
+    fn put_projection_fn(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        pattern: PatternLike,
+        function: Py<PyAny>,
+        bag: bool,
+    ) -> PyResult<()> {
+        let function = crate::projection::function(self.callbacks.add(function));
+        detached(py, || self.core.put_projection_fn(name, pattern.0, bag, function))
+    }
+
+    fn drop_projection(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        detached(py, || self.core.drop_projection(name))
+    }
+
+    fn projection(&self, name: &str) -> PyResult<ProjectionView> {
+        self.core.projection(name).map(ProjectionView).map_err(raise)
+    }
+
+    fn projections(&self) -> PyResult<Vec<String>> {
+        self.core.projections().map_err(raise)
+    }
+
+    /// With `name` a durable one; gives the name.
+    #[pyo3(signature = (pattern, callback, actions, priority, name=None))]
+    fn on(
+        &self,
+        py: Python<'_>,
+        pattern: PatternLike,
+        callback: Py<PyAny>,
+        actions: Vec<String>,
+        priority: i32,
+        name: Option<String>,
+    ) -> PyResult<String> {
+        let filter = crate::trigger::filter(pattern.0, actions, priority)?;
+        let function = crate::trigger::function(self.callbacks.add(callback));
+        detached(py, || match name {
+            None => self.core.on(filter, function),
+            Some(name) => self.core.on_durable(&name, filter, function).map(|()| name),
+        })
+    }
+
+    fn off(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        detached(py, || self.core.off(name))
+    }
+
+    fn triggers(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        detached(py, || self.core.triggers())
+    }
+
+    /// Whether they have been called within `timeout`.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_for_triggers(&self, py: Python<'_>, timeout: Option<Span>) -> PyResult<bool> {
+        let timeout = timeout.map(Span::duration).transpose()?;
+        let called = wait(py, timeout, |step| Ok(self.core.wait_for_triggers(Some(step))?.then_some(())))?;
+        Ok(called.is_some())
+    }
+
+    fn trigger_failures(&self, py: Python<'_>) -> PyResult<Vec<TriggerFailure>> {
+        let failures = detached(py, || Ok(self.core.trigger_failures()))?;
+        Ok(failures.into_iter().map(TriggerFailure::from).collect())
+    }
+
+    /// Without `since` from now on.
+    #[pyo3(signature = (since=None))]
+    fn changes(this: &Bound<'_, Self>, since: Option<u64>) -> PyResult<ChangeFeed> {
+        let core = &this.get().core;
+        let feed = detached(this.py(), || core.changes(since.map_or_else(|| core.seq(), |since| Ok(Seq(since)))?))?;
+        Ok(ChangeFeed::new(feed, this.clone().unbind()))
+    }
+
+    /// Gives how many nodes were written.
+    #[pyo3(signature = (pattern, file, progress=None))]
+    fn export_nodes(
+        &self,
+        py: Python<'_>,
+        pattern: PatternLike,
+        file: Py<PyAny>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let (file, raised) = File::new(file);
+        let mut file = BufWriter::with_capacity(FILE_BUFFER, file);
+        raised.or(with_progress(py, progress, |task| self.core.export_nodes(pattern.0, &mut file, &task)))
+    }
+
+    #[pyo3(signature = (file, under=None, progress=None))]
+    fn import_nodes(
+        &self,
+        py: Python<'_>,
+        file: Py<PyAny>,
+        under: Option<&str>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ImportReport> {
+        let (file, raised) = File::new(file);
+        let mut file = BufReader::with_capacity(FILE_BUFFER, file);
+        Ok(raised.or(with_progress(py, progress, |task| self.core.import_nodes(&mut file, under, &task)))?.into())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None))]
@@ -239,7 +448,7 @@ impl Store {
         budget: Option<f64>,
     ) -> PyResult<Vec<VacuumPlan>> {
         let options = plan_options(dead_share_min, budget);
-        Ok(detached(py, || self.0.vacuum_plan(&options))?.into_iter().map(VacuumPlan::from).collect())
+        Ok(detached(py, || self.core.vacuum_plan(&options))?.into_iter().map(VacuumPlan::from).collect())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None, progress=None))]
@@ -251,24 +460,24 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<CheckpointReport> {
         let plan = plan_options(dead_share_min, budget);
-        Ok(with_progress(py, progress, |task| self.0.checkpoint(&CheckpointOptions { plan, task }))?.into())
+        Ok(with_progress(py, progress, |task| self.core.checkpoint(&CheckpointOptions { plan, task }))?.into())
     }
 
     #[pyo3(signature = (grace_micros, progress=None))]
     fn reclaim(&self, py: Python<'_>, grace_micros: u64, progress: Option<Py<PyAny>>) -> PyResult<ReclaimReport> {
-        Ok(with_progress(py, progress, |task| self.0.reclaim(&ReclaimOptions { grace_micros, task }))?.into())
+        Ok(with_progress(py, progress, |task| self.core.reclaim(&ReclaimOptions { grace_micros, task }))?.into())
     }
 
     #[pyo3(signature = (progress=None))]
     fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
-        Ok(with_progress(py, progress, |task| self.0.verify(&task))?.into())
+        Ok(with_progress(py, progress, |task| self.core.verify(&task))?.into())
     }
 
     fn stat(&self, py: Python<'_>) -> PyResult<StoreStat> {
-        Ok(detached(py, || self.0.stat())?.into())
+        Ok(detached(py, || self.core.stat())?.into())
     }
 
     fn table_stat(&self, py: Python<'_>, path: &str) -> PyResult<TableStat> {
-        Ok(detached(py, || self.0.table_stat(path))?.into())
+        Ok(detached(py, || self.core.table_stat(path))?.into())
     }
 }

@@ -98,7 +98,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         self.store.update(path, table(rows))
         model = self.tables[path]
-        low, high = min(rows)[0], max(row[0] for row in rows)
+        low, high = min(row[0] for row in rows), max(row[0] for row in rows)
         model.add(self.ordered(path, [row for row in model.newest if not low <= row[0] <= high] + rows))
 
     @rule(path=PATHS, low=st.integers(-20, 20), value=st.sampled_from("xyz"))

@@ -140,11 +140,11 @@ def test_nodes(store: drumlin.Store) -> None:
     ]
     assert (feeds.children, feeds.payload, feeds.is_table, feeds.rows) == (2, None, False, None)
     assert (b.payload, a.payload_version - b.payload_version) == (b"\0\xff", 1)
-    assert store.delete("config/feeds/a") == 1
+    assert len(store.delete("config/feeds/a").indirect) == 0
     with pytest.raises(drumlin.NotFound, match="no node at 'config/x'"):
         store.delete("config/x")
-    assert store.delete("config/x*") == 0
-    assert store.delete("config") == 3
+    assert len(store.delete_many("config/x*")) == 0
+    assert [change.path for change in store.delete("config").indirect] == ["config/feeds/b"]
     store.put("a/b/c", 1)
     store.delete("a/b/c")
     # Parents that were made for it go with it.
@@ -159,9 +159,11 @@ def test_tables_are_nodes(store: drumlin.Store) -> None:
     assert (node.path, node.payload, node.is_table) == ("prices/us/AAPL", "a note", True)
     assert (node.rows, node.versions, node.row_groups) == (3, 2, 2)
     assert store.tables("prices/**") == ["prices/us/AAPL"]
-    for pattern in ("prices/us/AAPL", "prices", "**"):
+    for path in ("prices/us/AAPL", "prices"):
         with pytest.raises(drumlin.Error, match="prices/us/AAPL"):
-            store.delete(pattern)
+            store.delete(path)
+    with pytest.raises(drumlin.Error, match="prices/us/AAPL"):
+        store.delete_many("**")
     assert store.tables() == ["prices/us/AAPL"]
 
 
@@ -355,8 +357,8 @@ def test_kinds_are_classes() -> None:
     kinds = [getattr(drumlin, name) for name in drumlin.__all__]
     errors = {kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)}
     assert errors == {
-        "Error", "NotFound", "AlreadyExists", "InvalidArgument", "SchemaMismatch", "Conflict", "Unavailable", "InDoubt",
-        "Corrupt", "Locked", "SnapshotExpired", "Unsupported", "Closed",
+        "Error", "NotFound", "AlreadyExists", "InvalidArgument", "SchemaMismatch", "ConditionFailed", "Conflict",
+        "Unavailable", "InDoubt", "Corrupt", "Locked", "SnapshotExpired", "Unsupported", "Closed", "Abort",
     }  # fmt: skip
     assert issubclass(drumlin.InvalidArgument, ValueError)
     assert issubclass(drumlin.NotFound, LookupError)

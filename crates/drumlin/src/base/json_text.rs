@@ -5,6 +5,12 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Fails if `value` would not come back from its text, as when it is nested too deep.
+pub fn check<T: Serialize + DeserializeOwned>(value: &T, what: &str) -> crate::base::Result<()> {
+    let text = serde_json::to_string(value).and_then(|text| serde_json::from_str::<T>(&text));
+    text.map(drop).map_err(|e| crate::base::Error::invalid(format!("{what} cannot be stored: {e}")))
+}
+
 /// As text.
 pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&serde_json::to_string(value).map_err(S::Error::custom)?)

@@ -5,7 +5,7 @@
 
 use super::walk::each_below;
 use super::{
-    Cause, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeInfo, Path, Pattern, Payload, State,
+    Cause, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeInfo, NodeReader, Path, Pattern, Payload, State,
     Transaction, Tree, check_path,
 };
 use crate::base::planted::{Bug, planted};
@@ -139,10 +139,34 @@ impl Draft {
     /// Applies effects that are not of nodes: all or none.
     pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
         let mut next = self.state.clone();
-        effects.iter().try_for_each(|effect| next.apply_effect(effect, self.seq, self.time))?;
-        self.state = next;
-        self.effects.extend(effects);
-        Ok(())
+        let mut changed = Vec::new();
+        for effect in &effects {
+            if !next.watches.is_empty() {
+                changed.extend(match effect {
+                    Effect::CreateTable { path, .. }
+                    | Effect::UndropTable { path, .. }
+                    | Effect::SetRetention { path, .. } => Some(path.clone()),
+                    Effect::DropTable { table } => next.path_of(*table).cloned(),
+                    _ => None,
+                });
+            }
+            next.apply_effect(effect, self.seq, self.time)?;
+        }
+        if changed.is_empty() {
+            self.state = next;
+            self.effects.extend(effects);
+            return Ok(());
+        }
+        self.atomically(|draft| {
+            draft.state = next;
+            draft.effects.extend(effects);
+            let mut done = NodeEffects::default();
+            changed.iter().try_for_each(|path| draft.cascade(path.as_str(), false, Vec::new(), &mut done))?;
+            if !done.is_empty() {
+                draft.nodes().extend(&done);
+            }
+            Ok(())
+        })
     }
 
     /// Does what another draft did, on this one's state. `base` is the state that the other began with: tables that it
@@ -161,6 +185,27 @@ impl Draft {
             }
         }
         Ok(())
+    }
+
+    /// Whether the same happened to nodes as in `effects`, in the same order.
+    pub fn did_the_same(&self, effects: &[Effect]) -> Result<bool> {
+        fn readers(effects: &[Effect]) -> impl Iterator<Item = NodeReader<'_>> {
+            effects
+                .iter()
+                .filter_map(|effect| if let Effect::Nodes(nodes) = effect { Some(nodes.reader()) } else { None })
+        }
+        let (mut ours, mut theirs) = (readers(&self.effects), readers(effects));
+        let (mut a, mut b) = (ours.next(), theirs.next());
+        loop {
+            let x = advance(&mut a, &mut ours)?;
+            let y = advance(&mut b, &mut theirs)?;
+            if x != y {
+                return Ok(false);
+            }
+            if x.is_none() {
+                return Ok(true);
+            }
+        }
     }
 
     fn redo_nodes(&mut self, nodes: &NodeEffects) -> Result<()> {
@@ -233,8 +278,10 @@ impl Draft {
     /// Sets what the node at `path` lives on; an empty list is nothing.
     pub fn keep_while(&mut self, path: &str, conditions: &[(String, Condition)]) -> Result<()> {
         check_path(path)?;
-        if self.state.tree.get(path).is_none() {
-            return Err(no_node(path));
+        let node = self.state.tree.get(path).ok_or_else(|| no_node(path))?;
+        if conditions.is_empty() && node.is_only_kept() {
+            // Nothing would be left of it.
+            return self.delete(path, None).map(drop);
         }
         self.keep(path, Keep::new(conditions)?)
     }
@@ -529,6 +576,20 @@ impl Draft {
             }
         })
     }
+}
+
+/// The next effect of several lists.
+fn advance<'a>(
+    reader: &mut Option<NodeReader<'a>>,
+    more: &mut impl Iterator<Item = NodeReader<'a>>,
+) -> Result<Option<(String, NodeEffect<'a>)>> {
+    while let Some(now) = reader {
+        if let Some((path, effect)) = now.advance()? {
+            return Ok(Some((path.to_owned(), effect)));
+        }
+        *reader = more.next();
+    }
+    Ok(None)
 }
 
 fn no_node(path: &str) -> Error {

@@ -1,6 +1,8 @@
 //! What commits did, as events: the effects again, each with the node before and after it.
 
-use super::{Action, Cause, Effect, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, Transaction, Tree};
+use super::{Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, Transaction, Tree};
+use std::sync::Arc;
+
 use crate::base::{Error, Result, Seq, TableId};
 use crate::table::VersionKind;
 
@@ -77,6 +79,10 @@ pub fn events(
                 }
                 None
             }
+            Effect::SetRetention { path, retention } => {
+                tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.retention = *retention));
+                None
+            }
             Effect::CreateTable { table, path, .. } => {
                 set_table(&mut tree, path, seq, Some(*table));
                 None
@@ -131,7 +137,11 @@ fn node_events(tree: &mut Tree, nodes: &NodeEffects, seq: Seq, found: &mut dyn F
                 (Action::Delete, was.info(path), cause)
             }
             // A life condition is told by what it leads to.
-            NodeEffect::Keep { .. } => continue,
+            NodeEffect::Keep { keep } => {
+                let keep = if keep.is_empty() { None } else { Some(Arc::new(Keep::decode(keep)?)) };
+                tree.edit(path, seq, |node| node.edit_extra(|extra| extra.keep = keep));
+                continue;
+            }
         };
         let after = if action == Action::Delete { None } else { tree.info(path) };
         if !found(Event::Node(NodeEvent { path: path.to_owned(), action, before, after, cause })) {

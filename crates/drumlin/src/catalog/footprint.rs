@@ -19,6 +19,14 @@ pub enum Read {
     Pattern(Pattern),
     /// Anything of the tree.
     Tree,
+    /// Which versions a table lists.
+    Versions(TableId),
+    /// What a snapshot holds.
+    Snapshot(String),
+    /// What a projection is, if it is part of the store.
+    Projection(String),
+    /// Anything at all: an operation was refused, for whatever reason.
+    All,
 }
 
 /// All that a transaction has read.
@@ -69,6 +77,10 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             touched
         }
         Read::Tree => !base.tree.same(&now.tree),
+        Read::Versions(id) => base.table(*id).map(|t| &t.versions) != now.table(*id).map(|t| &t.versions),
+        Read::Snapshot(name) => base.snapshots.get(name) != now.snapshots.get(name),
+        Read::Projection(name) => !base.same_projection(now, name),
+        Read::All => base.seq != now.seq || !base.same(now),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::map::Map;
 use super::walk::each_below;
 use super::{Condition, Node, Path, Tree};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, json_text};
 
 /// What must hold for a node to live: each condition of the node at its path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,7 @@ impl Keep {
         let conditions = conditions.iter().map(|(path, condition)| Ok((Path::new(path)?, condition.clone())));
         let keep = Keep { conditions: conditions.collect::<Result<_>>()? };
         keep.check()?;
+        json_text::check(&keep, "a life condition")?;
         Ok(keep)
     }
 

@@ -389,14 +389,20 @@ fn merge<K: Clone + Ord, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
         Some(before) if fits(before) => before,
         _ => return,
     };
-    let (_, right) = children.remove(left + 1);
+    let (low, right) = children.remove(left + 1);
     let right = Arc::try_unwrap(right).unwrap_or_else(|shared| match &*shared {
         Page::Leaf(entries) => Page::Leaf(entries.clone()),
         Page::Inner(children) => Page::Inner(children.clone()),
     });
     match (own(&mut children[left].1), right) {
         (Page::Leaf(entries), Page::Leaf(more)) => entries.extend(more),
-        (Page::Inner(children), Page::Inner(more)) => children.extend(more),
+        (Page::Inner(children), Page::Inner(mut more)) => {
+            // As a first child its own bound was not looked at, and may be anything.
+            if let Some(first) = more.first_mut() {
+                first.0 = low;
+            }
+            children.extend(more);
+        }
         _ => unreachable!("the pages of one level are of one kind"),
     }
 }
@@ -492,6 +498,36 @@ mod tests {
                 let built = Map::from_sorted(model.iter().map(|(k, v)| (*k, *v)));
                 check(&built, model);
                 assert!(built == *map);
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_that_go_and_come_again_over_many_pages_leave_all_keys_in_reach() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for _ in 0..20 {
+            let (mut map, mut model) = (Map::default(), BTreeMap::new());
+            for key in 0..6000 {
+                map.insert(key, key);
+                model.insert(key, key);
+            }
+            for step in 0..60 {
+                let (from, n) = (rng.u32(0..6000), rng.u32(1..1500));
+                let keys: Vec<u32> = (from..(from + n).min(6000)).collect();
+                // Down and up, so that pages empty and fill from either end.
+                let down = rng.bool();
+                for at in 0..keys.len() {
+                    let key = keys[if down { keys.len() - 1 - at } else { at }];
+                    if step % 3 == 2 {
+                        assert_eq!(map.insert(key, step), model.insert(key, step));
+                    } else {
+                        assert_eq!(map.remove(|k| k.cmp(&key)), model.remove(&key));
+                    }
+                }
+                for key in (0..6000).step_by(7) {
+                    assert_eq!(map.find(|k| k.cmp(&key)), model.get_key_value(&key), "{key}");
+                }
+                check(&map, &model);
             }
         }
     }

@@ -84,6 +84,11 @@ impl NodeEffects {
         self.len
     }
 
+    /// How many bytes they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0

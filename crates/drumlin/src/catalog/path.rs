@@ -152,7 +152,8 @@ impl Serialize for Path {
 
 impl<'de> Deserialize<'de> for Path {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Path::new(<&str>::deserialize(deserializer)?).map_err(de::Error::custom)
+        // Not borrowed: in JSON text it may be written with escapes.
+        Path::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 

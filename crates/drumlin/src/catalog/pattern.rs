@@ -10,7 +10,16 @@ use crate::base::{Error, Result};
 
 /// A name with wildcards: `*` stands for any characters and `?` for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Glob(String);
+
+impl TryFrom<String> for Glob {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        Self::new(&text)
+    }
+}
 
 impl Glob {
     /// Takes `text`, in which at most 255 bytes are no wildcards.
@@ -310,9 +319,10 @@ fn matches_name(glob: &[u8], name: &[u8]) -> bool {
             }
             _ => match back {
                 Some((star, taken)) => {
-                    back = Some((star, taken + 1));
+                    let next = taken + character_bytes(name[taken]);
+                    back = Some((star, next));
                     g = star + 1;
-                    n = taken + 1;
+                    n = next;
                 }
                 None => return false,
             },
@@ -376,6 +386,8 @@ mod tests {
             ("x?z", "xz", false),
             ("*b*c", "aabbcc", true),
             ("*b*d", "aabbcc", false),
+            ("x*??bc", "x日bc", false),
+            ("x*?bc", "x日bc", true),
         ] {
             assert_eq!(Pattern::new(pattern).unwrap().matches_path(path), matches, "{pattern} on {path}");
         }

@@ -243,7 +243,10 @@ impl View {
         }
         let low = Small::new(prefix.as_bytes());
         let from = self.entries.iter_from(move |place| place.key < low);
-        Ok(self.span(from, move |key| key.as_bytes().starts_with(prefix.as_bytes())))
+        // A zero that belongs to a text is followed by 0xFF: then the field does not end where `first` does.
+        let ends = text.is_none();
+        let goes_on = move |rest: &[u8]| !(ends && rest.first() == Some(&0xFF));
+        Ok(self.span(from, move |key| key.as_bytes().strip_prefix(prefix.as_bytes()).is_some_and(&goes_on)))
     }
 
     fn span<'a>(
@@ -359,9 +362,9 @@ impl Views {
         Arc::make_mut(&mut self.by_name).remove(name);
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
+    /// Whether there are some, none of them by a function.
+    pub fn are_by_fields(&self) -> bool {
+        !self.by_name.is_empty() && self.by_name.values().all(|view| matches!(view.rule, Rule::Fields(_)))
     }
 
     /// Brings all of them to `tree`, each on a thread of `pool` if one is given. Costs what differs from the tree that they
@@ -380,10 +383,14 @@ impl Views {
             false => *view = View::build(view.rule.clone(), tree),
         };
         let views: Vec<&mut View> = Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
+        // Functions are called on this thread: they may wait for what those who wait for the pool hold.
+        let by_fields = |view: &&mut View| matches!(view.rule, Rule::Fields(_));
+        let (by_fields, by_function): (Vec<_>, Vec<_>) = views.into_iter().partition(by_fields);
         match pool {
-            Some(pool) => pool.each(views, bring),
-            None => views.into_iter().for_each(bring),
+            Some(pool) => pool.each(by_fields, &bring),
+            None => by_fields.into_iter().for_each(&bring),
         }
+        by_function.into_iter().for_each(bring);
         self.tree = tree.clone();
     }
 }

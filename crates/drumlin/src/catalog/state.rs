@@ -162,6 +162,29 @@ impl State {
         }
     }
 
+    /// Whether both have the same durable projection of this name, or none.
+    pub(super) fn same_projection(&self, other: &State, name: &str) -> bool {
+        self.declared.get(name) == other.declared.get(name)
+    }
+
+    /// Whether nothing that can be read differs. May say `false` although nothing does.
+    pub(super) fn same(&self, other: &State) -> bool {
+        self.tree.same(&other.tree)
+            && self.tables.ptr_eq(&other.tables)
+            && self.paths.ptr_eq(&other.paths)
+            && self.trash.ptr_eq(&other.trash)
+            && self.snapshots.ptr_eq(&other.snapshots)
+            && self.declared.ptr_eq(&other.declared)
+    }
+
+    /// Removes the projections by functions.
+    pub fn drop_functions(&mut self) {
+        let by_function = |view: &super::View| matches!(view.rule(), Rule::Function { .. });
+        let names: Vec<String> =
+            self.views.iter().filter(|(_, view)| by_function(view)).map(|(name, _)| name.clone()).collect();
+        names.iter().for_each(|name| self.views.remove(name));
+    }
+
     /// Whether a projection is part of the store.
     pub fn is_declared(&self, name: &str) -> bool {
         self.declared.contains_key(name)

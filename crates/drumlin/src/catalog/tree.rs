@@ -139,6 +139,12 @@ impl Node {
         self.payload.is_none() && self.extra.is_none()
     }
 
+    /// Whether it has a life condition and nothing else.
+    pub(super) fn is_only_kept(&self) -> bool {
+        let bare = |extra: &Extra| extra.table.is_none() && extra.retention.is_none();
+        self.payload.is_none() && self.below().is_none() && self.extra.as_deref().is_none_or(bare)
+    }
+
     /// Changes what few nodes have.
     pub(super) fn edit_extra(&mut self, edit: impl FnOnce(&mut Extra)) {
         let mut extra = self.extra.as_deref().cloned().unwrap_or_default();

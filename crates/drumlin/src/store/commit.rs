@@ -241,7 +241,7 @@ impl Store {
             };
             let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
             let pool = &self.inner.env.pool;
-            if large && !working.views().is_empty() {
+            if large && working.views().are_by_fields() {
                 // What others see of the projections is the state published below, so they need not come first.
                 pool.beside(append, || working.catch_up(Some(pool)))?;
             } else {
@@ -260,10 +260,12 @@ impl Store {
             }
             Ok(())
         });
-        for (slot, answer) in slots.0.iter().zip(answers) {
-            slot.set(Place::Answered(match &outcome {
-                Ok(()) => answer,
-                Err(e) => Err(Error::new(e.kind(), e.to_string())),
+        let mut answers = answers.into_iter();
+        for slot in &slots.0 {
+            slot.set(Place::Answered(match (&outcome, answers.next()) {
+                (Ok(()), Some(answer)) => answer,
+                (Ok(()), None) => Err(Error::closed("the committer gave no answer")),
+                (Err(e), _) => Err(Error::new(e.kind(), e.to_string())),
             }));
         }
     }
@@ -307,8 +309,12 @@ fn admit(
             check_written(draft.effects(), &base, working)?;
             let mut again = fresh();
             let (_, transaction) = draft.into_parts();
-            let redone = again.redo(transaction.effects, &base);
+            let redone = again.redo(transaction.effects.clone(), &base);
             redone.map_err(|e| Error::conflict(format!("what it was made for has changed: {}", e.message())))?;
+            // What goes along with what it did may rest on nodes that it did not read.
+            if !again.did_the_same(&transaction.effects)? {
+                return Err(Error::conflict("what goes along with it has changed since it was made"));
+            }
             again
         }
         Work::Build(build) => {

@@ -122,7 +122,7 @@ fn parse(text: &str, under: Option<&str>) -> Result<Line> {
 
 fn from_hex(text: &str) -> Result<Vec<u8>> {
     let bad = || Error::invalid("'bytes' is not hexadecimal");
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(bad());
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| bad())).collect()

@@ -11,9 +11,9 @@ use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
 use crate::catalog::{self, Effect, Event, State, Transaction};
 use crate::log::{Entry, FileLog, Opened};
 
-/// What is kept for feeds: at most so many commits, and so many effects on nodes in all of them.
+/// What is kept for feeds: at most so many commits, and so many bytes of their effects.
 const RECORDS_MAX: usize = 4096;
-const EFFECTS_MAX: usize = 1 << 21;
+const BYTES_MAX: usize = 64 << 20;
 /// How long a feed of a store that another process writes waits before it looks again.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,8 @@ pub(super) struct Record {
 
 impl Record {
     fn weight(&self) -> usize {
-        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 1 };
+        const OTHER: usize = 256;
+        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.bytes() } else { OTHER };
         self.transactions.iter().flat_map(|transaction| &transaction.effects).map(nodes).sum()
     }
 }
@@ -59,11 +60,16 @@ impl Feeds {
         let weight = record.weight();
         ring.weight += weight;
         ring.records.push_back((weight, Arc::new(record)));
-        while ring.records.len() > RECORDS_MAX || (ring.records.len() > 1 && ring.weight > EFFECTS_MAX) {
-            let (weight, _) = ring.records.pop_front().expect("there are several");
+        let mut old = Vec::new();
+        while ring.records.len() > RECORDS_MAX || (ring.records.len() > 1 && ring.weight > BYTES_MAX) {
+            let (weight, record) = ring.records.pop_front().expect("there are several");
             ring.weight -= weight;
+            old.push(record);
         }
         self.changed.notify_all();
+        // States are freed outside the lock: it may take long, and free what holds a store.
+        drop(ring);
+        drop(old);
     }
 
     /// Wakes all feeds for good.
@@ -108,13 +114,16 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// A place right behind the commit `since`.
-    pub fn new(inner: &Inner, since: Seq) -> Result<Self> {
+    /// A place right behind the newest commit.
+    pub fn here(inner: &Inner) -> Self {
         // Counted before the state is looked at, so that no commit is missed.
         inner.feeds.ring.lock().feeds += 1;
-        let feeds = inner.feeds.clone();
-        let state = inner.state.read().clone();
-        let mut cursor = Self { feeds, state, entries: VecDeque::new() };
+        Self { feeds: inner.feeds.clone(), state: inner.state.read().clone(), entries: VecDeque::new() }
+    }
+
+    /// A place right behind the commit `since`.
+    pub fn new(inner: &Inner, since: Seq) -> Result<Self> {
+        let mut cursor = Self::here(inner);
         if since > cursor.state.seq {
             let newest = cursor.state.seq;
             return Err(Error::invalid(format!("changes since commit {since} were asked for; the newest is {newest}")));
@@ -183,10 +192,13 @@ impl Drop for Cursor {
     fn drop(&mut self) {
         let mut ring = self.feeds.ring.lock();
         ring.feeds -= 1;
+        let mut old = VecDeque::new();
         if ring.feeds == 0 {
-            ring.records.clear();
+            old = std::mem::take(&mut ring.records);
             ring.weight = 0;
         }
+        drop(ring);
+        drop(old);
     }
 }
 

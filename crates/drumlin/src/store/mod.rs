@@ -163,6 +163,12 @@ impl Inner {
         // Whoever is in the middle of a commit ends it first.
         let _turn = self.committer.turn();
         let closed = self.log.as_ref().map_or(Ok(()), FileLog::close);
+        // Callbacks may hold what holds this.
+        self.triggers.clear();
+        let mut last = State::clone(&self.state.read());
+        last.drop_functions();
+        let functions = std::mem::replace(&mut *self.state.write(), Arc::new(last));
+        drop(functions);
         self.lock.lock().take();
         closed
     }

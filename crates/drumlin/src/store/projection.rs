@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Store;
-use crate::base::{Error, Result, Seq};
+use crate::base::{Error, Result, Seq, json_text};
 use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Rule, State, View};
 
 const NAME_BYTES_MAX: usize = 255;
@@ -76,6 +76,7 @@ impl Store {
     pub fn put_projection(&self, name: &str, projection: Projection) -> Result<()> {
         check_name(name)?;
         Rule::Fields(projection.clone()).check()?;
+        json_text::check(&projection, "the projection")?;
         let name = name.to_owned();
         self.commit_effects(move |state| {
             if state.views().get(&name).is_some() && !state.is_declared(&name) {

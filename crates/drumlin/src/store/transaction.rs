@@ -10,9 +10,10 @@ use super::drop::drop_tables;
 use super::nodes::{self, IntoPattern};
 use super::write::{create_table, settle};
 use super::{
-    DropReport, Frame, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions, WriteOptions,
+    AsOf, DropReport, Frame, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions,
+    WriteOptions,
 };
-use crate::base::{Error, ErrorKind, Result, Seq, TableId, Version};
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{
     Change, Changes, Condition, Draft, Effect, Footprint, NodeInfo, Only, Path, Pattern, Payload, PutOptions, Read,
@@ -91,6 +92,15 @@ impl Store {
     }
 }
 
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // In a forked process it is a copy, and what it wrote belongs to the one that it was copied from.
+        if !self.writers.is_empty() && self.store.inner.process != std::process::id() {
+            self.writers.drain(..).for_each(BlockWriter::keep);
+        }
+    }
+}
+
 impl Transaction {
     /// The commit that it began with.
     pub fn seq(&self) -> Seq {
@@ -98,14 +108,15 @@ impl Transaction {
     }
 
     /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
-    pub fn commit(self) -> Result<Seq> {
-        let Self { store, base, pin, draft, reads, writers, .. } = self;
+    pub fn commit(mut self) -> Result<Seq> {
+        self.store.inner.check()?;
+        let (store, base, writers) = (self.store.clone(), self.base.clone(), std::mem::take(&mut self.writers));
+        let reads = std::mem::take(&mut self.reads);
+        let draft = std::mem::replace(&mut self.draft, Draft::new(State::default(), Seq(0), Timestamp(0)));
         if draft.effects().is_empty() {
-            store.inner.check()?;
             return Ok(base.seq);
         }
         let answer = store.commit(Proposal { base, footprint: reads, work: Work::Done(Box::new(draft)) });
-        drop(pin);
         let kept = answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt);
         for writer in writers {
             // Without its commit a writer deletes its blocks.
@@ -128,9 +139,18 @@ impl Transaction {
         }
     }
 
+    /// That an operation was refused may rest on anything that it looked at.
+    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+        if done.is_err() {
+            self.read(Read::All);
+        }
+        done
+    }
+
     /// As [`Store::put`].
     pub fn put(&mut self, path: &str, payload: Payload) -> Result<Change> {
-        self.writing()?.put(path, payload, &PutOptions::default())
+        let done = self.writing()?.put(path, payload, &PutOptions::default());
+        self.noted(done)
     }
 
     /// As [`Store::put_with`].
@@ -140,7 +160,8 @@ impl Transaction {
             self.read(Read::Node(watched.clone()));
         }
         self.read(Read::Node(path.to_owned()));
-        self.writing()?.put(path, payload, options)
+        let done = self.writing()?.put(path, payload, options);
+        self.noted(done)
     }
 
     /// Sets what the node at `path` lives on: conditions on the nodes at other paths, or at its own. An empty list is
@@ -149,7 +170,8 @@ impl Transaction {
         self.writing()?;
         self.read(Read::Node(path.to_owned()));
         conditions.iter().for_each(|(watched, _)| self.read(Read::Node(watched.clone())));
-        self.writing()?.keep_while(path, conditions)
+        let done = self.writing()?.keep_while(path, conditions);
+        self.noted(done)
     }
 
     /// As [`Store::create_node`].
@@ -170,43 +192,45 @@ impl Transaction {
 
     /// As [`Store::put_many`].
     pub fn put_many<'a>(&mut self, payloads: impl IntoIterator<Item = (&'a str, Payload)>) -> Result<Changes> {
-        self.writing()?.put_many(payloads)
+        let done = self.writing()?.put_many(payloads);
+        self.noted(done)
     }
 
     /// As [`Store::update_many`].
     pub fn update_many(&mut self, pattern: impl IntoPattern, payload: &Payload) -> Result<Changes> {
         let pattern = pattern.into_pattern()?;
         self.read(Read::Pattern(pattern.clone()));
-        self.writing()?.update_many(&pattern, payload)
+        let done = self.writing()?.update_many(&pattern, payload);
+        self.noted(done)
     }
 
     /// As [`Store::clear_payload`].
     pub fn clear_payload(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
         self.read(Read::Node(path.to_owned()));
-        self.writing()?.clear(path, when)
+        let done = self.writing()?.clear(path, when);
+        self.noted(done)
     }
 
     /// As [`Store::clear_payloads`].
     pub fn clear_payloads(&mut self, pattern: impl IntoPattern) -> Result<Changes> {
         let pattern = pattern.into_pattern()?;
         self.read(Read::Pattern(pattern.clone()));
-        self.writing()?.clear_many(&pattern)
+        let done = self.writing()?.clear_many(&pattern);
+        self.noted(done)
     }
 
     /// As [`Store::delete`].
     pub fn delete(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
-        let deleted = self.writing()?.delete(path, when);
-        if deleted.is_err() {
-            self.read(Read::Node(path.to_owned()));
-        }
-        deleted
+        let done = self.writing()?.delete(path, when);
+        self.noted(done)
     }
 
     /// As [`Store::delete_many`].
     pub fn delete_many(&mut self, pattern: impl IntoPattern) -> Result<Changes> {
         let pattern = pattern.into_pattern()?;
         self.read(Read::Pattern(pattern.clone()));
-        self.writing()?.delete_many(&pattern)
+        let done = self.writing()?.delete_many(&pattern);
+        self.noted(done)
     }
 
     /// As [`Store::get`].
@@ -264,7 +288,8 @@ impl Transaction {
     pub fn projection(&mut self, name: &str) -> Result<ProjectionView> {
         // What it shows may rest on any node.
         self.read(Read::Tree);
-        self.store.inner.check()?;
+        self.read(Read::Projection(name.to_owned()));
+        self.store.inner.check_open()?;
         ProjectionView::new(self.draft.projected(), name)
     }
 
@@ -307,6 +332,11 @@ impl Transaction {
     }
 
     fn land(&mut self, kind: VersionKind, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<()> {
+        let done = self.try_land(kind, frames, options);
+        self.noted(done)
+    }
+
+    fn try_land(&mut self, kind: VersionKind, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<()> {
         self.writing()?;
         let mut bindings = Footprint::default();
         for (path, _) in &frames {
@@ -325,9 +355,14 @@ impl Transaction {
 
     /// As [`Store::update`].
     pub fn update<'a>(&mut self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<()> {
+        let done = self.try_update(path, frame.into(), options);
+        self.noted(done)
+    }
+
+    fn try_update(&mut self, path: &str, frame: Frame<'_>, options: &WriteOptions) -> Result<()> {
         self.writing()?;
         let path = Path::new(path)?;
-        let (replacement, writer) = self.store.prepare_update(self.draft.state(), &path, frame.into(), options)?;
+        let (replacement, writer) = self.store.prepare_update(self.draft.state(), &path, frame, options)?;
         let change = self.store.replace_rows(self.draft.state(), &replacement, &options.task)?;
         self.apply(change.footprint, change.effects)?;
         self.writers.push(writer);
@@ -336,6 +371,11 @@ impl Transaction {
 
     /// As [`Store::delete_rows`]. Gives how many rows.
     pub fn delete_rows(&mut self, path: &str, filter: &str, options: &UpdateOptions) -> Result<u64> {
+        let done = self.try_delete_rows(path, filter, options);
+        self.noted(done)
+    }
+
+    fn try_delete_rows(&mut self, path: &str, filter: &str, options: &UpdateOptions) -> Result<u64> {
         self.writing()?;
         let (path, filter) = (Path::new(path)?, Filter::parse(filter)?);
         let (change, rows) = self.store.find_rows(self.draft.state(), &path, &filter, options)?;
@@ -345,6 +385,11 @@ impl Transaction {
 
     /// As [`Store::drop`].
     pub fn drop(&mut self, paths: &[String], missing: Missing) -> Result<DropReport> {
+        let done = self.try_drop(paths, missing);
+        self.noted(done)
+    }
+
+    fn try_drop(&mut self, paths: &[String], missing: Missing) -> Result<DropReport> {
         self.writing()?;
         if paths.is_empty() {
             return Err(Error::invalid("no path to drop was given"));
@@ -371,9 +416,15 @@ impl Transaction {
 
     /// As [`Store::read`], with the transaction's own writes in it.
     pub fn read_table(&mut self, path: &str, options: &ReadOptions) -> Result<Scan> {
+        self.store.inner.check()?;
         let checked = Path::new(path)?;
         let table = self.state()?.table_at(&checked).map(|table| table.id);
         self.read(Read::Binding(checked));
+        match (&options.as_of, table) {
+            (AsOf::Snapshot(name), _) => self.read(Read::Snapshot(name.clone())),
+            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => self.read(Read::Versions(table)),
+            _ => {}
+        }
         if let Some(table) = table.filter(|table| *table < self.base.next_table()) {
             self.read(Read::Rows(table));
         }
@@ -387,8 +438,8 @@ impl Transaction {
 
     fn build(&mut self, reads: Footprint, build: impl FnOnce(&State) -> Result<Vec<Effect>>) -> Result<()> {
         self.writing()?;
-        let effects = build(self.draft.state())?;
-        self.apply(reads, effects)
+        let done = build(self.draft.state()).and_then(|effects| self.apply(reads, effects));
+        self.noted(done)
     }
 
     /// Applies effects on tables. What is read of tables made here cannot be touched by others.
@@ -397,7 +448,7 @@ impl Transaction {
         let own = |table: &TableId| *table >= first;
         self.writing()?.apply(effects)?;
         let others = reads.reads.into_iter().filter(|read| match read {
-            Read::Schema(table) | Read::Rows(table) => !own(table),
+            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) => !own(table),
             _ => true,
         });
         self.reads.reads.extend(others);

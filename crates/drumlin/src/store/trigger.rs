@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::feed::{Cursor, Record, visit};
 use super::{Inner, Store};
-use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp};
+use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp, json_text};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
 
 /// What a trigger is called with.
@@ -90,6 +90,24 @@ impl Triggers {
         self.changed.notify_all();
     }
 
+    /// Lets go of the callbacks, which may hold what holds the store.
+    pub fn clear(&self) {
+        let callbacks = std::mem::take(&mut self.shared.lock().by_name);
+        drop(callbacks);
+    }
+
+    /// Wakes whoever waits for the triggers.
+    fn notify(&self) {
+        // Whoever has looked and not yet begun to wait holds the lock.
+        drop(self.shared.lock());
+        self.changed.notify_all();
+    }
+
+    fn set_done(&self, done: Seq) {
+        self.shared.lock().done = done;
+        self.changed.notify_all();
+    }
+
     /// All of them, in the order in which they are called.
     fn list(&self) -> Vec<(String, Arc<Mutex<Registered>>)> {
         let shared = self.shared.lock();
@@ -111,7 +129,8 @@ impl Triggers {
     }
 
     /// Calls the triggers of `list` for what a commit did, those only that have not been called for it.
-    fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &Record) -> Result<()> {
+    /// Says whether they have been called for all of it: they are not once they are stopped.
+    fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &Record) -> Result<bool> {
         let (seq, time) = (record.after.seq, record.after.time);
         let due: Vec<_> = list
             .iter()
@@ -120,8 +139,9 @@ impl Triggers {
                 (one.done < seq).then(|| (name, one.filter.clone(), one.callback.clone()))
             })
             .collect();
+        let mut whole = true;
         if due.is_empty() {
-            return Ok(());
+            return Ok(whole);
         }
         visit(record, &mut |event| {
             let Event::Node(event) = event else { return true };
@@ -136,8 +156,10 @@ impl Triggers {
                     self.call(callback, call);
                 }
             }
-            !self.shared.lock().stopped
-        })
+            whole = !self.shared.lock().stopped;
+            whole
+        })?;
+        Ok(whole)
     }
 }
 
@@ -148,52 +170,47 @@ fn touches_nodes(record: &Record) -> bool {
 }
 
 /// Goes on calling triggers until the store is closed.
-fn run(inner: &std::sync::Weak<Inner>, mut cursor: Cursor) {
+fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
     let mut noted = cursor.seq();
     let mut dirty = false;
-    loop {
-        let Some(strong) = inner.upgrade() else { return };
-        let triggers = strong.triggers.clone();
+    while let Some(strong) = inner.upgrade() {
         if triggers.shared.lock().stopped {
-            return;
+            break;
         }
         let wakes = cursor.wakes();
-        let list = triggers.list();
-        // One that joins with an older place is brought here first, for itself.
-        for (name, one) in &list {
-            let behind = {
-                let one = one.lock();
-                one.durable && one.done < cursor.seq()
-            };
-            if behind {
-                catch_up(&strong, &triggers, name, one, cursor.seq());
-                triggers.changed.notify_all();
-            }
-        }
+        let place = cursor.seq();
         let next = match cursor.next(&strong) {
             Ok(next) => next,
             Err(_) => {
-                triggers.resync(&list, strong.state.read().seq);
-                match Cursor::new(&strong, strong.state.read().seq) {
-                    Ok(fresh) => cursor = fresh,
-                    Err(_) => return,
-                }
+                // The new place first: what is behind it will be told.
+                cursor = Cursor::here(&strong);
+                triggers.resync(&triggers.list(), cursor.seq());
+                triggers.set_done(cursor.seq());
                 continue;
             }
         };
+        // Taken after the commit, so that whoever was there before it is in the list.
+        let list = triggers.list();
+        // One that joined with an older place is brought here first, for itself.
+        for (name, one) in &list {
+            let behind = one.lock().done < place;
+            if behind {
+                catch_up(&strong, triggers, name, one, place);
+            }
+        }
         let idle = next.is_none();
         if let Some(record) = next {
             // Damage cannot be: these effects have been applied.
-            let _ = triggers.deliver(&list, &record);
-            if triggers.shared.lock().stopped {
-                return;
+            if !triggers.deliver(&list, &record).unwrap_or(true) {
+                break;
             }
             let done = record.after.seq;
-            list.iter().for_each(|(_, one)| one.lock().done = done);
+            for (_, one) in &list {
+                let mut one = one.lock();
+                one.done = one.done.max(done);
+            }
             dirty |= touches_nodes(&record);
-            let mut shared = triggers.shared.lock();
-            shared.done = done;
-            triggers.changed.notify_all();
+            triggers.set_done(done);
         }
         if dirty && (idle || cursor.seq().0 - noted.0 >= NOTED_EVERY) {
             dirty = false;
@@ -204,32 +221,30 @@ fn run(inner: &std::sync::Weak<Inner>, mut cursor: Cursor) {
         }
         drop(strong);
         if idle && !cursor.wait(wakes, None) {
-            return;
+            break;
         }
     }
+    triggers.stop();
 }
 
-/// Calls one durable trigger for the commits between its place and `until`.
+/// Calls one trigger for the commits between its place and `until`.
 fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex<Registered>>, until: Seq) {
     let single = [(name.to_owned(), one.clone())];
     let done = one.lock().done;
-    let mut cursor = match Cursor::new(inner, done) {
-        Ok(cursor) => cursor,
-        Err(_) => return triggers.resync(&single, until),
-    };
+    let Ok(mut cursor) = Cursor::new(inner, done) else { return triggers.resync(&single, until) };
     while cursor.seq() < until {
         match cursor.next(inner) {
             Ok(Some(record)) => {
-                let _ = triggers.deliver(&single, &record);
+                if !triggers.deliver(&single, &record).unwrap_or(true) {
+                    return;
+                }
                 one.lock().done = record.after.seq;
             }
             Ok(None) => break,
             Err(_) => return triggers.resync(&single, until),
         }
-        if triggers.shared.lock().stopped {
-            return;
-        }
     }
+    triggers.notify();
 }
 
 impl Triggers {
@@ -242,6 +257,7 @@ impl Triggers {
             let mut one = one.lock();
             one.done = one.done.max(seq);
         }
+        self.notify();
     }
 }
 
@@ -272,6 +288,7 @@ impl Store {
         if name.is_empty() || name.starts_with("trigger ") {
             return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or one of those given")));
         }
+        json_text::check(&filter, "the trigger")?;
         self.inner.log()?;
         let owner = self.block_numbers()?.session();
         let known = |owner: SessionId| {
@@ -293,7 +310,7 @@ impl Store {
 
     fn register(&self, name: &str, one: Registered) -> Result<()> {
         self.inner.check()?;
-        let cursor = Cursor::new(&self.inner, self.seq()?)?;
+        let cursor = Cursor::here(&self.inner);
         let mut shared = self.inner.triggers.shared.lock();
         let mut one = one;
         // One that takes the place of another of this process is not called again for what that was called for.
@@ -307,15 +324,23 @@ impl Store {
         }
         shared.running = true;
         shared.done = cursor.seq();
-        let inner = Arc::downgrade(&self.inner);
-        let thread = self.inner.env.threads.spawn("drumlin-triggers", Box::new(move || run(&inner, cursor)))?;
-        shared.thread = Some(thread);
+        let (inner, triggers) = (Arc::downgrade(&self.inner), self.inner.triggers.clone());
+        let work = Box::new(move || run(&inner, &triggers, cursor));
+        match self.inner.env.threads.spawn("drumlin-triggers", work) {
+            Ok(thread) => shared.thread = Some(thread),
+            Err(e) => {
+                shared.running = false;
+                shared.by_name.remove(name);
+                return Err(e);
+            }
+        }
         Ok(())
     }
 
     /// Ends a trigger; a durable one for good.
     pub fn off(&self, name: &str) -> Result<()> {
         let registered = self.inner.triggers.shared.lock().by_name.remove(name).is_some();
+        self.inner.triggers.notify();
         if self.state()?.triggers.contains_key(name) {
             let name = name.to_owned();
             self.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name }]))?;

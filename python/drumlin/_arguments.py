@@ -1,0 +1,198 @@
+"""Arguments as the core takes them."""
+
+import datetime as dt
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from drumlin import _drumlin
+from drumlin._errors import InvalidArgument, NotFound
+from drumlin._expr import Expr
+from drumlin._input import FrameLike, to_stream
+from drumlin._json import to_json
+from drumlin.tree import P, PatternLike, plain_text
+
+#: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
+#: datetime without zone is UTC).
+AsOf: TypeAlias = int | str | dt.datetime
+#: Is told of each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled. What it
+#: raises stops the call.
+Progress: TypeAlias = Callable[[int, int, int, int], object]
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def count(value: int | None, name: str) -> int | None:
+    """A number of 0 or more."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} is a number, not a bool")
+    number = operator.index(value)
+    if not 0 <= number < 2**63:
+        raise InvalidArgument(f"{name}={number} is out of range; expected 0 or more")
+    return number
+
+
+def number_of(version: Any) -> int:
+    """The number of a version."""
+    number = count(version, "version")
+    if number is None:
+        raise TypeError("a version is a number, not None")
+    return number
+
+
+def as_of_argument(when: AsOf | None) -> AsOf | None:
+    """Which state to read; a time in UTC, whole microseconds."""
+    match when:
+        case None | str():
+            return when
+        case dt.datetime():
+            # A subclass of datetime may hold more than one.
+            moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
+            micros = (moment - _EPOCH) // dt.timedelta(microseconds=1)
+            if micros < 0:
+                raise NotFound(f"no version is as old as {when}")
+            return _EPOCH + dt.timedelta(microseconds=micros)
+        case bool():
+            pass
+        case _ if hasattr(when, "__index__"):
+            number = operator.index(when)
+            if number < 0:
+                raise InvalidArgument(f"as_of={number}: versions count from 0; without as_of the newest is read")
+            return count(number, "as_of")
+    raise TypeError(f"as_of is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
+
+
+def filter_text(where: str | Expr | None) -> str | None:
+    """A filter as its text."""
+    if where is None or isinstance(where, str):
+        return where
+    if isinstance(where, Expr):
+        return str(where)
+    raise TypeError(
+        f"where is text in the filter language or an expression made with drumlin.col, not a "
+        f"{type(where).__module__}.{type(where).__qualname__}"
+    )
+
+
+def note(metadata: Any) -> str | None:
+    """What is noted with a version, as JSON text."""
+    return None if metadata is None else to_json(metadata, "metadata")
+
+
+def listed(values: Iterable[Any], name: str) -> list[Any]:
+    """A list, which a single text is not."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} is a list of names, not one name: write [{values!r}]")
+    return list(values)
+
+
+def names(values: Iterable[str], name: str) -> list[str]:
+    """A list of names."""
+    return listed(values, name)
+
+
+def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
+    """The columns to sort by, if they are given."""
+    return None if columns is None else names(columns, "sort")
+
+
+def micros(span: dt.timedelta, name: str) -> int:
+    """Whole microseconds."""
+    if not isinstance(span, dt.timedelta):
+        raise TypeError(f"{name} is a timedelta, not a {type(span).__name__}")
+    if span < dt.timedelta(0):
+        raise InvalidArgument(f"{name}={span} lies in the future; expected 0 or more")
+    return span // dt.timedelta(microseconds=1)
+
+
+def to_streams(frames: Mapping[str, FrameLike]) -> list[tuple[str, Any]]:
+    """Frames by path, as objects that the core draws rows from."""
+    if not isinstance(frames, Mapping):
+        raise TypeError(f"frames is a dict of paths and frames, not a {type(frames).__name__}")
+    converted = []
+    for path, data in frames.items():
+        try:
+            converted.append((path, to_stream(data)))
+        except (InvalidArgument, TypeError) as error:
+            raise type(error)(f"{path!r}: {error}") from error
+    return converted
+
+
+def version_lists(versions: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+    """Numbers of versions by path."""
+    if not isinstance(versions, Mapping):
+        raise TypeError(f"versions is a dict of paths and lists of versions, not a {type(versions).__name__}")
+    return {path: [number_of(version) for version in listed(numbers, path)] for path, numbers in versions.items()}
+
+
+def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
+    """Paths and patterns as their texts."""
+    return [plain_text(path) for path in ([paths] if isinstance(paths, (str, P)) else listed(paths, "paths"))]
+
+
+def rows_filter(where: str | Expr) -> str:
+    """The filter of rows to delete, which must be given."""
+    if where is None:
+        raise InvalidArgument("where is None; to delete all rows, write an empty frame")
+    return filter_text(where) or ""
+
+
+class Selection(NamedTuple):
+    """Which state, columns and rows to read, in the order of the core's arguments."""
+
+    as_of: AsOf | None
+    columns: list[str] | None
+    where: str | None
+    limit: int | None
+    tail: int | None
+    native: bool
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows are left out."""
+        return self.where is not None or self.limit is not None or self.tail is not None
+
+
+def selection(
+    as_of: AsOf | None,
+    columns: Iterable[Any] | None,
+    where: str | Expr | None,
+    limit: int | None,
+    head: int | None,
+    tail: int | None,
+    native: bool,
+) -> Selection:
+    """The arguments of a read, checked."""
+    if limit is not None and head is not None:
+        raise InvalidArgument("head and limit are the same; give one of them")
+    return Selection(
+        as_of_argument(as_of),
+        # Names that are no text were written as their text.
+        None if columns is None else [str(name) for name in listed(columns, "columns")],
+        filter_text(where),
+        count(limit, "limit") if head is None else count(head, "head"),
+        count(tail, "tail"),
+        native,
+    )
+
+
+def written_whole(core: _drumlin.Store, path: str, when: AsOf | None, seq: int) -> bool:
+    """Whether the version read at ``seq`` as of ``when`` is as a single write left it."""
+    versions = {version.version: version for version in core.versions(path)}
+    match when:
+        case int():
+            version = versions.get(when)
+        case str():
+            snapshot = next((snapshot for snapshot in core.snapshots() if snapshot.name == when), None)
+            version = None if snapshot is None else versions.get(snapshot.versions[path])
+        case dt.datetime():
+            version = max((v for v in versions.values() if v.time <= when), key=_number, default=None)
+        case None:
+            version = max((v for v in versions.values() if v.seq <= seq), key=_number, default=None)
+    return version is not None and version.kind == "write"
+
+
+def _number(version: _drumlin.Version) -> int:
+    return version.version

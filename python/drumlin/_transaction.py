@@ -1,0 +1,173 @@
+"""Transactions."""
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from drumlin import _drumlin
+from drumlin._arguments import (
+    AsOf,
+    Progress,
+    names,
+    note,
+    paths_to_drop,
+    rows_filter,
+    selection,
+    sort_columns,
+    to_streams,
+    version_lists,
+    written_whole,
+)
+from drumlin._errors import Abort
+from drumlin._expr import Expr
+from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._result import Result
+from drumlin._walks import Walks
+from drumlin.tree import PatternLike
+
+__all__ = ["Transaction"]
+
+
+class Transaction(_drumlin.Transaction, Walks):
+    """Any number of operations on nodes and tables that happen together or not at all; made by
+    :meth:`Store.transaction <drumlin.Store.transaction>`.
+
+    It sees the store as it was when it began, and its own writes; nobody sees these before it is committed, at the end
+    of its ``with`` block. An exception leaves the block without a commit. The commit fails with
+    :class:`drumlin.Conflict` if others have touched meanwhile what it has read or written; :meth:`Store.transact
+    <drumlin.Store.transact>` runs it again then. However large, a transaction is one write to the log.
+
+    Its methods are the store's, but for one thing: versions of tables are numbered at the commit, so what writes tables
+    gives none. Threads may share it, though while one writes a table or commits, the others are told that it is in use.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> with store.transaction() as tx:
+    ...     _ = tx.put("prices/state", "loading")
+    ...     tx.write("prices/us", {"close": [187.5, 190.0]})
+    ...     store.exists("prices"), tx.get("prices/state")
+    (False, 'loading')
+    >>> store.get("prices/state"), store.tables()
+    ('loading', ['prices/us'])
+    """
+
+    # By path, whether the last write of a table was of all its rows.
+    __slots__ = ("_whole",)
+
+    def __init__(self, store: _drumlin.Store, read_only: bool) -> None:
+        self._whole: dict[str, bool] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._end()
+        elif not self.ended:
+            self.commit()
+
+    def abort(self, value: Any = None) -> NoReturn:
+        """Ends the transaction without a commit, and raises :class:`drumlin.Abort` with ``value``."""
+        self._end()
+        raise Abort(value)
+
+    # Tables.
+
+    def create(self, path: str, schema: SchemaLike, *, sort: Iterable[str] = ()) -> None:
+        """See :meth:`Store.create <drumlin.Store.create>`."""
+        self._create(path, to_schema(schema), names(sort, "sort"))
+        self._whole[path] = False
+
+    def write(
+        self,
+        path: str,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        sort: Iterable[str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """See :meth:`Store.write <drumlin.Store.write>`."""
+        self._write_many([(path, to_stream(data))], note(metadata), sort_columns(sort), progress)
+        self._whole[path] = True
+
+    def append(self, path: str, data: FrameLike, *, metadata: Any = None, progress: Progress | None = None) -> None:
+        """See :meth:`Store.append <drumlin.Store.append>`."""
+        self._append_many([(path, to_stream(data))], note(metadata), progress)
+        self._whole[path] = False
+
+    def update(self, path: str, data: FrameLike, *, metadata: Any = None, progress: Progress | None = None) -> None:
+        """See :meth:`Store.update <drumlin.Store.update>`."""
+        self._update(path, to_stream(data), note(metadata), progress)
+        self._whole[path] = False
+
+    def write_many(
+        self,
+        frames: Mapping[str, FrameLike],
+        *,
+        metadata: Any = None,
+        sort: Iterable[str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """See :meth:`Store.write_many <drumlin.Store.write_many>`."""
+        self._write_many(to_streams(frames), note(metadata), sort_columns(sort), progress)
+        self._whole |= dict.fromkeys(frames, True)
+
+    def append_many(
+        self,
+        frames: Mapping[str, FrameLike],
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """See :meth:`Store.append_many <drumlin.Store.append_many>`."""
+        self._append_many(to_streams(frames), note(metadata), progress)
+        self._whole |= dict.fromkeys(frames, False)
+
+    def delete_rows(
+        self,
+        path: str,
+        where: str | Expr,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """See :meth:`Store.delete_rows <drumlin.Store.delete_rows>`. Gives how many rows were deleted."""
+        rows = self._delete_rows(path, rows_filter(where), note(metadata), progress)
+        self._whole[path] = False
+        return rows
+
+    def read(
+        self,
+        path: str,
+        *,
+        as_of: AsOf | None = None,
+        columns: Iterable[Any] | None = None,
+        where: str | Expr | None = None,
+        limit: int | None = None,
+        head: int | None = None,
+        tail: int | None = None,
+        native: bool = False,
+    ) -> Result:
+        """See :meth:`Store.read <drumlin.Store.read>`. The result holds the rows as the transaction sees them now; to
+        be read a second time it must not have written to tables since."""
+        selected = selection(as_of, columns, where, limit, head, tail, native)
+        written = self._whole.get(path) if as_of is None else None
+
+        def whole(seq: int) -> bool:
+            return written_whole(self._store, path, selected.as_of, seq) if written is None else written
+
+        return Result(self._read(path, *selected), path, selects=selected.selects, written_whole=whole)
+
+    def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> _drumlin.DropReport:
+        """See :meth:`Store.drop <drumlin.Store.drop>`."""
+        return self._drop(paths_to_drop(paths), missing_ok)
+
+    def delete_versions(self, versions: Mapping[str, Iterable[int]]) -> None:
+        """See :meth:`Store.delete_versions <drumlin.Store.delete_versions>`."""
+        self._delete_versions(version_lists(versions))

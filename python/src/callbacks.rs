@@ -1,0 +1,58 @@
+//! Python functions that a store calls: those of triggers and projections.
+//!
+//! The core holds their places; what is in them belongs to the Python object of the store, so that the garbage
+//! collector sees it: a function may well refer to the store that calls it.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+/// The place of one function. It is locked only by who is attached to the interpreter, and never for long.
+pub struct Callback(Mutex<Option<Py<PyAny>>>);
+
+impl Callback {
+    /// The function, while the store lives and is open.
+    pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        place.as_ref().map(|function| function.bind(py).clone())
+    }
+}
+
+/// The functions of a store.
+#[derive(Default)]
+pub struct Callbacks(Mutex<Vec<Weak<Callback>>>);
+
+impl Callbacks {
+    /// Takes a function in; it is let go of with its place.
+    pub fn add(&self, function: Py<PyAny>) -> Arc<Callback> {
+        let place = Arc::new(Callback(Mutex::new(Some(function))));
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        places.retain(|place| place.strong_count() > 0);
+        places.push(Arc::downgrade(&place));
+        place
+    }
+
+    /// Lets go of all of them.
+    pub fn clear(&self) {
+        let places = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for place in places.iter().filter_map(Weak::upgrade) {
+            // What goes with a function may call anything, so not under the lock.
+            let function = place.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(function);
+        }
+    }
+
+    /// Shows them to the garbage collector.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What is being changed is shown the next time.
+        let Ok(places) = self.0.try_lock() else { return Ok(()) };
+        for place in places.iter().filter_map(Weak::upgrade) {
+            if let Ok(function) = place.0.try_lock() {
+                visit.call(&*function)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! What happened: events, as triggers and the change feed tell them, and the feed.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use drumlin::Error;
+use drumlin::base::{Seq, Timestamp};
+use drumlin::catalog::{self, Action, NodeEvent, TableAction, TableEvent};
+use drumlin::store::{self, TriggerCall, TriggerEvent};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+use crate::call::{detached, wait};
+use crate::errors::raise;
+use crate::node::{Node, cause_name};
+use crate::payload::from_payload;
+use crate::reports::{describe, time};
+use crate::store::Store;
+
+#[derive(PartialEq)]
+enum Happened {
+    Node(NodeEvent),
+    Table(TableEvent),
+    Resync,
+}
+
+/// One thing that happened, to a node or to a table.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(PartialEq)]
+pub struct Event {
+    happened: Happened,
+    seq: Seq,
+    time: Timestamp,
+    trigger: Option<String>,
+}
+
+impl From<&TriggerCall> for Event {
+    fn from(call: &TriggerCall) -> Self {
+        let happened = match &call.event {
+            TriggerEvent::Node(event) => Happened::Node(event.clone()),
+            TriggerEvent::Resync => Happened::Resync,
+        };
+        Self { happened, seq: call.seq, time: call.time, trigger: Some(call.trigger.clone()) }
+    }
+}
+
+impl Event {
+    fn node(&self) -> Option<&NodeEvent> {
+        match &self.happened {
+            Happened::Node(event) => Some(event),
+            _ => None,
+        }
+    }
+}
+
+#[pymethods]
+impl Event {
+    /// The path of the node or table; empty for `resync`.
+    #[getter]
+    fn path(&self) -> &str {
+        match &self.happened {
+            Happened::Node(event) => &event.path,
+            Happened::Table(event) => &event.path,
+            Happened::Resync => "",
+        }
+    }
+
+    /// In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `delete_versions`,
+    /// `drop`, `undrop`. For a trigger also `resync`: what happened before cannot be told any more, so look at all of
+    /// it.
+    #[getter]
+    fn action(&self) -> &'static str {
+        match &self.happened {
+            Happened::Node(event) => match event.action {
+                Action::Create => "create",
+                Action::Update => "update",
+                Action::Delete => "delete",
+            },
+            Happened::Table(event) => match event.action {
+                TableAction::Version(_) => "version",
+                TableAction::DeleteVersions => "delete_versions",
+                TableAction::Drop => "drop",
+                TableAction::Undrop => "undrop",
+            },
+            Happened::Resync => "resync",
+        }
+    }
+
+    /// What made a table's new version: `create`, `write`, `append`, `update` or `delete`.
+    #[getter]
+    fn kind(&self) -> Option<&'static str> {
+        match &self.happened {
+            Happened::Table(TableEvent { action: TableAction::Version(kind), .. }) => Some(kind.name()),
+            _ => None,
+        }
+    }
+
+    /// What the node was right before; None if it was not there.
+    #[getter]
+    fn before(&self) -> Option<Node> {
+        self.node().and_then(|event| event.before.clone()).map(Node)
+    }
+
+    /// What the node was right after; None if it was gone.
+    #[getter]
+    fn after(&self) -> Option<Node> {
+        self.node().and_then(|event| event.after.clone()).map(Node)
+    }
+
+    /// What the node carries since then.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let payload = self.node().and_then(|event| event.after.as_ref()?.payload.as_ref());
+        payload.map(|payload| from_payload(py, payload)).transpose()
+    }
+
+    /// The number of the commit.
+    #[getter]
+    fn seq(&self) -> u64 {
+        self.seq.0
+    }
+
+    /// The time of the commit, in UTC.
+    #[getter]
+    fn time(&self) -> SystemTime {
+        time(self.time)
+    }
+
+    /// Why it happened to the node: `asked`, `above` or `keep_while`.
+    #[getter]
+    fn cause(&self) -> Option<&'static str> {
+        self.node().map(|event| cause_name(event.cause))
+    }
+
+    /// The trigger that is told; None in a change feed.
+    #[getter]
+    fn trigger(&self) -> Option<&str> {
+        self.trigger.as_deref()
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        let fields: &[&str] = match this.get().happened {
+            Happened::Node(_) => &["path", "action", "payload", "cause", "seq"],
+            Happened::Table(_) => &["path", "action", "kind", "seq"],
+            Happened::Resync => &["action", "seq", "trigger"],
+        };
+        describe(this.as_any(), fields)
+    }
+}
+
+/// One commit of a change feed.
+#[pyclass(frozen, module = "drumlin")]
+pub struct Commit(store::Commit);
+
+#[pymethods]
+impl Commit {
+    /// Its number.
+    #[getter]
+    fn seq(&self) -> u64 {
+        self.0.seq().0
+    }
+
+    /// Its time, in UTC.
+    #[getter]
+    fn time(&self) -> SystemTime {
+        time(self.0.time())
+    }
+
+    /// What happened, in order.
+    #[getter]
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
+        let (seq, time) = (self.0.seq(), self.0.time());
+        let event = |event| {
+            let happened = match event {
+                catalog::Event::Node(event) => Happened::Node(event),
+                catalog::Event::Table(event) => Happened::Table(event),
+            };
+            Event { happened, seq, time, trigger: None }
+        };
+        Ok(detached(py, || self.0.events())?.into_iter().map(event).collect())
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        describe(this.as_any(), &["seq", "time"])
+    }
+}
+
+/// A span of time: seconds, or a timedelta.
+#[derive(FromPyObject)]
+pub enum Span {
+    Seconds(f64),
+    Delta(Duration),
+}
+
+impl Span {
+    /// The span; fails if it is not 0 or more.
+    pub fn duration(self) -> PyResult<Duration> {
+        let seconds = match self {
+            Self::Seconds(seconds) => seconds,
+            Self::Delta(delta) => return Ok(delta),
+        };
+        let bad = |_| raise(Error::invalid(format!("timeout={seconds}: expected a number of seconds, 0 or more")));
+        Duration::try_from_secs_f64(seconds).map_err(bad)
+    }
+}
+
+/// The commits since one, in order, those to come too: an iterator that waits for the next one.
+///
+/// While one thread waits, another one is told that the feed is in use.
+#[pyclass(frozen, module = "drumlin")]
+pub struct ChangeFeed {
+    /// Out of its place while it waits. Ends before the store does.
+    feed: Mutex<Option<store::ChangeFeed>>,
+    store: Py<Store>,
+}
+
+impl ChangeFeed {
+    pub fn new(feed: store::ChangeFeed, store: Py<Store>) -> Self {
+        Self { feed: Mutex::new(Some(feed)), store }
+    }
+}
+
+#[pymethods]
+impl ChangeFeed {
+    /// The last commit given; the next one is behind it.
+    #[getter]
+    fn seq(&self) -> PyResult<u64> {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        feed.as_ref().map(|feed| feed.seq().0).ok_or_else(in_use)
+    }
+
+    /// The next commit. None if none comes within `timeout`: seconds or a timedelta, None for as long as it takes.
+    #[pyo3(signature = (timeout=None))]
+    fn next(&self, py: Python<'_>, timeout: Option<Span>) -> PyResult<Option<Commit>> {
+        let timeout = timeout.map(Span::duration).transpose()?;
+        let taken = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut feed = taken.ok_or_else(in_use)?;
+        let came = wait(py, timeout, |step| feed.next(Some(step)));
+        *self.feed.lock().unwrap_or_else(PoisonError::into_inner) = Some(feed);
+        Ok(came?.map(Commit))
+    }
+
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Commit>> {
+        self.next(py, None)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.store)
+    }
+}
+
+fn in_use() -> PyErr {
+    raise(Error::invalid("the feed is in use by another thread"))
+}

@@ -1,0 +1,72 @@
+//! File objects of Python, as the core reads and writes them.
+
+use std::io::{Error, Read, Result, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A binary file object. What it raises is kept, and raised in place of the error that comes of it.
+pub struct File {
+    object: Py<PyAny>,
+    raised: Arc<Mutex<Option<PyErr>>>,
+}
+
+/// What a file raised, if it did.
+pub struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    /// `result`, unless the file raised.
+    pub fn or<T>(self, result: PyResult<T>) -> PyResult<T> {
+        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        raised.map_or(result, Err)
+    }
+}
+
+impl File {
+    pub fn new(object: Py<PyAny>) -> (Self, Raised) {
+        let raised = Arc::<Mutex<Option<PyErr>>>::default();
+        (Self { object, raised: raised.clone() }, Raised(raised))
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+        Python::attach(|py| call(self.object.bind(py))).map_err(|raised| {
+            self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
+            Error::other("the file raised")
+        })
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.call(|file| {
+            let written = file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
+            // A file need not say how much it took.
+            let taken = if written.is_none() { bytes.len() } else { written.extract()? };
+            Ok(taken.min(bytes.len()))
+        })
+    }
+
+    /// What it holds back itself is its owner's to flush.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.call(|file| {
+            let read = file.call_method1("read", (buffer.len(),))?;
+            let Ok(bytes) = read.cast::<PyBytes>() else {
+                return Err(PyTypeError::new_err("the file does not give bytes; open it with mode 'rb'"));
+            };
+            let bytes = bytes.as_bytes();
+            let Some(taken) = buffer.get_mut(..bytes.len()) else {
+                return Err(PyValueError::new_err("the file gives more bytes than it is asked for"));
+            };
+            taken.copy_from_slice(bytes);
+            Ok(bytes.len())
+        })
+    }
+}

@@ -1,0 +1,319 @@
+//! Nodes, and what was done to them. Nothing is converted before it is looked at.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drumlin::catalog::{self, Cause, NodeInfo};
+use drumlin::store;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::payload::from_payload;
+use crate::reports::describe;
+
+/// A node of the tree, as it was at one moment.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(Clone, PartialEq)]
+pub struct Node(pub NodeInfo);
+
+#[pymethods]
+impl Node {
+    /// What it carries: a JSON value or bytes, or None for nothing.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.payload.as_ref().map(|payload| from_payload(py, payload)).transpose()
+    }
+
+    /// How often the payload has been changed since the node appeared.
+    #[getter]
+    fn payload_version(&self) -> u64 {
+        self.0.payload_version
+    }
+
+    /// Whether it holds a table.
+    #[getter]
+    fn has_table(&self) -> bool {
+        self.0.table
+    }
+
+    /// How many children it has.
+    #[getter]
+    fn children(&self) -> u64 {
+        self.0.children
+    }
+
+    /// How often the list of its children has changed since the node appeared.
+    #[getter]
+    fn children_version(&self) -> u64 {
+        self.0.children_version
+    }
+
+    /// The last commit that changed the node itself.
+    #[getter]
+    fn seq(&self) -> u64 {
+        self.0.seq.0
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        describe(this.as_any(), &["payload", "payload_version", "has_table", "children", "children_version", "seq"])
+    }
+}
+
+/// One line of a listing: a node, and figures of its table.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(PartialEq)]
+pub struct ListEntry(store::ListEntry);
+
+impl From<store::ListEntry> for ListEntry {
+    fn from(entry: store::ListEntry) -> Self {
+        Self(entry)
+    }
+}
+
+impl ListEntry {
+    fn figure(&self, of: impl Fn((u64, u64, u64)) -> u64) -> Option<u64> {
+        self.0.table.map(of)
+    }
+}
+
+#[pymethods]
+impl ListEntry {
+    /// Its path.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    /// The node.
+    #[getter]
+    fn node(&self) -> Node {
+        Node(self.0.node.clone())
+    }
+
+    /// What it carries.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.node().payload(py)
+    }
+
+    /// How often the payload has been changed since the node appeared.
+    #[getter]
+    fn payload_version(&self) -> u64 {
+        self.0.node.payload_version
+    }
+
+    /// Whether it holds a table.
+    #[getter]
+    fn is_table(&self) -> bool {
+        self.0.node.table
+    }
+
+    /// Rows of the newest version of its table.
+    #[getter]
+    fn rows(&self) -> Option<u64> {
+        self.figure(|(rows, ..)| rows)
+    }
+
+    /// Versions of its table.
+    #[getter]
+    fn versions(&self) -> Option<u64> {
+        self.figure(|(_, versions, _)| versions)
+    }
+
+    /// Row groups of its table.
+    #[getter]
+    fn row_groups(&self) -> Option<u64> {
+        self.figure(|(.., row_groups)| row_groups)
+    }
+
+    /// How many children it has.
+    #[getter]
+    fn children(&self) -> u64 {
+        self.0.node.children
+    }
+
+    /// How often the list of its children has changed since the node appeared.
+    #[getter]
+    fn children_version(&self) -> u64 {
+        self.0.node.children_version
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        let fields: &[&str] = match this.get().0.node.table {
+            true => &["path", "payload", "children", "rows", "versions", "row_groups"],
+            false => &["path", "payload", "children"],
+        };
+        describe(this.as_any(), fields)
+    }
+}
+
+/// What an operation did to one node.
+#[pyclass(frozen, module = "drumlin")]
+pub struct Change {
+    before: Option<NodeInfo>,
+    after: Option<NodeInfo>,
+    indirect: Option<Arc<catalog::Changes>>,
+}
+
+impl From<catalog::Change> for Change {
+    fn from(change: catalog::Change) -> Self {
+        let catalog::Change { before, after, indirect } = change;
+        Self { before, after, indirect: indirect.map(Arc::from) }
+    }
+}
+
+#[pymethods]
+impl Change {
+    /// What the node was; None if it was not there.
+    #[getter]
+    fn before(&self) -> Option<Node> {
+        self.before.clone().map(Node)
+    }
+
+    /// What it became; None if it is gone.
+    #[getter]
+    fn after(&self) -> Option<Node> {
+        self.after.clone().map(Node)
+    }
+
+    /// What was deleted with it: nodes below it, and those that lived on it.
+    #[getter]
+    fn indirect(&self) -> Changes {
+        Changes(self.indirect.clone().unwrap_or_default())
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        describe(this.as_any(), &["before", "after", "indirect"])
+    }
+}
+
+/// What an operation did to many nodes, in the order in which it was done: a `NodeChange` for each.
+#[pyclass(frozen, module = "drumlin")]
+pub struct Changes(Arc<catalog::Changes>);
+
+impl From<catalog::Changes> for Changes {
+    fn from(changes: catalog::Changes) -> Self {
+        Self(Arc::new(changes))
+    }
+}
+
+#[pymethods]
+impl Changes {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> NodeChanges {
+        let changes: Vec<catalog::NodeChange> = py.detach(|| self.0.iter().collect());
+        NodeChanges(Mutex::new(changes.into_iter()))
+    }
+
+    fn __repr__(&self) -> String {
+        const SHOWN: usize = 5;
+        let mut paths: Vec<String> = self.0.iter().take(SHOWN).map(|change| format!("'{}'", change.path)).collect();
+        if self.0.len() > SHOWN {
+            paths.push("...".to_owned());
+        }
+        let colon = if paths.is_empty() { "" } else { ": " };
+        format!("Changes({}{colon}{})", self.0.len(), paths.join(", "))
+    }
+}
+
+/// Goes over changes.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct NodeChanges(Mutex<std::vec::IntoIter<catalog::NodeChange>>);
+
+#[pymethods]
+impl NodeChanges {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self) -> Option<NodeChange> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).next().map(NodeChange)
+    }
+}
+
+/// What was done to one node of many.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(PartialEq)]
+pub struct NodeChange(catalog::NodeChange);
+
+/// The word for why a node was changed.
+pub fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Asked => "asked",
+        Cause::Above => "above",
+        Cause::KeepWhile => "keep_while",
+    }
+}
+
+#[pymethods]
+impl NodeChange {
+    /// The node.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    /// What it was before the operation; None if it was not there.
+    #[getter]
+    fn before(&self) -> Option<Node> {
+        self.0.before.clone().map(Node)
+    }
+
+    /// What it is after it; None if it is gone.
+    #[getter]
+    fn after(&self) -> Option<Node> {
+        self.0.after.clone().map(Node)
+    }
+
+    /// Why: `asked`, `above` (a node above it was deleted) or `keep_while` (what it lived on no longer holds).
+    #[getter]
+    fn cause(&self) -> &'static str {
+        cause_name(self.0.cause)
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        describe(this.as_any(), &["path", "before", "after", "cause"])
+    }
+}
+
+/// The nodes of a pattern, one by one: pairs of a path and a node.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Walk(Mutex<std::vec::IntoIter<(String, NodeInfo)>>);
+
+impl From<Vec<(String, NodeInfo)>> for Walk {
+    fn from(nodes: Vec<(String, NodeInfo)>) -> Self {
+        Self(Mutex::new(nodes.into_iter()))
+    }
+}
+
+#[pymethods]
+impl Walk {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self) -> Option<(String, Node)> {
+        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).next();
+        next.map(|(path, node)| (path, Node(node)))
+    }
+}
+
+/// Nodes by path.
+pub fn nodes_by_path(py: Python<'_>, nodes: Vec<(String, NodeInfo)>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (path, node) in nodes {
+        dict.set_item(path, Node(node))?;
+    }
+    Ok(dict)
+}
+
+/// Payloads by path.
+pub fn payloads_by_path(py: Python<'_>, payloads: Vec<(String, catalog::Payload)>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (path, payload) in payloads {
+        dict.set_item(path, from_payload(py, &payload)?)?;
+    }
+    Ok(dict)
+}

@@ -1,0 +1,119 @@
+//! Patterns and conditions as Python gives them: text, or what `drumlin.tree` made, which crosses over as JSON once.
+
+use drumlin::Error;
+use drumlin::catalog::{self, Only, Part, PutOptions};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors::raise;
+
+/// A parsed pattern.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Pattern(catalog::Pattern);
+
+#[pymethods]
+impl Pattern {
+    /// Takes the JSON of a pattern's parts.
+    #[new]
+    fn new(parts: &str) -> PyResult<Self> {
+        let parts: Vec<Part> = serde_json::from_str(parts).and_then(serde_json::from_value).map_err(unreadable)?;
+        Ok(Self(catalog::Pattern::from_parts(parts).map_err(raise)?))
+    }
+}
+
+/// A parsed condition.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Condition(catalog::Condition);
+
+#[pymethods]
+impl Condition {
+    /// Takes the JSON of a condition.
+    #[new]
+    fn new(condition: &str) -> PyResult<Self> {
+        let condition: catalog::Condition =
+            serde_json::from_str(condition).and_then(serde_json::from_value).map_err(unreadable)?;
+        condition.check().map_err(raise)?;
+        Ok(Self(condition))
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> PyErr {
+    raise(Error::invalid(error.to_string()))
+}
+
+/// The parsed form of an object of `drumlin.tree`.
+fn parsed<'py, T: pyo3::PyTypeCheck>(object: &Borrowed<'_, 'py, PyAny>, expected: &str) -> PyResult<Bound<'py, T>> {
+    let core = object.getattr(intern!(object.py(), "_core")).ok();
+    core.and_then(|core| core.cast_into().ok()).ok_or_else(|| match object.get_type().name() {
+        Ok(name) => PyTypeError::new_err(format!("expected {expected}, not a {name}")),
+        Err(e) => e,
+    })
+}
+
+/// A pattern: a str, or a `P`.
+pub struct PatternLike(pub catalog::Pattern);
+
+impl<'py> FromPyObject<'_, 'py> for PatternLike {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = object.cast::<PyString>() {
+            return Ok(Self(catalog::Pattern::new(text.to_str()?).map_err(raise)?));
+        }
+        Ok(Self(parsed::<Pattern>(&object, "a pattern (a str or a drumlin.P)")?.get().0.clone()))
+    }
+}
+
+/// A condition of `drumlin.tree`.
+pub struct ConditionLike(pub catalog::Condition);
+
+impl<'py> FromPyObject<'_, 'py> for ConditionLike {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(parsed::<Condition>(&object, "a condition made with drumlin.tree")?.get().0.clone()))
+    }
+}
+
+/// Conditions by path: a dict, or pairs.
+pub struct KeepWhile(Vec<(String, catalog::Condition)>);
+
+impl<'py> FromPyObject<'_, 'py> for KeepWhile {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let items = object.getattr_opt(intern!(object.py(), "items"))?;
+        let pairs = match items {
+            Some(items) => items.call0()?.try_iter()?,
+            None => object.try_iter()?,
+        };
+        let pair = |pair: PyResult<Bound<'py, PyAny>>| {
+            let (path, condition): (String, ConditionLike) = pair?.extract()?;
+            Ok((path, condition.0))
+        };
+        Ok(Self(pairs.map(pair).collect::<PyResult<_>>()?))
+    }
+}
+
+/// How a payload is put; `None` if nothing was asked for.
+pub fn put_options(
+    only: Option<&str>,
+    when: Option<ConditionLike>,
+    keep_while: Option<KeepWhile>,
+) -> PyResult<Option<PutOptions>> {
+    let only = match only {
+        None => Only::Any,
+        Some("new") => Only::New,
+        Some("there") => Only::There,
+        Some(other) => {
+            return Err(raise(Error::invalid(format!("only='{other}' is not known; expected 'new', 'there' or None"))));
+        }
+    };
+    if only == Only::Any && when.is_none() && keep_while.is_none() {
+        return Ok(None);
+    }
+    let keep_while = keep_while.map(|keep| keep.0);
+    Ok(Some(PutOptions { only, when: when.map(|when| when.0), keep_while }))
+}

@@ -1,0 +1,460 @@
+//! Transactions. What is done to single nodes keeps the interpreter lock, since it takes less than to let go of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use drumlin::base::Version as VersionNumber;
+use drumlin::store::{self, Frame, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::table::Scan;
+use drumlin::{Error, Result};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+use pyo3_arrow::PySchema;
+
+use crate::call::{detached, drop_detached, with_progress};
+use crate::errors::raise;
+use crate::input::Input;
+use crate::node::{Change, Changes, Node, Walk, nodes_by_path, payloads_by_path};
+use crate::options::{When, scan_options};
+use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
+use crate::payload::{Payloads, from_payload, to_payload};
+use crate::projection::ProjectionView;
+use crate::reports::DropReport;
+use crate::result::Reading;
+use crate::store::Store;
+
+/// Where a transaction is.
+enum Place {
+    Open(Box<store::Transaction>),
+    /// With a call that may itself call Python, and so must not hold the lock.
+    Busy,
+    Committed,
+    Aborted,
+}
+
+/// A transaction: any number of operations that happen together or not at all.
+#[pyclass(frozen, subclass, module = "drumlin._drumlin")]
+pub struct Transaction {
+    /// Locked by who is attached to the interpreter, or for a call that needs nobody who is. Ends before the store
+    /// does.
+    place: Mutex<Place>,
+    seq: u64,
+    /// How many operations on tables have been done.
+    table_operations: AtomicU64,
+    process: u32,
+    store: Py<Store>,
+}
+
+fn unusable(place: &Place) -> Error {
+    Error::invalid(match place {
+        Place::Busy => "the transaction is in use by another call",
+        _ => "the transaction has ended",
+    })
+}
+
+fn open(place: &mut Place) -> Result<&mut store::Transaction> {
+    match place {
+        Place::Open(transaction) => Ok(transaction),
+        other => Err(unusable(other)),
+    }
+}
+
+impl Transaction {
+    /// The number of the commit that it began with.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// How many operations on tables have been done.
+    pub fn table_operations(&self) -> u64 {
+        self.table_operations.load(Ordering::Relaxed)
+    }
+
+    /// Fails if what it wrote has been thrown away.
+    pub fn check_not_aborted(&self, py: Python<'_>) -> PyResult<()> {
+        let aborted = matches!(*self.lock(py), Place::Aborted);
+        if aborted { Err(raise(unusable(&Place::Aborted))) } else { Ok(()) }
+    }
+
+    /// Prepares to read a table.
+    pub fn scan(&self, py: Python<'_>, path: &str, options: &ReadOptions) -> PyResult<Scan> {
+        self.apart(py, |tx| tx.read_table(path, options))
+    }
+
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Place> {
+        self.place.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something quick.
+    fn quick<T>(&self, py: Python<'_>, call: impl FnOnce(&mut store::Transaction) -> Result<T>) -> PyResult<T> {
+        // An exception is made without the lock: making one may run anything.
+        let done = open(&mut self.lock(py)).and_then(call);
+        done.map_err(raise)
+    }
+
+    /// Does something that may take a while, and calls nothing of Python.
+    fn apart<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut store::Transaction) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        self.check_process()?;
+        detached(py, || open(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner)).and_then(call))
+    }
+
+    /// A forked child has none of the threads that reading and committing rely on. What only looks at single nodes does
+    /// not ask, since asking takes longer than that.
+    fn check_process(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let begun = self.process;
+        let why = format!("the transaction was begun in process {begun}; a forked process must open the store anew");
+        Err(raise(Error::closed(why)))
+    }
+
+    /// Does something that may call Python, which must not find the lock taken: others are told that it is in use.
+    fn away<T>(&self, py: Python<'_>, call: impl FnOnce(&mut store::Transaction) -> PyResult<T>) -> PyResult<T> {
+        let mut transaction = self.take(py, Place::Busy)?;
+        let result = call(&mut transaction);
+        let mut place = self.lock(py);
+        if let Place::Busy = *place {
+            *place = Place::Open(transaction);
+        } else {
+            // It was ended meanwhile.
+            drop(place);
+            drop_detached(transaction);
+        }
+        result
+    }
+
+    /// An operation on tables.
+    fn on_tables<T>(&self, py: Python<'_>, call: impl FnOnce(&mut store::Transaction) -> PyResult<T>) -> PyResult<T> {
+        self.table_operations.fetch_add(1, Ordering::Relaxed);
+        self.away(py, call)
+    }
+
+    /// Takes it out of its place.
+    fn take(&self, py: Python<'_>, instead: Place) -> PyResult<Box<store::Transaction>> {
+        self.check_process()?;
+        let mut place = self.lock(py);
+        let taken = match std::mem::replace(&mut *place, instead) {
+            Place::Open(transaction) => Ok(transaction),
+            other => {
+                let error = unusable(&other);
+                *place = other;
+                Err(error)
+            }
+        };
+        drop(place);
+        taken.map_err(raise)
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let place = std::mem::replace(self.place.get_mut().unwrap_or_else(PoisonError::into_inner), Place::Aborted);
+        if self.process == std::process::id() {
+            drop_detached(place);
+        } else {
+            // What it wrote is the parent's, which may yet commit it.
+            std::mem::forget(place);
+        }
+    }
+}
+
+type Frames = Vec<(String, Input)>;
+
+#[pymethods]
+impl Transaction {
+    #[new]
+    fn new(py: Python<'_>, store: Py<Store>, read_only: bool) -> PyResult<Self> {
+        let core = &store.get().core;
+        let begun = detached(py, || if read_only { core.read_transaction() } else { core.transaction() })?;
+        let (seq, place) = (begun.seq().0, Mutex::new(Place::Open(Box::new(begun))));
+        Ok(Self { place, seq, table_operations: AtomicU64::new(0), process: std::process::id(), store })
+    }
+
+    /// The number of the commit that it began with.
+    #[getter(seq)]
+    fn py_seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Whether it was committed or aborted.
+    #[getter]
+    fn ended(&self, py: Python<'_>) -> bool {
+        matches!(&*self.lock(py), Place::Committed | Place::Aborted)
+    }
+
+    #[getter]
+    fn _store(&self, py: Python<'_>) -> Py<Store> {
+        self.store.clone_ref(py)
+    }
+
+    /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit. `Conflict` if
+    /// others have touched meanwhile what it has read or written; then nothing was done.
+    fn commit(&self, py: Python<'_>) -> PyResult<u64> {
+        let transaction = self.take(py, Place::Committed)?;
+        let committed = detached(py, || transaction.commit());
+        if committed.is_err() {
+            *self.lock(py) = Place::Aborted;
+        }
+        Ok(committed?.0)
+    }
+
+    /// Ends it without a commit, if it has not ended.
+    fn _end(&self, py: Python<'_>) {
+        let mut place = self.lock(py);
+        if !matches!(*place, Place::Committed) {
+            let ended = std::mem::replace(&mut *place, Place::Aborted);
+            drop(place);
+            drop_detached(ended);
+        }
+    }
+
+    /// As `Store.put`.
+    #[pyo3(signature = (path, value, *, only=None, when=None, keep_while=None))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        value: &Bound<'_, PyAny>,
+        only: Option<&str>,
+        when: Option<ConditionLike>,
+        keep_while: Option<KeepWhile>,
+    ) -> PyResult<Change> {
+        let payload = to_payload(value, "payload")?;
+        let change = match put_options(only, when, keep_while)? {
+            None => self.quick(py, |tx| tx.put(path, payload)),
+            Some(options) => self.quick(py, |tx| tx.put_with(path, payload, &options)),
+        };
+        Ok(change?.into())
+    }
+
+    /// As `Store.create_node`.
+    fn create_node(&self, py: Python<'_>, path: &str, value: &Bound<'_, PyAny>) -> PyResult<Change> {
+        let payload = to_payload(value, "payload")?;
+        Ok(self.quick(py, |tx| tx.create_node(path, payload))?.into())
+    }
+
+    /// As `Store.update_node`.
+    fn update_node(&self, py: Python<'_>, path: &str, value: &Bound<'_, PyAny>) -> PyResult<Change> {
+        let payload = to_payload(value, "payload")?;
+        Ok(self.quick(py, |tx| tx.update_node(path, payload))?.into())
+    }
+
+    /// As `Store.compare_and_swap`.
+    fn compare_and_swap(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        expected: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Change> {
+        let (expected, payload) = (to_payload(expected, "expected")?, to_payload(value, "payload")?);
+        Ok(self.quick(py, |tx| tx.compare_and_swap(path, expected, payload))?.into())
+    }
+
+    /// As `Store.put_many`.
+    fn put_many(&self, py: Python<'_>, payloads: Payloads) -> PyResult<Changes> {
+        let Payloads(payloads) = payloads;
+        let pairs = || payloads.iter().map(|(path, payload)| (path.as_str(), payload.clone()));
+        Ok(self.apart(py, |tx| tx.put_many(pairs()))?.into())
+    }
+
+    /// As `Store.update_many`.
+    fn update_many(&self, py: Python<'_>, pattern: PatternLike, value: &Bound<'_, PyAny>) -> PyResult<Changes> {
+        let payload = to_payload(value, "payload")?;
+        Ok(self.apart(py, |tx| tx.update_many(pattern.0, &payload))?.into())
+    }
+
+    /// As `Store.clear_payload`.
+    #[pyo3(signature = (path, *, when=None))]
+    fn clear_payload(&self, py: Python<'_>, path: &str, when: Option<ConditionLike>) -> PyResult<Change> {
+        let when = when.map(|when| when.0);
+        Ok(self.quick(py, |tx| tx.clear_payload(path, when.as_ref()))?.into())
+    }
+
+    /// As `Store.clear_payloads`.
+    fn clear_payloads(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Changes> {
+        Ok(self.apart(py, |tx| tx.clear_payloads(pattern.0))?.into())
+    }
+
+    /// As `Store.delete`.
+    #[pyo3(signature = (path, *, when=None))]
+    fn delete(&self, py: Python<'_>, path: &str, when: Option<ConditionLike>) -> PyResult<Change> {
+        let when = when.map(|when| when.0);
+        Ok(self.quick(py, |tx| tx.delete(path, when.as_ref()))?.into())
+    }
+
+    /// As `Store.delete_many`.
+    fn delete_many(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Changes> {
+        Ok(self.apart(py, |tx| tx.delete_many(pattern.0))?.into())
+    }
+
+    /// As `Store.get`.
+    #[pyo3(signature = (path, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.quick(py, |tx| tx.get(path))? {
+            Some(payload) => Ok(Some(from_payload(py, &payload)?)),
+            None => Ok(default),
+        }
+    }
+
+    /// As `Store.node`.
+    fn node(&self, py: Python<'_>, path: &str) -> PyResult<Option<Node>> {
+        Ok(self.quick(py, |tx| tx.node(path))?.map(Node))
+    }
+
+    /// As `Store.exists`.
+    fn exists(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        self.quick(py, |tx| tx.exists(path))
+    }
+
+    /// As `Store.has_payload`.
+    fn has_payload(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        self.quick(py, |tx| tx.has_payload(path))
+    }
+
+    /// As `Store.get_many`.
+    fn get_many<'py>(&self, py: Python<'py>, pattern: PatternLike) -> PyResult<Bound<'py, PyDict>> {
+        payloads_by_path(py, self.apart(py, |tx| tx.get_many(pattern.0))?)
+    }
+
+    /// As `Store.nodes`.
+    fn nodes<'py>(&self, py: Python<'py>, pattern: PatternLike) -> PyResult<Bound<'py, PyDict>> {
+        nodes_by_path(py, self.apart(py, |tx| tx.nodes(pattern.0))?)
+    }
+
+    /// As `Store.count`.
+    fn count(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<u64> {
+        self.apart(py, |tx| tx.count(pattern.0))
+    }
+
+    fn _walk(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Walk> {
+        Ok(self.apart(py, |tx| tx.nodes(pattern.0))?.into())
+    }
+
+    /// A projection, with the transaction's own writes in it.
+    fn projection(&self, py: Python<'_>, name: &str) -> PyResult<ProjectionView> {
+        // It may be by a function of Python.
+        self.away(py, |tx| detached(py, || tx.projection(name))).map(ProjectionView)
+    }
+
+    fn _create(&self, py: Python<'_>, path: &str, schema: PySchema, sort: Vec<String>) -> PyResult<()> {
+        let schema = schema.into_inner();
+        self.on_tables(py, |tx| detached(py, || tx.create(path, schema, TableOptions { sort })))
+    }
+
+    #[pyo3(signature = (frames, metadata, sort, progress))]
+    fn _write_many(
+        &self,
+        py: Python<'_>,
+        frames: Frames,
+        metadata: Option<String>,
+        sort: Option<Vec<String>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let write = |tx: &mut store::Transaction| {
+            with_progress(py, progress, |task| {
+                let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
+                tx.write_many(frames, &WriteOptions { metadata, sort, task })
+            })
+        };
+        self.on_tables(py, write)
+    }
+
+    #[pyo3(signature = (frames, metadata, progress))]
+    fn _append_many(
+        &self,
+        py: Python<'_>,
+        frames: Frames,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let append = |tx: &mut store::Transaction| {
+            with_progress(py, progress, |task| {
+                let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
+                tx.append_many(frames, &WriteOptions { metadata, sort: None, task })
+            })
+        };
+        self.on_tables(py, append)
+    }
+
+    #[pyo3(signature = (path, frame, metadata, progress))]
+    fn _update(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        frame: Input,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let options = |task| WriteOptions { metadata, sort: None, task };
+        self.on_tables(py, |tx| with_progress(py, progress, |task| tx.update(path, frame, &options(task))))
+    }
+
+    #[pyo3(signature = (path, filter, metadata, progress))]
+    fn _delete_rows(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        filter: &str,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let options = |task| UpdateOptions { metadata, task };
+        self.on_tables(py, |tx| with_progress(py, progress, |task| tx.delete_rows(path, filter, &options(task))))
+    }
+
+    fn _drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
+        let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
+        Ok(self.on_tables(py, |tx| detached(py, || tx.drop(&paths, missing)))?.into())
+    }
+
+    fn _delete_versions(&self, py: Python<'_>, versions: BTreeMap<String, Vec<u64>>) -> PyResult<()> {
+        let number = |versions: Vec<u64>| versions.into_iter().map(VersionNumber).collect();
+        let versions: Vec<_> = versions.into_iter().map(|(path, versions)| (path, number(versions))).collect();
+        self.on_tables(py, |tx| detached(py, || tx.delete_versions(&versions)))
+    }
+
+    #[pyo3(signature = (path, as_of, columns, filter, limit, tail, native))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn _read(
+        this: &Bound<'_, Self>,
+        path: String,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        limit: Option<u64>,
+        tail: Option<u64>,
+        native: bool,
+    ) -> PyResult<Reading> {
+        let scan = scan_options(columns, filter, limit, tail, native)?;
+        Reading::within(this, path, ReadOptions { as_of: crate::options::as_of(as_of), scan })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.store)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let place = match &*self.lock(py) {
+            Place::Open(_) => "open",
+            Place::Busy => "in use",
+            Place::Committed => "committed",
+            Place::Aborted => "aborted",
+        };
+        format!("Transaction({place}, seq={})", self.seq)
+    }
+}
