@@ -258,3 +258,105 @@ fn many_threads_share_syncs() {
     let (commits, syncs) = (store.seq().unwrap().0, disk.counters().syncs - before);
     assert!(syncs <= commits + 1 && commits < 32 * 50 / 4, "{syncs} syncs for {commits} commits");
 }
+
+#[test]
+fn what_cannot_be_read_back_is_refused_and_odd_names_come_back() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    let odd = "a\"b\\c/ü 'x'";
+    store.put(odd, Payload::from(1)).unwrap();
+    let keep = |condition: Condition| PutOptions {
+        keep_while: Some(vec![(odd.to_owned(), condition)]),
+        ..PutOptions::default()
+    };
+    store.put_with("lives", Payload::from(1), keep(Condition::Exists(true))).unwrap();
+    let deep = (0..60).fold(Condition::Exists(true), |condition, _| Condition::All(vec![condition]));
+    let nested = (0..125).fold(serde_json::json!(1), |value, _| serde_json::json!([value]));
+    let nested = Condition::Not(Box::new(Condition::payload(Payload::json(&nested).unwrap())));
+    for condition in [(0..63).fold(deep.clone(), |c, _| Condition::Any(vec![c])), nested] {
+        let refused = store.put_with("x", Payload::from(1), keep(condition)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+    }
+    store.checkpoint(&Default::default()).unwrap();
+    store.put_with("too", Payload::from(1), keep(Condition::HasPayload(true))).unwrap();
+    store.close().unwrap();
+    let store = open(&disk).unwrap();
+    assert_eq!(store.count("**").unwrap(), 4);
+    store.delete(odd, None).unwrap();
+    assert_eq!(store.count("**").unwrap(), 0);
+}
+
+#[test]
+fn nodes_that_live_on_tables_go_with_them() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.write("t", batch(&numbered(0, 1)), &write_options()).unwrap();
+    let keep = |path: &str, condition| PutOptions {
+        keep_while: Some(vec![(path.to_owned(), condition)]),
+        ..PutOptions::default()
+    };
+    store.put_with("about", Payload::from(1), keep("t", Condition::HasTable(true))).unwrap();
+    store.put_with("without", Payload::from(1), keep("u", Condition::Exists(false))).unwrap();
+    let mut feed = store.changes(store.seq().unwrap()).unwrap();
+    store.write("u", batch(&numbered(0, 1)), &write_options()).unwrap();
+    assert!(!store.exists("without").unwrap());
+    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    assert!(!store.exists("about").unwrap());
+    let mut told = Vec::new();
+    while let Some(commit) = feed.next(Some(std::time::Duration::ZERO)).unwrap() {
+        let nodes = commit.events().unwrap().into_iter().filter_map(|event| match event {
+            drumlin::catalog::Event::Node(event) => Some((event.path, event.cause)),
+            drumlin::catalog::Event::Table(_) => None,
+        });
+        told.extend(nodes);
+    }
+    let kept = drumlin::catalog::Cause::KeepWhile;
+    assert_eq!(told, [("without".to_owned(), kept), ("about".to_owned(), kept)]);
+    // A node that has nothing but what it lives on goes when that is taken off.
+    store.put("p/c", Payload::from(1)).unwrap();
+    store.transact(|tx| tx.keep_while("p", &[("u".into(), Condition::Exists(true))])).unwrap();
+    store.put_with("w", Payload::from(1), keep("p", Condition::Exists(true))).unwrap();
+    store.delete("p/c", None).unwrap();
+    assert!(store.exists("p").unwrap() && store.exists("w").unwrap());
+    store.transact(|tx| tx.keep_while("p", &[])).unwrap();
+    assert_eq!(store.nodes("**").unwrap().into_iter().map(|(path, _)| path).collect::<Vec<_>>(), ["u"]);
+}
+
+#[test]
+fn refusals_and_what_goes_along_are_part_of_what_was_read() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    // That there was no table is what this rests on.
+    let refused = |tx: &mut drumlin::store::Transaction| {
+        assert!(tx.append("t", batch(&numbered(0, 1)), &WriteOptions::default()).is_err());
+        Ok(())
+    };
+    let make = |store: &Store| store.write("t", batch(&numbered(0, 1)), &WriteOptions::default()).map(drop);
+    assert!(meets(&store, refused, make));
+    // What lives on two children dies with one of them, unless another comes.
+    for path in ["p/1", "p/2"] {
+        store.put(path, Payload::from(1)).unwrap();
+    }
+    let two = Condition::Children(Compare::GreaterOrEqual, 2);
+    let keep_while = Some(vec![("p".to_owned(), two)]);
+    store.put_with("w", Payload::from(1), PutOptions { keep_while, ..PutOptions::default() }).unwrap();
+    let dies = |tx: &mut drumlin::store::Transaction| {
+        tx.delete("p/1", None)?;
+        assert_eq!(tx.get("w")?, None);
+        Ok(())
+    };
+    assert!(meets(&store, dies, |store| store.put("p/3", Payload::from(1)).map(drop)));
+    // Versions and snapshots that were read.
+    let old = ReadOptions { as_of: AsOf::Version(drumlin::base::Version(0)), ..ReadOptions::default() };
+    store.append("t", batch(&numbered(1, 1)), &write_options()).unwrap();
+    let read_old = |tx: &mut drumlin::store::Transaction| tx.collect("t", &old).map(drop);
+    assert!(meets(&store, read_old, |store| store.delete_versions(&[("t".into(), vec![drumlin::base::Version(0)])])));
+    store.snapshot("s", "t").unwrap();
+    let held = ReadOptions { as_of: AsOf::Snapshot("s".into()), ..ReadOptions::default() };
+    assert!(meets(
+        &store,
+        |tx| tx.collect("t", &held).map(drop),
+        |store| {
+            store.drop_snapshot("s")?;
+            store.snapshot("s", "t").map(drop)
+        }
+    ));
+}
