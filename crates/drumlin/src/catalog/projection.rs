@@ -387,8 +387,8 @@ impl Views {
         let by_fields = |view: &&mut View| matches!(view.rule, Rule::Fields(_));
         let (by_fields, by_function): (Vec<_>, Vec<_>) = views.into_iter().partition(by_fields);
         match pool {
-            Some(pool) => pool.each(by_fields, &bring),
-            None => by_fields.into_iter().for_each(&bring),
+            Some(pool) => pool.each(by_fields, bring),
+            None => by_fields.into_iter().for_each(bring),
         }
         by_function.into_iter().for_each(bring);
         self.tree = tree.clone();
