@@ -5,8 +5,8 @@
 
 use super::walk::each_below;
 use super::{
-    Cause, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeInfo, NodeReader, Path, Pattern, Payload, State,
-    Transaction, Tree, check_path,
+    Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
+    State, Transaction, Tree, check_path,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp};
@@ -33,61 +33,6 @@ pub struct PutOptions {
     /// What the node lives on from now on: conditions on the nodes at other paths, or at its own. An empty list is
     /// nothing. `None` leaves what was set.
     pub keep_while: Option<Vec<(String, Condition)>>,
-}
-
-/// What an operation did to one node, and what came with it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Change {
-    /// What the node was; `None` if it was not there.
-    pub before: Option<NodeInfo>,
-    /// What it became; `None` if it is gone.
-    pub after: Option<NodeInfo>,
-    /// What was deleted with it: nodes below it, and those that lived on it.
-    pub indirect: Option<Box<Changes>>,
-}
-
-/// What an operation did to many nodes, in order. Holds on to the tree before and after.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes {
-    before: Tree,
-    after: Tree,
-    effects: NodeEffects,
-}
-
-/// What was done to one node of many.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeChange {
-    /// The node.
-    pub path: String,
-    /// What it was before the operation.
-    pub before: Option<NodeInfo>,
-    /// What it is after it.
-    pub after: Option<NodeInfo>,
-    /// Why.
-    pub cause: Cause,
-}
-
-impl Changes {
-    /// How many nodes were changed, those deleted along with others included.
-    pub fn len(&self) -> usize {
-        self.effects.len()
-    }
-
-    /// Whether none was.
-    pub fn is_empty(&self) -> bool {
-        self.effects.is_empty()
-    }
-
-    /// What was done to each, in the order in which it was done.
-    pub fn iter(&self) -> impl Iterator<Item = NodeChange> {
-        let mut reader = self.effects.reader();
-        std::iter::from_fn(move || {
-            let (path, effect) = reader.advance().expect("it was made here")?;
-            let cause = if let NodeEffect::Delete { cause } = effect { cause } else { Cause::Asked };
-            let (before, after) = (self.before.info(path), self.after.info(path));
-            Some(NodeChange { path: path.to_owned(), before, after, cause })
-        })
-    }
 }
 
 /// A state, and the effects that lead to it.

@@ -3,6 +3,7 @@
 //! Pure: no clock, no randomness, no I/O. Applying the same effects to the same state gives the same state, on every
 //! machine that reads the log.
 
+mod changes;
 mod check;
 mod condition;
 mod draft;
@@ -26,8 +27,9 @@ mod tree;
 mod trigger;
 mod walk;
 
+pub use changes::{Change, Changes, NodeChange};
 pub use condition::{Compare, Condition, NameRegex};
-pub use draft::{Change, Changes, Draft, NodeChange, Only, PutOptions};
+pub use draft::{Draft, Only, PutOptions};
 pub use effect::{Effect, Transaction};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;

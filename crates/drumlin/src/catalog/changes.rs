@@ -1,0 +1,58 @@
+//! What operations on nodes answer: what each node was and became, and why.
+
+use super::{Cause, NodeEffect, NodeEffects, NodeInfo, Tree};
+
+/// What an operation did to one node, and what came with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// What the node was; `None` if it was not there.
+    pub before: Option<NodeInfo>,
+    /// What it became; `None` if it is gone.
+    pub after: Option<NodeInfo>,
+    /// What was deleted with it: nodes below it, and those that lived on it.
+    pub indirect: Option<Box<Changes>>,
+}
+
+/// What an operation did to many nodes, in order. Holds on to the tree before and after.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    pub(super) before: Tree,
+    pub(super) after: Tree,
+    pub(super) effects: NodeEffects,
+}
+
+/// What was done to one node of many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeChange {
+    /// The node.
+    pub path: String,
+    /// What it was before the operation.
+    pub before: Option<NodeInfo>,
+    /// What it is after it.
+    pub after: Option<NodeInfo>,
+    /// Why.
+    pub cause: Cause,
+}
+
+impl Changes {
+    /// How many nodes were changed, those deleted along with others included.
+    pub fn len(&self) -> usize {
+        self.effects.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+
+    /// What was done to each, in the order in which it was done.
+    pub fn iter(&self) -> impl Iterator<Item = NodeChange> {
+        let mut reader = self.effects.reader();
+        std::iter::from_fn(move || {
+            let (path, effect) = reader.advance().expect("it was made here")?;
+            let cause = if let NodeEffect::Delete { cause } = effect { cause } else { Cause::Asked };
+            let (before, after) = (self.before.info(path), self.after.info(path));
+            Some(NodeChange { path: path.to_owned(), before, after, cause })
+        })
+    }
+}
