@@ -35,3 +35,8 @@ impl From<Input> for Frame<'_> {
         }
     }
 }
+
+/// Tables and their rows, as the store takes them.
+pub fn to_frames(frames: Vec<(String, Input)>) -> Vec<(String, Frame<'static>)> {
+    frames.into_iter().map(|(path, input)| (path, input.into())).collect()
+}

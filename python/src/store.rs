@@ -6,7 +6,7 @@ use std::io::{BufReader, BufWriter};
 use drumlin::base::{Seq, Version as VersionNumber};
 use drumlin::catalog::{Field, Projection, Retention};
 use drumlin::store::{
-    CheckpointOptions, Frame, Missing, ReadOptions, ReclaimOptions, TableOptions, UpdateOptions, WriteOptions,
+    CheckpointOptions, Missing, ReadOptions, ReclaimOptions, TableOptions, UpdateOptions, WriteOptions,
 };
 use drumlin::table::PlanOptions;
 use pyo3::PyTraverseError;
@@ -20,7 +20,7 @@ use crate::callbacks::Callbacks;
 use crate::errors::raise;
 use crate::event::{ChangeFeed, Span};
 use crate::file::File;
-use crate::input::Input;
+use crate::input::{Input, to_frames};
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
 use crate::options::{When, retention, scan_options};
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
@@ -103,8 +103,7 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<Version>> {
         let versions = with_progress(py, progress, |task| {
-            let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
-            self.core.write_many(frames, &WriteOptions { metadata, sort, task })
+            self.core.write_many(to_frames(frames), &WriteOptions { metadata, sort, task })
         })?;
         Ok(versions.into_iter().map(Version::from).collect())
     }
@@ -118,8 +117,7 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<Version>> {
         let versions = with_progress(py, progress, |task| {
-            let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
-            self.core.append_many(frames, &WriteOptions { metadata, sort: None, task })
+            self.core.append_many(to_frames(frames), &WriteOptions { metadata, sort: None, task })
         })?;
         Ok(versions.into_iter().map(Version::from).collect())
     }

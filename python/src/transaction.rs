@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use drumlin::base::Version as VersionNumber;
-use drumlin::store::{self, Frame, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::store::{self, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::table::Scan;
 use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
@@ -17,7 +17,7 @@ use pyo3_arrow::PySchema;
 
 use crate::call::{detached, drop_detached, with_progress};
 use crate::errors::raise;
-use crate::input::Input;
+use crate::input::{Input, to_frames};
 use crate::node::{Change, Changes, Node, Walk, nodes_by_path, payloads_by_path};
 use crate::options::{When, scan_options};
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
@@ -366,10 +366,7 @@ impl Transaction {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let write = |tx: &mut store::Transaction| {
-            with_progress(py, progress, |task| {
-                let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
-                tx.write_many(frames, &WriteOptions { metadata, sort, task })
-            })
+            with_progress(py, progress, |task| tx.write_many(to_frames(frames), &WriteOptions { metadata, sort, task }))
         };
         self.on_tables(py, write)
     }
@@ -384,8 +381,7 @@ impl Transaction {
     ) -> PyResult<()> {
         let append = |tx: &mut store::Transaction| {
             with_progress(py, progress, |task| {
-                let frames = frames.into_iter().map(|(path, input)| (path, Frame::from(input))).collect();
-                tx.append_many(frames, &WriteOptions { metadata, sort: None, task })
+                tx.append_many(to_frames(frames), &WriteOptions { metadata, sort: None, task })
             })
         };
         self.on_tables(py, append)

@@ -61,6 +61,7 @@ pub struct BlockWriter {
     block_bytes: u64,
     current: Option<Current>,
     written: Vec<Written>,
+    process: u32,
 }
 
 /// The block being filled.
@@ -89,7 +90,7 @@ impl Current {
 impl BlockWriter {
     /// A writer that closes a block once it holds `block_bytes`.
     pub fn new(storage: Arc<dyn Storage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
-        Self { storage, numbers, block_bytes, current: None, written: Vec::new() }
+        Self { storage, numbers, block_bytes, current: None, written: Vec::new(), process: std::process::id() }
     }
 
     /// Places a row group behind the ones before it; writes the block if that fills it.
@@ -156,6 +157,10 @@ impl BlockWriter {
 
 impl Drop for BlockWriter {
     fn drop(&mut self) {
+        // In a forked process it is a copy, and the blocks are those of the one that it was copied from.
+        if self.process != std::process::id() {
+            return;
+        }
         let names: Vec<String> = self.written.iter().map(|written| names::block(written.block)).collect();
         if !names.is_empty() {
             // Best effort: the session's sweep finds what stays.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::path::name_of;
 use super::payload::Value;
 use super::{Glob, NodeInfo, Pattern, Payload};
 use crate::base::{Error, Result};
@@ -190,10 +191,6 @@ impl Condition {
             _ => Ok(()),
         }
     }
-}
-
-fn name_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 fn holds_of_number(compare: Compare, a: u64, b: u64) -> bool {

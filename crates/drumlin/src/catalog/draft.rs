@@ -83,33 +83,22 @@ impl Draft {
 
     /// Applies effects that are not of nodes: all or none.
     pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
-        let mut next = self.state.clone();
-        let mut changed = Vec::new();
-        for effect in &effects {
-            if !next.watches.is_empty() {
-                changed.extend(match effect {
+        self.atomically(|draft| {
+            let mut changed = Vec::new();
+            for effect in effects {
+                changed.extend(match &effect {
                     Effect::CreateTable { path, .. }
                     | Effect::UndropTable { path, .. }
                     | Effect::SetRetention { path, .. } => Some(path.clone()),
-                    Effect::DropTable { table } => next.path_of(*table).cloned(),
+                    Effect::DropTable { table } => draft.state.path_of(*table).cloned(),
                     _ => None,
                 });
+                draft.state.apply_effect(&effect, draft.seq, draft.time)?;
+                draft.effects.push(effect);
             }
-            next.apply_effect(effect, self.seq, self.time)?;
-        }
-        if changed.is_empty() {
-            self.state = next;
-            self.effects.extend(effects);
-            return Ok(());
-        }
-        self.atomically(|draft| {
-            draft.state = next;
-            draft.effects.extend(effects);
             let mut done = NodeEffects::default();
             changed.iter().try_for_each(|path| draft.cascade(path.as_str(), false, Vec::new(), &mut done))?;
-            if !done.is_empty() {
-                draft.nodes().extend(&done);
-            }
+            draft.record(&done);
             Ok(())
         })
     }
@@ -199,6 +188,13 @@ impl Draft {
         }
     }
 
+    /// Adds effects on nodes at the back; without any there is nothing to commit.
+    fn record(&mut self, effects: &NodeEffects) {
+        if !effects.is_empty() {
+            self.nodes().extend(effects);
+        }
+    }
+
     /// Sets the payload of the node at `path`.
     pub fn put(&mut self, path: &str, payload: Payload, options: &PutOptions) -> Result<Change> {
         check_path(path)?;
@@ -236,8 +232,7 @@ impl Draft {
         let before_tree = self.watched_tree();
         let effect = payload.clone();
         let (before, after) = self.state.tree.edit(path, seq, |node| {
-            // A node that is there is never bare without children.
-            let before = (!node.is_bare() || node.below().is_some()).then(|| node.info());
+            let before = (!node.is_nothing()).then(|| node.info());
             node.set_payload(Some(payload));
             (before, Some(node.info()))
         });
@@ -310,7 +305,7 @@ impl Draft {
         self.atomically(|draft| {
             let mut told = NodeEffects::default();
             let gone = draft.remove(path, Cause::Asked, &mut told)?;
-            draft.nodes().extend(&told);
+            draft.record(&told);
             // The first is of the node itself, which is no indirect one.
             draft.indirect(path, false, gone, before, told.behind_first(), &mut change)?;
             Ok(change)
@@ -319,8 +314,7 @@ impl Draft {
 
     /// Deletes the nodes that match `pattern`, with all below them.
     pub fn delete_many(&mut self, pattern: &Pattern) -> Result<Changes> {
-        let before = self.state.tree.clone();
-        self.many(before.clone(), |draft, done| {
+        self.many(|draft, before, done| {
             let mut walker = before.walk(pattern);
             let mut top = String::new();
             let watched = !draft.state.watches.is_empty();
@@ -340,8 +334,7 @@ impl Draft {
 
     /// Sets the payloads of many nodes.
     pub fn put_many<'a>(&mut self, payloads: impl IntoIterator<Item = (&'a str, Payload)>) -> Result<Changes> {
-        let before = self.state.tree.clone();
-        self.many(before, |draft, done| {
+        self.many(|draft, _, done| {
             payloads.into_iter().try_for_each(|(path, payload)| {
                 check_path(path)?;
                 draft.set(path, Some(payload), done)
@@ -369,8 +362,7 @@ impl Draft {
         pattern: &Pattern,
         mut change: impl FnMut(&mut Self, &str, &mut NodeEffects) -> Result<()>,
     ) -> Result<Changes> {
-        let before = self.state.tree.clone();
-        self.many(before.clone(), |draft, done| {
+        self.many(|draft, before, done| {
             let mut walker = before.walk(pattern);
             let watched = !draft.state.watches.is_empty();
             while let Some((path, _)) = walker.advance() {
@@ -383,20 +375,14 @@ impl Draft {
         })
     }
 
-    fn many(
-        &mut self,
-        before: Tree,
-        change: impl FnOnce(&mut Self, &mut NodeEffects) -> Result<()>,
-    ) -> Result<Changes> {
-        let mut effects = NodeEffects::default();
-        let watches = self.state.watches.clone();
-        if let Err(e) = change(self, &mut effects) {
-            self.state.tree = before;
-            self.state.watches = watches;
-            return Err(e);
-        }
-        self.nodes().extend(&effects);
-        Ok(Changes { before, after: self.state.tree.clone(), effects })
+    /// Changes many nodes; `change` is given the tree as it was, and room to tell what it did.
+    fn many(&mut self, change: impl FnOnce(&mut Self, &Tree, &mut NodeEffects) -> Result<()>) -> Result<Changes> {
+        self.atomically(|draft| {
+            let (before, mut effects) = (draft.state.tree.clone(), NodeEffects::default());
+            change(draft, &before, &mut effects)?;
+            draft.record(&effects);
+            Ok(Changes { before, after: draft.state.tree.clone(), effects })
+        })
     }
 
     /// Sets or takes off a payload, as part of many; what cascades is recorded too.
@@ -404,7 +390,7 @@ impl Draft {
         let seq = self.seq;
         let stored = payload.clone();
         let created = self.state.tree.edit(path, seq, |node| {
-            let created = node.is_bare() && node.below().is_none();
+            let created = node.is_nothing();
             node.set_payload(payload);
             created
         });
@@ -455,7 +441,7 @@ impl Draft {
     }
 
     /// Ends an operation on the node at `path`, with which `gone` went: deletes what no longer may live, and tells it,
-    /// behind what was told already.
+    /// behind what was told already. Part of [`Draft::atomically`].
     fn indirect(
         &mut self,
         path: &str,
@@ -466,8 +452,8 @@ impl Draft {
         change: &mut Change,
     ) -> Result<()> {
         let mut cascaded = NodeEffects::default();
-        self.atomically(|draft| draft.cascade(path, own, gone, &mut cascaded))?;
-        self.nodes().extend(&cascaded);
+        self.cascade(path, own, gone, &mut cascaded)?;
+        self.record(&cascaded);
         told.extend(&cascaded);
         if !told.is_empty() {
             change.indirect = Some(Box::new(Changes { before, after: self.state.tree.clone(), effects: told }));

@@ -1,8 +1,8 @@
 //! What commits did, as events: the effects again, each with the node before and after it.
 
-use super::{Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, Transaction, Tree};
 use std::sync::Arc;
 
+use super::{Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, Transaction, Tree};
 use crate::base::{Error, Result, Seq, TableId};
 use crate::table::VersionKind;
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::path::name_of;
 use super::payload::{Content, PayloadWriter, Value};
 use super::{Payload, Small};
 use crate::base::{Error, Result};
@@ -49,7 +50,7 @@ impl Field {
         let text = |text: &'a str| Some(Content::Json(Value::Text(text)));
         match self {
             Field::Path => text(path),
-            Field::Name => text(path.rsplit_once('/').map_or(path, |(_, name)| name)),
+            Field::Name => text(name_of(path)),
             Field::Part(at) => text(match usize::try_from(*at) {
                 Ok(at) => path.split('/').nth(at)?,
                 Err(_) => path.rsplit('/').nth(at.unsigned_abs() as usize - 1)?,

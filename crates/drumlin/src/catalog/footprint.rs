@@ -71,7 +71,7 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             let mut touched = false;
             base.tree.diff(&now.tree, |path, a, b| {
                 // A node of which only what lies below has changed is the same itself.
-                let same = a.zip(b).is_some_and(|(a, b)| a.own_eq(b) && a.children_version() == b.children_version());
+                let same = a.zip(b).is_some_and(|(a, b)| a.same_itself(b));
                 touched |= !same && pattern.may_depend_on(path);
             });
             touched
@@ -102,7 +102,7 @@ pub fn check_written(effects: &[Effect], base: &State, now: &State) -> Result<()
 
 fn same_node(path: &str, base: &State, now: &State) -> bool {
     match (base.tree.get(path), now.tree.get(path)) {
-        (Some(a), Some(b)) => a.own_eq(b) && a.children_version() == b.children_version(),
+        (Some(a), Some(b)) => a.same_itself(b),
         (a, b) => a.is_none() && b.is_none(),
     }
 }

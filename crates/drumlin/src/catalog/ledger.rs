@@ -30,15 +30,12 @@ pub struct Condemned {
 }
 
 /// The use of all blocks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
-    #[serde(with = "crate::base::persistent::ordered_map")]
-    blocks: OrdMap<BlockId, BlockUse>,
+    pub(super) blocks: OrdMap<BlockId, BlockUse>,
     /// Addresses that more than one record names, with the number of records beyond the first.
-    #[serde(with = "crate::base::persistent::ordered_map")]
-    shared: OrdMap<Address, u64>,
-    #[serde(with = "crate::base::persistent::ordered_map")]
-    condemned: OrdMap<BlockId, Condemned>,
+    pub(super) shared: OrdMap<Address, u64>,
+    pub(super) condemned: OrdMap<BlockId, Condemned>,
 }
 
 impl Ledger {

@@ -5,6 +5,7 @@
 
 mod changes;
 mod check;
+mod chunks;
 mod condition;
 mod draft;
 mod effect;
@@ -28,6 +29,7 @@ mod trigger;
 mod walk;
 
 pub use changes::{Change, Changes, NodeChange};
+pub use chunks::{Index, Place};
 pub use condition::{Compare, Condition, NameRegex};
 pub use draft::{Draft, Only, PutOptions};
 pub use effect::{Effect, Transaction};

@@ -49,7 +49,7 @@ impl Path {
 
     /// The last name.
     pub fn name(&self) -> &str {
-        self.0.rsplit_once('/').map_or(&self.0, |(_, name)| name)
+        name_of(&self.0)
     }
 
     /// How it orders against a path as text.
@@ -61,6 +61,11 @@ impl Path {
     pub fn is_within(&self, top: &str) -> bool {
         self.0.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
+}
+
+/// The last name of a path.
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// Fails if `text` is no path; see [`Path::new`].

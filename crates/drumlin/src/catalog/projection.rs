@@ -362,7 +362,8 @@ impl Views {
         Arc::make_mut(&mut self.by_name).remove(name);
     }
 
-    /// Whether there are some, none of them by a function.
+    /// Whether there are some, none of them by a function. A function must not be called on the pool: it may wait for what
+    /// those who wait for the pool hold.
     pub fn are_by_fields(&self) -> bool {
         !self.by_name.is_empty() && self.by_name.values().all(|view| matches!(view.rule, Rule::Fields(_)))
     }
@@ -383,14 +384,10 @@ impl Views {
             false => *view = View::build(view.rule.clone(), tree),
         };
         let views: Vec<&mut View> = Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
-        // Functions are called on this thread: they may wait for what those who wait for the pool hold.
-        let by_fields = |view: &&mut View| matches!(view.rule, Rule::Fields(_));
-        let (by_fields, by_function): (Vec<_>, Vec<_>) = views.into_iter().partition(by_fields);
         match pool {
-            Some(pool) => pool.each(by_fields, bring),
-            None => by_fields.into_iter().for_each(bring),
+            Some(pool) => pool.each(views, bring),
+            None => views.into_iter().for_each(bring),
         }
-        by_function.into_iter().for_each(bring);
         self.tree = tree.clone();
     }
 }

@@ -48,7 +48,7 @@ pub struct Snapshot {
 }
 
 /// Everything a store knows.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
     /// The last commit applied.
     pub seq: Seq,
@@ -63,31 +63,38 @@ pub struct State {
     /// Holds where no node sets a retention.
     pub default_retention: Option<Retention>,
     /// Dropped tables that can still be taken back.
-    #[serde(with = "crate::base::persistent::ordered_map")]
     pub trash: OrdMap<TableId, Trash>,
     /// Snapshots by name.
-    #[serde(with = "crate::base::persistent::ordered_map")]
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
     pub ledger: Ledger,
-    #[serde(with = "crate::base::persistent::ordered_map")]
-    tables: OrdMap<TableId, Arc<Table>>,
-    /// Where each table is in the tree.
-    #[serde(with = "crate::base::persistent::ordered_map")]
+    pub(super) tables: OrdMap<TableId, Arc<Table>>,
+    /// Where each table is in the tree; follows from it.
     paths: OrdMap<TableId, Path>,
     last_table: TableId,
     /// Durable triggers by name.
-    #[serde(with = "crate::base::persistent::ordered_map")]
     pub triggers: OrdMap<String, Trigger>,
     /// The durable projections by name, as JSON text.
-    #[serde(with = "crate::base::persistent::ordered_map")]
     declared: OrdMap<String, Declared>,
     /// Who lives on whom; follows from the tree.
-    #[serde(skip)]
     pub(super) watches: Watches,
     /// The projections; follow from the tree, when they are brought to it.
-    #[serde(skip)]
     views: Views,
+}
+
+/// What is written with every catalog snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rest {
+    pub seq: Seq,
+    time: Timestamp,
+    entry: EntryId,
+    session: Session,
+    default_retention: Option<Retention>,
+    last_table: TableId,
+    #[serde(with = "crate::base::persistent::ordered_map")]
+    triggers: OrdMap<String, Trigger>,
+    #[serde(with = "crate::base::persistent::ordered_map")]
+    declared: OrdMap<String, Declared>,
 }
 
 /// A durable projection.
@@ -95,6 +102,38 @@ pub struct State {
 struct Declared(#[serde(with = "crate::base::json_text")] super::Projection);
 
 impl State {
+    pub(super) fn rest(&self) -> Rest {
+        Rest {
+            seq: self.seq,
+            time: self.time,
+            entry: self.entry,
+            session: self.session,
+            default_retention: self.default_retention,
+            last_table: self.last_table,
+            triggers: self.triggers.clone(),
+            declared: self.declared.clone(),
+        }
+    }
+
+    /// What a catalog snapshot holds of it in chunks, without what follows from that. O(1).
+    pub fn stored(&self) -> Self {
+        Self {
+            seq: self.seq,
+            tree: self.tree.clone(),
+            tables: self.tables.clone(),
+            trash: self.trash.clone(),
+            snapshots: self.snapshots.clone(),
+            ledger: self.ledger.clone(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn from_rest(rest: Rest, tree: Tree) -> Self {
+        let Rest { seq, time, entry, session, default_retention, last_table, triggers, declared } = rest;
+        let own = Self { seq, time, entry, session, tree, default_retention, last_table, ..Self::default() };
+        Self { triggers, declared, ..own }
+    }
+
     /// The table with this id: in the tree, in the trash, or held by snapshots alone.
     pub fn table(&self, id: TableId) -> Option<&Arc<Table>> {
         self.tables.get(&id)
@@ -192,13 +231,17 @@ impl State {
 
     /// Makes what follows from the rest, after that was read; the projections are still to be brought to the tree.
     pub fn restore(&mut self) {
-        let mut watches = Watches::default();
+        let (mut watches, mut paths) = (Watches::default(), OrdMap::new());
         self.tree.each(|path, node| {
             if let Some(keep) = node.keep() {
                 watches.add(&Path::trusted(path), keep);
             }
+            if let Some(table) = node.table() {
+                paths.insert(table, Path::trusted(path));
+            }
         });
         self.watches = watches;
+        self.paths = paths;
         self.views = Views::default();
         for (name, Declared(projection)) in &self.declared {
             self.views.put(name, Rule::Fields(projection.clone()));

@@ -1,17 +1,14 @@
 //! The tree as stored in a catalog snapshot: its nodes in path order, each path without what it shares with the one before.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::ser::SerializeSeq;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::map::Map;
 use super::path::check_path;
 use super::tree::{Branch, Extra, Name};
 use super::{Keep, Node, Payload, Retention, Tree};
-use crate::base::{Seq, TableId};
+use crate::base::{Error, Result, Seq, TableId};
 
 /// One node. Borrowed from what is read.
 #[derive(Serialize, Deserialize)]
@@ -34,61 +31,35 @@ struct StoredExtra {
     keep: Vec<u8>,
 }
 
-impl Serialize for Tree {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::Error;
-        let mut nodes = serializer.serialize_seq(Some(self.len()))?;
-        let mut last = Vec::new();
-        let mut failed = None;
-        self.each(|path, node| {
-            let shared = last.iter().zip(path.as_bytes()).take_while(|(a, b)| a == b).count();
-            let extra = node.extra().map(|extra| {
-                let keep = extra.keep.as_ref().map_or(Ok(Vec::new()), |keep| keep.encode()).map_err(S::Error::custom);
-                keep.map(|keep| StoredExtra { table: extra.table, retention: extra.retention, keep })
-            });
-            let stored = extra.transpose().and_then(|extra| {
-                nodes.serialize_element(&Stored {
-                    shared: shared as u32,
-                    rest: &path.as_bytes()[shared..],
-                    payload: node.payload.as_ref().map(Payload::stored),
-                    payload_version: node.payload_version,
-                    seq: node.seq,
-                    children_version: node.children_version(),
-                    extra,
-                })
-            });
-            failed = failed.take().or(stored.err());
-            last.truncate(shared);
-            last.extend_from_slice(&path.as_bytes()[shared..]);
-        });
-        match failed {
-            Some(e) => Err(e),
-            None => nodes.end(),
-        }
-    }
+/// Writes nodes in path order.
+#[derive(Default)]
+pub(super) struct Writer {
+    last: Vec<u8>,
 }
 
-impl<'de> Deserialize<'de> for Tree {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Nodes;
-
-        impl<'de> Visitor<'de> for Nodes {
-            type Value = Tree;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the nodes of a tree")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
-                let mut builder = Builder::default();
-                while let Some(stored) = access.next_element::<Stored<'de>>()? {
-                    builder.add(stored).map_err(A::Error::custom)?;
-                }
-                builder.finish().map_err(A::Error::custom)
-            }
-        }
-
-        deserializer.deserialize_seq(Nodes)
+impl Writer {
+    /// Appends a node to `out`.
+    pub fn write(&mut self, path: &str, node: &Node, out: &mut Vec<u8>) -> Result<()> {
+        let shared = self.last.iter().zip(path.as_bytes()).take_while(|(a, b)| a == b).count();
+        let extra = node.extra().map(|extra| {
+            let keep = extra.keep.as_ref().map_or(Ok(Vec::new()), |keep| keep.encode());
+            keep.map(|keep| StoredExtra { table: extra.table, retention: extra.retention, keep })
+        });
+        let rest = &path.as_bytes()[shared..];
+        let stored = Stored {
+            shared: shared as u32,
+            rest,
+            payload: node.payload.as_ref().map(Payload::stored),
+            payload_version: node.payload_version,
+            seq: node.seq,
+            children_version: node.children_version(),
+            extra: extra.transpose()?,
+        };
+        *out = postcard::to_extend(&stored, std::mem::take(out))
+            .map_err(|e| Error::invalid("a node could not be encoded").with_source(e.to_string()))?;
+        self.last.truncate(shared);
+        self.last.extend_from_slice(rest);
+        Ok(())
     }
 }
 
@@ -103,7 +74,7 @@ struct Open {
 
 /// Builds a tree from nodes in path order, without a search.
 #[derive(Default)]
-struct Builder {
+pub(super) struct Builder {
     path: Vec<u8>,
     open: Vec<Open>,
     top: Vec<(Name, Node)>,
@@ -111,7 +82,17 @@ struct Builder {
 }
 
 impl Builder {
-    fn add(&mut self, stored: Stored<'_>) -> Result<(), String> {
+    /// Adds what one [`Writer`] wrote, behind what was added before.
+    pub fn read(&mut self, mut bytes: &[u8]) -> std::result::Result<(), String> {
+        while !bytes.is_empty() {
+            let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
+            self.add(stored)?;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, stored: Stored<'_>) -> std::result::Result<(), String> {
         let mut path = self.path.get(..stored.shared as usize).ok_or("a path shares more than there is")?.to_vec();
         path.extend_from_slice(stored.rest);
         let text = std::str::from_utf8(&path).map_err(|e| e.to_string())?;
@@ -141,7 +122,7 @@ impl Builder {
     }
 
     /// Ends the node at `self.path`.
-    fn close(&mut self) -> Result<(), String> {
+    fn close(&mut self) -> std::result::Result<(), String> {
         let Open { name, mut node, children_version, children } = self.open.pop().expect("one is open");
         if node.is_bare() && children.is_empty() {
             return Err(format!("'{}' is there for nothing", String::from_utf8_lossy(&self.path)));
@@ -155,7 +136,8 @@ impl Builder {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Tree, String> {
+    /// The tree of all that was added.
+    pub fn finish(mut self) -> std::result::Result<Tree, String> {
         while !self.open.is_empty() {
             self.close()?;
         }
@@ -181,8 +163,8 @@ mod tests {
         }
         tree.edit("n1/t", Seq(1), |node| node.edit_extra(|extra| extra.table = Some(TableId(4))));
         tree.edit("n1", Seq(1), |node| node.edit_extra(|extra| extra.retention = Some(Retention::KeepLast(3))));
-        let stored = postcard::to_stdvec(&tree).unwrap();
-        let read: Tree = postcard::from_bytes(&stored).unwrap();
+        let stored = write(&tree);
+        let read = read(&stored).unwrap();
         assert!(tree.len() > 100);
         assert_eq!(read.len(), tree.len());
         tree.diff(&read, |path, a, b| assert_eq!(a.map(|n| n.info()), b.map(|n| n.info()), "{path}"));
@@ -191,11 +173,47 @@ mod tests {
             let mut stored = stored.clone();
             let at = rng.usize(..stored.len());
             stored[at] = rng.u8(..);
-            if let Ok(tree) = postcard::from_bytes::<Tree>(&stored) {
+            if let Ok(tree) = super::tests::read(&stored) {
                 let mut nodes = 0;
                 tree.each(|_, _| nodes += 1);
                 assert_eq!(nodes, tree.len());
             }
         }
+    }
+
+    fn write(tree: &Tree) -> Vec<u8> {
+        let (mut writer, mut bytes) = (Writer::default(), Vec::new());
+        tree.each(|path, node| writer.write(path, node, &mut bytes).unwrap());
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> std::result::Result<Tree, String> {
+        let mut builder = Builder::default();
+        builder.read(bytes)?;
+        builder.finish()
+    }
+
+    #[test]
+    fn a_walk_begins_where_it_is_told() {
+        let mut tree = Tree::default();
+        for path in ["a/b/c", "a/b-x", "a-b", "a/b/d/e", "b"] {
+            tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::from(1))));
+        }
+        let mut all = Vec::new();
+        tree.each(|path, _| all.push(path.to_owned()));
+        let from = |from: Option<&str>| {
+            let mut found = Vec::new();
+            tree.each_from(from, |path, _| {
+                found.push(path.to_owned());
+                found.len() < 100
+            });
+            found
+        };
+        assert_eq!(from(None), all);
+        for at in 0..all.len() {
+            assert_eq!(from(Some(&all[at])), all[at..], "{}", all[at]);
+        }
+        assert_eq!(from(Some("a/b/cc")), ["a/b/d", "a/b/d/e", "a/b-x", "a-b", "b"]);
+        assert_eq!(from(Some("c")), [""; 0]);
     }
 }

@@ -139,6 +139,16 @@ impl Node {
         self.payload.is_none() && self.extra.is_none()
     }
 
+    /// Whether nothing is left of it: a node that is in the tree never is.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.is_bare() && self.below().is_none()
+    }
+
+    /// Whether the two are equal but for what their children are.
+    pub(super) fn same_itself(&self, other: &Self) -> bool {
+        self.own_eq(other) && self.children_version() == other.children_version()
+    }
+
     /// Whether it has a life condition and nothing else.
     pub(super) fn is_only_kept(&self) -> bool {
         let bare = |extra: &Extra| extra.table.is_none() && extra.retention.is_none();
@@ -301,10 +311,9 @@ fn edit_below<R>(
         }
     };
     let probe = Probe::new(name.as_bytes());
-    let ends = |node: &Node| node.is_bare() && node.below().is_none();
     if let Some(node) = children.find_mut(|known| known.compare(&probe)) {
         let (result, grown) = change(node);
-        if !ends(node) {
+        if !node.is_nothing() {
             return (result, grown);
         }
         children.remove(|known| known.compare(&probe));
@@ -312,7 +321,7 @@ fn edit_below<R>(
     }
     let mut node = Node { seq, ..Node::default() };
     let (result, grown) = change(&mut node);
-    if ends(&node) {
+    if node.is_nothing() {
         return (result, grown);
     }
     children.insert(Name::new(name.as_bytes()), node);
@@ -336,7 +345,7 @@ fn remove_below<E>(
     let before = branch.children.len();
     let Some((removed, mut gone)) = remove_below(&mut branch.children, rest, permit)? else { return Ok(None) };
     branch.version += u64::from(branch.children.len() != before);
-    if node.is_bare() && node.below().is_none() {
+    if node.is_nothing() {
         children.remove(|known| known.compare(&probe));
         gone += 1;
     }

@@ -101,6 +101,11 @@ impl Tree {
         each_below(&mut String::new(), self.top(), &mut found);
     }
 
+    /// Calls `found` for the nodes from the path `from` on, in path order, until it gives `false`.
+    pub(super) fn each_from<'a>(&'a self, from: Option<&str>, mut found: impl FnMut(&str, &'a Node) -> bool) {
+        each_from(&mut String::new(), self.top(), from, &mut found);
+    }
+
     /// Calls `found` for each node that differs between the two or has something below it that does, in path order,
     /// with what it is in `self` and in `other`. Costs what differs.
     pub fn diff<'a>(&'a self, other: &'a Tree, mut found: impl FnMut(&str, Option<&'a Node>, Option<&'a Node>)) {
@@ -109,14 +114,15 @@ impl Tree {
 }
 
 /// Calls `inner` with the path of a child.
-fn with_name(path: &mut String, name: &Name, inner: impl FnOnce(&mut String)) {
+fn with_name<T>(path: &mut String, name: &Name, inner: impl FnOnce(&mut String) -> T) -> T {
     let above = path.len();
     if above > 0 {
         path.push('/');
     }
     path.push_str(name.as_str());
-    inner(path);
+    let answer = inner(path);
     path.truncate(above);
+    answer
 }
 
 /// Calls `found` for all below `path`, which is empty for the top.
@@ -129,6 +135,31 @@ pub(super) fn each_below<'a>(path: &mut String, children: &'a Map<Name, Node>, f
             }
         });
     }
+}
+
+/// Calls `found` for all below `path` from the path `from` on, which continues it; `false` once that gave `false`.
+fn each_from<'a>(
+    path: &mut String,
+    children: &'a Map<Name, Node>,
+    from: Option<&str>,
+    found: &mut impl FnMut(&str, &'a Node) -> bool,
+) -> bool {
+    let (first, mut rest) = from.map_or(("", None), |from| match from.split_once('/') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (from, None),
+    });
+    for (name, node) in children.iter_from(|name| name.as_bytes() < first.as_bytes()) {
+        // The node itself comes before what `from` has below it.
+        let rest = rest.take().filter(|_| name.as_str() == first);
+        let goes_on = with_name(path, name, |path| {
+            (rest.is_some() || found(path, node))
+                && node.below().is_none_or(|below| each_from(path, below, rest, found))
+        });
+        if !goes_on {
+            return false;
+        }
+    }
+    true
 }
 
 fn diff_below<'a>(

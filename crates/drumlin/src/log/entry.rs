@@ -26,8 +26,10 @@ pub struct Entry {
 pub struct Base {
     /// The state's seq. Entries after it are in the log.
     pub seq: Seq,
-    /// The object's size in bytes.
-    pub bytes: u64,
-    /// CRC32C of the object over data and name.
+    /// Where its index begins in its object.
+    pub offset: u64,
+    /// The length of the index, which ends the object.
+    pub bytes: u32,
+    /// CRC32C of the index over data, name and offset.
     pub checksum: u32,
 }

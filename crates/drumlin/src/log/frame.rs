@@ -3,13 +3,13 @@
 //! ```text
 //! header, 48 bytes, little-endian
 //!   0  8  magic "DRUMLOG\0"
-//!   8  4  format version (1)
+//!   8  4  format version (2)
 //!  12  4  CRC32C of bytes 16..48, continued over the segment's name and offset 0
 //!  16  8  seq of the first entry
 //!  24  8  seq of the newest catalog snapshot, 0 if there is none
-//!  32  8  its size in bytes
-//!  40  4  its CRC32C
-//!  44  4  zero
+//!  32  8  where its index begins in its object
+//!  40  4  CRC32C of the index
+//!  44  4  length of the index in bytes
 //!
 //! record, padded with zeros to a multiple of 8
 //!   0  4  length of the body in bytes
@@ -26,7 +26,7 @@ use super::{Base, Entry};
 use crate::base::{EntryId, Error, Result, Seq, SessionId, Timestamp, checksum_at};
 
 /// Version of the framing.
-pub const LOG_VERSION: u32 = 1;
+pub const LOG_VERSION: u32 = 2;
 /// Bytes of a segment's header.
 pub const HEADER_BYTES: usize = 48;
 /// Bytes of a record before its body.
@@ -76,16 +76,16 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Encodes the header of the segment called `name`.
 pub fn encode_header(header: &Header, name: &str) -> Vec<u8> {
-    let base = header.base.unwrap_or(Base { seq: Seq(0), bytes: 0, checksum: 0 });
+    let base = header.base.unwrap_or(Base { seq: Seq(0), offset: 0, bytes: 0, checksum: 0 });
     let mut out = Vec::with_capacity(HEADER_BYTES);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&LOG_VERSION.to_le_bytes());
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&header.first.0.to_le_bytes());
     out.extend_from_slice(&base.seq.0.to_le_bytes());
-    out.extend_from_slice(&base.bytes.to_le_bytes());
+    out.extend_from_slice(&base.offset.to_le_bytes());
     out.extend_from_slice(&base.checksum.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&base.bytes.to_le_bytes());
     let sum = checksum_at(&out[16..], name, 0);
     out[12..16].copy_from_slice(&sum.to_le_bytes());
     out
@@ -106,7 +106,8 @@ pub fn decode_header(bytes: &[u8], name: &str) -> Result<Header> {
     if version != LOG_VERSION {
         return Err(Error::unsupported(format!("{name}: log format {version}; this build reads {LOG_VERSION}")));
     }
-    let base = Base { seq: Seq(u64_at(bytes, 24)), bytes: u64_at(bytes, 32), checksum: u32_at(bytes, 40) };
+    let (seq, offset) = (Seq(u64_at(bytes, 24)), u64_at(bytes, 32));
+    let base = Base { seq, offset, bytes: u32_at(bytes, 44), checksum: u32_at(bytes, 40) };
     Ok(Header { first: Seq(u64_at(bytes, 16)), base: (base.seq.0 > 0).then_some(base) })
 }
 

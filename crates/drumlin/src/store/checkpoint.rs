@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::commit::{Proposal, Work, expiry};
 use super::write::{add_blocks, settle};
-use super::{Store, recover};
+use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{ErrorKind, Progress, Result, TableId, Task};
 use crate::block::{Address, Written};
@@ -89,7 +89,7 @@ impl Store {
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         self.inner.log()?;
-        let _one_at_a_time = self.inner.maintenance.lock();
+        let mut maintenance = self.inner.maintenance.lock();
         let mut report = CheckpointReport { versions_expired: self.expire()?, ..CheckpointReport::default() };
         let (state, _pin) = self.pinned_state()?;
         let plans = plans(&state, &options.plan);
@@ -98,7 +98,7 @@ impl Store {
         if plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
             self.vacuum(&state, plans, &options.task, &mut report)?;
         }
-        self.write_catalog()?;
+        self.write_catalog(&mut maintenance)?;
         Ok(report)
     }
 
@@ -194,7 +194,7 @@ impl Store {
     }
 
     /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces.
-    fn write_catalog(&self) -> Result<()> {
+    fn write_catalog(&self, maintenance: &mut Maintenance) -> Result<()> {
         let log = self.inner.log()?;
         let state = self.state()?;
         if log.base().is_some_and(|base| base.seq == state.seq) || state.seq.0 == 0 {
@@ -202,13 +202,16 @@ impl Store {
         }
         let storage = &*self.inner.storage;
         let old = storage.list(names::CATALOG)?;
+        let before = maintenance.catalog.as_ref();
         if planted(Bug::CutLogBeforeSnapshot) {
-            log.rebase(recover::encode_catalog(&state)?.0)?;
+            log.rebase(recover::encode_catalog(&state, before)?.0)?;
         }
-        let base = recover::write_catalog(storage, &state)?;
+        let (base, catalog) = recover::write_catalog(storage, &state, before)?;
         log.rebase(base)?;
-        let keep = names::catalog(state.seq);
-        let old: Vec<String> = old.into_iter().map(|object| object.name).filter(|name| *name != keep).collect();
+        let needed: BTreeSet<String> = catalog.index.objects().chain([state.seq]).map(names::catalog).collect();
+        maintenance.catalog = Some(catalog);
+        let old: Vec<String> =
+            old.into_iter().map(|object| object.name).filter(|name| !needed.contains(name)).collect();
         // What stays is removed by the next checkpoint.
         storage.delete_many(&old);
         Ok(())

@@ -136,7 +136,18 @@ impl Drop for Carried {
 }
 
 /// How often a transaction whose footprint was touched is prepared anew before its caller is told.
-pub(super) const ATTEMPTS_MAX: usize = 1000;
+const ATTEMPTS_MAX: usize = 1000;
+
+/// Prepares and commits by `attempt`, again while its commit, the inner answer, meets a conflict.
+pub(super) fn until_free<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
+    for _ in 1..ATTEMPTS_MAX {
+        match attempt()? {
+            Err(e) if e.kind() == ErrorKind::Conflict => {}
+            answer => return Ok(answer?),
+        }
+    }
+    Ok(attempt()??)
+}
 
 impl Store {
     /// Prepares and commits, again where others got in between. Returns what `prepare` gave and the state after.
@@ -144,18 +155,12 @@ impl Store {
         &self,
         mut prepare: impl FnMut(Arc<State>) -> Result<(Proposal, T)>,
     ) -> Result<(Arc<State>, T)> {
-        for _ in 1..ATTEMPTS_MAX {
+        until_free(|| {
             // The pin keeps the blocks that are read while preparing.
             let (base, _pin) = self.pinned_state()?;
             let (proposal, value) = prepare(base)?;
-            match self.commit(proposal) {
-                Err(e) if e.kind() == ErrorKind::Conflict => {}
-                answer => return Ok((answer?, value)),
-            }
-        }
-        let (base, _pin) = self.pinned_state()?;
-        let (proposal, value) = prepare(base)?;
-        Ok((self.commit(proposal)?, value))
+            Ok(self.commit(proposal).map(|after| (after, value)))
+        })
     }
 
     /// Commits effects that rest on nothing but the state they are applied to.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::{Inner, Store, recover};
-use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
+use crate::base::{Error, Result, Seq, Timestamp};
 use crate::catalog::{self, Effect, Event, State, Transaction};
 use crate::log::{Entry, FileLog, Opened};
 
@@ -214,31 +214,19 @@ fn read_log(inner: &Inner, since: Seq) -> Result<Opened> {
     Ok(opened)
 }
 
-/// A checkpoint may cut the log while it is being read: then a fresh look finds what is there now.
-fn look<T>(look: impl Fn() -> Result<T>) -> Result<T> {
-    const LOOKS: usize = 5;
-    for _ in 1..LOOKS {
-        match look() {
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
-            other => return other,
-        }
-    }
-    look()
-}
-
 /// The entries behind `since` up to `until`.
 fn entries_behind(inner: &Inner, since: Seq, until: Seq) -> Result<VecDeque<Entry>> {
-    let entries = look(|| read_log(inner, since))?.entries.into_iter();
+    let entries = recover::look(|| read_log(inner, since))?.entries.into_iter();
     Ok(entries.filter(|entry| entry.seq > since && entry.seq <= until).collect())
 }
 
 /// The state at `since`, and the entries behind it up to `until`.
 fn history(inner: &Inner, since: Seq, until: Seq) -> Result<(State, VecDeque<Entry>)> {
-    look(|| {
+    recover::look(|| {
         let mut opened = read_log(inner, since)?;
         let behind = opened.entries.partition_point(|entry| entry.seq <= since);
         let rest: VecDeque<Entry> = opened.entries.drain(behind..).filter(|entry| entry.seq <= until).collect();
-        Ok((recover::replay(&*inner.storage, &opened)?, rest))
+        Ok((recover::replay(&*inner.storage, &opened)?.0, rest))
     })
 }
 

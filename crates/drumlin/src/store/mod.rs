@@ -79,12 +79,18 @@ struct Inner {
     /// The session of this process, once it has written a block.
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.
-    maintenance: Mutex<()>,
+    maintenance: Mutex<Maintenance>,
     /// In a store opened read-only: the log's files and their sizes as last followed.
     log_seen: Mutex<Vec<(String, u64)>>,
     closed: AtomicBool,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
+}
+
+/// What checkpoints and reclaims have to themselves.
+struct Maintenance {
+    /// The newest catalog snapshot.
+    catalog: Option<recover::Catalog>,
 }
 
 impl std::fmt::Debug for Store {

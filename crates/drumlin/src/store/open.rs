@@ -11,7 +11,7 @@ use super::commit::Committer;
 use super::feed::Feeds;
 use super::pins::Pins;
 use super::trigger::Triggers;
-use super::{Inner, Mode, Options, Store, recover};
+use super::{Inner, Maintenance, Mode, Options, Store, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
@@ -19,7 +19,7 @@ use crate::log::FileLog;
 use crate::storage::{Disk, FileStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, or `memory://` for one that lives in memory.
@@ -67,14 +67,15 @@ impl Store {
                 Some(disk.lock(names::LOCK, &format!("process {process}"))?)
             }
         };
-        let (log, state) = match read_format(&*storage, uri) {
-            Ok(()) if options.mode == Mode::Read => (None, follow(&*disk, &*storage, None)?),
+        let (log, state, catalog) = match read_format(&*storage, uri) {
+            Ok(()) if options.mode == Mode::Read => (None, follow(&*disk, &*storage, None)?, None),
             Ok(()) => {
                 let (log, opened) = FileLog::open(disk.clone(), options.log)?;
-                (Some(log), recover::replay(&*storage, &opened)?)
+                let (state, catalog) = recover::replay(&*storage, &opened)?;
+                (Some(log), state, catalog)
             }
             Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                (Some(create(&disk, &*storage, uri, &options)?), State::default())
+                (Some(create(&disk, &*storage, uri, &options)?), State::default(), None)
             }
             Err(e) => return Err(e),
         };
@@ -92,7 +93,7 @@ impl Store {
             triggers: Arc::new(Triggers::default()),
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
-            maintenance: Mutex::new(()),
+            maintenance: Mutex::new(Maintenance { catalog }),
             log_seen: Mutex::default(),
             closed: AtomicBool::new(false),
             process,
@@ -131,11 +132,9 @@ impl Store {
     }
 }
 
-/// The state that the writer's log leads to now. While it is being read the writer may move on: cut the log, replace the
-/// catalog snapshot. Then what was listed is gone, and a fresh look finds what replaced it.
+/// The state that the writer's log leads to now.
 fn follow(disk: &dyn Disk, storage: &dyn Storage, known: Option<&State>) -> Result<State> {
-    const LOOKS: usize = 5;
-    let look = || {
+    recover::look(|| {
         let opened = FileLog::read(disk)?;
         match known {
             // Only what is new is applied.
@@ -145,16 +144,9 @@ fn follow(disk: &dyn Disk, storage: &dyn Storage, known: Option<&State>) -> Resu
                 new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
                 Ok(next)
             }
-            _ => recover::replay(storage, &opened),
+            _ => recover::replay(storage, &opened).map(|(state, _)| state),
         }
-    };
-    for _ in 1..LOOKS {
-        match look() {
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
-            other => return other,
-        }
-    }
-    look()
+    })
 }
 
 fn format_text() -> String {

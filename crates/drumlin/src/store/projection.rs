@@ -4,10 +4,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Store;
+use super::versions::check_name;
 use crate::base::{Error, Result, Seq, json_text};
 use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Rule, State, View};
-
-const NAME_BYTES_MAX: usize = 255;
 
 /// A projection as of one instant.
 #[derive(Clone, Debug)]
@@ -74,7 +73,7 @@ impl Store {
     /// Makes a projection that is part of the store, or puts it in the place of the one with its name: whoever reads sees
     /// the old one or the new one, never one half built.
     pub fn put_projection(&self, name: &str, projection: Projection) -> Result<()> {
-        check_name(name)?;
+        check(name)?;
         Rule::Fields(projection.clone()).check()?;
         json_text::check(&projection, "the projection")?;
         let name = name.to_owned();
@@ -90,7 +89,7 @@ impl Store {
     /// Makes a projection by a function, which lives as long as this store is open, or puts it in the place of the one
     /// with its name. The function is called in commits, so it should be quick; it must give the same for the same.
     pub fn put_projection_fn(&self, name: &str, pattern: Pattern, bag: bool, function: ProjectionFn) -> Result<()> {
-        check_name(name)?;
+        check(name)?;
         let rule = Rule::Function { pattern, bag, function };
         rule.check()?;
         self.change_views(|state| {
@@ -138,12 +137,6 @@ impl Store {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(Error::invalid(format!(
-            "'{}' cannot name a projection; expected 1 to {NAME_BYTES_MAX} bytes without control characters",
-            name.escape_debug()
-        )));
-    }
-    Ok(())
+fn check(name: &str) -> Result<()> {
+    check_name(name, |name| format!("'{name}' cannot name a projection;"))
 }

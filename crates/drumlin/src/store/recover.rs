@@ -1,88 +1,151 @@
 //! From bytes to a state: the newest catalog snapshot, then the log behind it.
 //!
 //! ```text
-//! catalog snapshot
+//! object of a catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (2)
+//!   8   4  format version (3)
 //!  12   4  zero
-//!  16   -  postcard encoding of the state
+//!  16   -  chunks, end to end
+//!   -   -  postcard encoding of the index
 //! ```
-//! Its size and its CRC32C (over data, name and offset 0) stand in the header of the log segment that names it.
+//! Where the index lies, and its CRC32C (over data, name and offset), stand in the header of the log segment that names
+//! the snapshot; where each chunk lies, in this object or an older one, and its CRC32C, stand in the index.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::base::{Error, ErrorKind, Result, checksum_at};
-use crate::catalog::{FEATURES_KNOWN, State, Transaction};
+use crate::base::{Error, ErrorKind, Result, Seq, checksum_at};
+use crate::catalog::{FEATURES_KNOWN, Index, Place, State, Transaction};
 use crate::log::{Base, Entry, Opened};
 use crate::storage::{PutMode, Storage, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 2;
-const HEADER_BYTES: usize = 16;
+const CATALOG_VERSION: u32 = 3;
+const HEADER_BYTES: u64 = 16;
+
+/// The newest catalog snapshot, from which the next one is made.
+pub(super) struct Catalog {
+    pub index: Index,
+    /// What it holds.
+    pub state: State,
+}
+
+/// Makes the catalog snapshot of `state`: what the log calls it, its index, and its object's parts.
+pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<(Base, Index, Vec<Bytes>)> {
+    let before = before.map(|before| (&before.index, &before.state));
+    let (index, chunks) = Index::of(state, before, HEADER_BYTES)?;
+    let mut header = Vec::with_capacity(HEADER_BYTES as usize);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&CATALOG_VERSION.to_le_bytes());
+    header.extend_from_slice(&[0; 4]);
+    let encoded = postcard::to_stdvec(&index)
+        .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
+    let offset = HEADER_BYTES + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+    let bytes = u32::try_from(encoded.len()).map_err(|_| Error::invalid("the catalog's index takes 4 GiB or more"))?;
+    let checksum = checksum_at(&encoded, &names::catalog(state.seq), offset);
+    let parts = [Bytes::from(header)].into_iter().chain(chunks).chain([Bytes::from(encoded)]).collect();
+    Ok((Base { seq: state.seq, offset, bytes, checksum }, index, parts))
+}
 
 /// Writes the catalog snapshot of `state`; durable when it returns.
-pub(super) fn write_catalog(storage: &dyn Storage, state: &State) -> Result<Base> {
-    let (base, bytes) = encode_catalog(state)?;
-    storage.put(&names::catalog(state.seq), &[Bytes::from(bytes)], PutMode::Replace)?;
-    Ok(base)
+pub(super) fn write_catalog(storage: &dyn Storage, state: &State, before: Option<&Catalog>) -> Result<(Base, Catalog)> {
+    let (base, index, parts) = encode_catalog(state, before)?;
+    storage.put(&names::catalog(state.seq), &parts, PutMode::Replace)?;
+    Ok((base, Catalog { index, state: state.stored() }))
 }
 
-/// The catalog snapshot of `state`, and how the log names it.
-pub(super) fn encode_catalog(state: &State) -> Result<(Base, Vec<u8>)> {
-    let name = names::catalog(state.seq);
-    let mut bytes = Vec::with_capacity(4096);
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&CATALOG_VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    let bytes = postcard::to_extend(state, bytes)
-        .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
-    let base = Base { seq: state.seq, bytes: bytes.len() as u64, checksum: checksum_at(&bytes, &name, 0) };
-    Ok((base, bytes))
+/// Bytes of the object of a catalog snapshot.
+fn read_ranges(storage: &dyn Storage, object: Seq, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    let name = names::catalog(object);
+    storage.get_ranges(&name, ranges).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::corrupt(format!("{name}: is needed, but missing")),
+        _ => e,
+    })
 }
 
-/// Reads and checks the catalog snapshot that `base` names.
-pub(super) fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<State> {
+/// Reads and checks the index that `base` names.
+pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
     let name = names::catalog(base.seq);
     let corrupt = |what: String| Error::corrupt(format!("{name}: {what}"));
-    let bytes = storage.get(&name).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => corrupt("the log names it, but it is missing".into()),
-        _ => e,
-    })?;
-    if bytes.len() as u64 != base.bytes || checksum_at(&bytes, &name, 0) != base.checksum {
-        return Err(corrupt(format!(
-            "{} bytes, or their checksum, are not the {} that were written",
-            bytes.len(),
-            base.bytes
-        )));
-    }
-    if bytes.len() < HEADER_BYTES || &bytes[..8] != MAGIC {
+    let end = base.offset.checked_add(u64::from(base.bytes));
+    let end = end.ok_or_else(|| corrupt(format!("its index at offset {} is too far off", base.offset)))?;
+    let mut parts = read_ranges(storage, base.seq, &[0..HEADER_BYTES, base.offset..end])?;
+    let (encoded, header) = (parts.remove(1), parts.remove(0));
+    if &header[..8] != MAGIC {
         return Err(corrupt("does not begin as a catalog snapshot".into()));
     }
-    let version = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
+    let version = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
     if version != CATALOG_VERSION {
         return Err(Error::unsupported(format!("{name}: format {version}; this build reads {CATALOG_VERSION}")));
     }
-    let state: State = postcard::from_bytes(&bytes[HEADER_BYTES..]).map_err(|e| corrupt(e.to_string()))?;
-    if state.seq != base.seq {
-        return Err(corrupt(format!("holds the state at {}", state.seq)));
+    if checksum_at(&encoded, &name, base.offset) != base.checksum {
+        return Err(corrupt(format!("index at offset {}: the checksum does not match", base.offset)));
     }
-    Ok(state)
+    let index: Index = postcard::from_bytes(&encoded).map_err(|e| corrupt(format!("the index: {e}")))?;
+    if index.seq() != base.seq {
+        return Err(corrupt(format!("holds the state at {}", index.seq())));
+    }
+    Ok(index)
 }
 
-/// The state that a log leads to.
-pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<State> {
-    let mut state = match &opened.base {
-        Some(base) => read_catalog(storage, base)?,
-        None => State::default(),
+/// Reads and checks the chunks of a catalog snapshot, in the order of [`Index::places`]: one request for each object.
+pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Bytes>> {
+    let mut by_object: BTreeMap<Seq, Vec<(usize, &Place)>> = BTreeMap::new();
+    for (at, place) in index.places().enumerate() {
+        by_object.entry(place.object).or_default().push((at, place));
+    }
+    let mut chunks = vec![Bytes::new(); index.places().count()];
+    for (object, places) in by_object {
+        let name = names::catalog(object);
+        let ranges = places.iter().map(|(_, place)| place.range()).collect::<Result<Vec<_>>>()?;
+        for ((at, place), bytes) in places.into_iter().zip(read_ranges(storage, object, &ranges)?) {
+            if checksum_at(&bytes, &name, place.offset) != place.checksum {
+                let offset = place.offset;
+                return Err(Error::corrupt(format!("{name}: chunk at offset {offset}: the checksum does not match")));
+            }
+            chunks[at] = bytes;
+        }
+    }
+    Ok(chunks)
+}
+
+/// Reads the catalog snapshot that `base` names.
+fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<(Index, State)> {
+    let index = read_index(storage, base)?;
+    let state = index.read(&read_chunks(storage, &index)?)?;
+    Ok((index, state))
+}
+
+/// Looks at the log while its writer may move on: cut it, replace the catalog snapshot. Then what was listed is gone, and a
+/// fresh look finds what replaced it.
+pub(super) fn look<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+    const LOOKS: usize = 5;
+    for _ in 1..LOOKS {
+        match look() {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            other => return other,
+        }
+    }
+    look()
+}
+
+/// The state that a log leads to, and the catalog snapshot that it goes on from.
+pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, Option<Catalog>)> {
+    let (index, mut state) = match &opened.base {
+        Some(base) => read_catalog(storage, base).map(|(index, state)| (Some(index), state))?,
+        None => (None, State::default()),
     };
     state.restore();
     state.check()?;
+    let catalog = index.map(|index| Catalog { index, state: state.stored() });
     opened.entries.iter().try_for_each(|entry| apply_entry(&mut state, entry))?;
     if !opened.entries.is_empty() {
         state.check()?;
     }
     state.catch_up(None);
-    Ok(state)
+    Ok((state, catalog))
 }
 
 /// Applies the next entry of the log.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::commit::{ATTEMPTS_MAX, Proposal, Work};
+use super::commit::{Proposal, Work, until_free};
 use super::drop::drop_tables;
 use super::nodes::{self, IntoPattern};
-use super::write::{create_table, settle};
+use super::write::{create_table, may_be_there};
 use super::{
     AsOf, DropReport, Frame, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions,
     WriteOptions,
 };
-use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, Version};
+use crate::base::{Error, Result, Seq, TableId, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{
     Change, Changes, Condition, Draft, Effect, Footprint, NodeInfo, Only, Path, Pattern, Payload, PutOptions, Read,
@@ -77,27 +77,11 @@ impl Store {
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     pub fn transact<T, E: From<Error>>(&self, mut work: impl FnMut(&mut Transaction) -> Result<T, E>) -> Result<T, E> {
-        let mut attempt = 1;
-        loop {
+        until_free(|| {
             let mut transaction = self.transaction()?;
             let value = work(&mut transaction)?;
-            match transaction.commit() {
-                Err(e) if e.kind() == ErrorKind::Conflict && attempt < ATTEMPTS_MAX => attempt += 1,
-                answer => {
-                    answer?;
-                    return Ok(value);
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Transaction {
-    fn drop(&mut self) {
-        // In a forked process it is a copy, and what it wrote belongs to the one that it was copied from.
-        if !self.writers.is_empty() && self.store.inner.process != std::process::id() {
-            self.writers.drain(..).for_each(BlockWriter::keep);
-        }
+            Ok(transaction.commit().map(|_| value))
+        })
     }
 }
 
@@ -108,19 +92,16 @@ impl Transaction {
     }
 
     /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
-    pub fn commit(mut self) -> Result<Seq> {
+    pub fn commit(self) -> Result<Seq> {
         self.store.inner.check()?;
-        let (store, base, writers) = (self.store.clone(), self.base.clone(), std::mem::take(&mut self.writers));
-        let reads = std::mem::take(&mut self.reads);
-        let draft = std::mem::replace(&mut self.draft, Draft::new(State::default(), Seq(0), Timestamp(0)));
-        if draft.effects().is_empty() {
-            return Ok(base.seq);
+        if self.draft.effects().is_empty() {
+            return Ok(self.base.seq);
         }
+        // The pin stays until the end.
+        let Self { store, base, pin: _pin, draft, reads, writers, .. } = self;
         let answer = store.commit(Proposal { base, footprint: reads, work: Work::Done(Box::new(draft)) });
-        let kept = answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt);
-        for writer in writers {
-            // Without its commit a writer deletes its blocks.
-            let _ = settle(if kept { Ok(()) } else { Err(Error::conflict("not committed")) }, writer);
+        if may_be_there(&answer) {
+            writers.into_iter().for_each(BlockWriter::keep);
         }
         Ok(answer?.seq)
     }
@@ -198,8 +179,7 @@ impl Transaction {
 
     /// As [`Store::update_many`].
     pub fn update_many(&mut self, pattern: impl IntoPattern, payload: &Payload) -> Result<Changes> {
-        let pattern = pattern.into_pattern()?;
-        self.read(Read::Pattern(pattern.clone()));
+        let pattern = self.reading(pattern)?;
         let done = self.writing()?.update_many(&pattern, payload);
         self.noted(done)
     }
@@ -213,8 +193,7 @@ impl Transaction {
 
     /// As [`Store::clear_payloads`].
     pub fn clear_payloads(&mut self, pattern: impl IntoPattern) -> Result<Changes> {
-        let pattern = pattern.into_pattern()?;
-        self.read(Read::Pattern(pattern.clone()));
+        let pattern = self.reading(pattern)?;
         let done = self.writing()?.clear_many(&pattern);
         self.noted(done)
     }
@@ -227,8 +206,7 @@ impl Transaction {
 
     /// As [`Store::delete_many`].
     pub fn delete_many(&mut self, pattern: impl IntoPattern) -> Result<Changes> {
-        let pattern = pattern.into_pattern()?;
-        self.read(Read::Pattern(pattern.clone()));
+        let pattern = self.reading(pattern)?;
         let done = self.writing()?.delete_many(&pattern);
         self.noted(done)
     }
@@ -345,8 +323,7 @@ impl Transaction {
             bindings = bindings.with(Read::Binding(path));
             bindings.reads.extend(schema);
         }
-        let mut prepared = self.store.prepare_write(self.draft.state(), kind, frames, options)?;
-        bindings.reads.append(&mut prepared.footprint.reads);
+        let prepared = self.store.prepare_write(self.draft.state(), kind, frames, options)?;
         let (effects, writer) = prepared.into_effects(self.draft.state(), kind)?;
         self.apply(bindings, effects)?;
         self.writers.push(writer);

@@ -65,6 +65,9 @@ struct Registered {
     done: Seq,
 }
 
+/// Triggers with their names, in the order in which they are called.
+type Listed = Vec<(String, Arc<Mutex<Registered>>)>;
+
 #[derive(Default)]
 struct Shared {
     by_name: BTreeMap<String, Arc<Mutex<Registered>>>,
@@ -109,7 +112,7 @@ impl Triggers {
     }
 
     /// All of them, in the order in which they are called.
-    fn list(&self) -> Vec<(String, Arc<Mutex<Registered>>)> {
+    fn list(&self) -> Listed {
         let shared = self.shared.lock();
         let mut list: Vec<_> = shared.by_name.iter().map(|(name, one)| (name.clone(), one.clone())).collect();
         list.sort_by_key(|(_, one)| std::cmp::Reverse(one.lock().filter.priority));
@@ -161,12 +164,23 @@ impl Triggers {
         })?;
         Ok(whole)
     }
+
+    /// Tells triggers that what lies before `seq` cannot be told.
+    fn resync(&self, list: &[(String, Arc<Mutex<Registered>>)], seq: Seq) {
+        for (name, one) in list {
+            let callback = one.lock().callback.clone();
+            let call = TriggerCall { seq, time: Timestamp(0), trigger: name.clone(), event: TriggerEvent::Resync };
+            self.call(&callback, &call);
+            let mut one = one.lock();
+            one.done = one.done.max(seq);
+        }
+        self.notify();
+    }
 }
 
 /// Whether a commit did anything to nodes.
 fn touches_nodes(record: &Record) -> bool {
-    let effects = record.transactions.iter().flat_map(|transaction| &transaction.effects);
-    effects.into_iter().any(|effect| matches!(effect, Effect::Nodes(_)))
+    record.transactions.iter().any(|transaction| transaction.nodes() > 0)
 }
 
 /// Goes on calling triggers until the store is closed.
@@ -247,20 +261,6 @@ fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex
     triggers.notify();
 }
 
-impl Triggers {
-    /// Tells triggers that what lies before `seq` cannot be told.
-    fn resync(&self, list: &[(String, Arc<Mutex<Registered>>)], seq: Seq) {
-        for (name, one) in list {
-            let callback = one.lock().callback.clone();
-            let call = TriggerCall { seq, time: Timestamp(0), trigger: name.clone(), event: TriggerEvent::Resync };
-            self.call(&callback, &call);
-            let mut one = one.lock();
-            one.done = one.done.max(seq);
-        }
-        self.notify();
-    }
-}
-
 impl Store {
     /// Calls `callback` for what happens to nodes from now on, as long as this store is open, after each commit and in
     /// the order of its effects. Gives the trigger's name, by which [`Store::off`] ends it.
@@ -308,11 +308,10 @@ impl Store {
         self.register(name, Registered { filter, callback, durable: true, done })
     }
 
-    fn register(&self, name: &str, one: Registered) -> Result<()> {
+    fn register(&self, name: &str, mut one: Registered) -> Result<()> {
         self.inner.check()?;
         let cursor = Cursor::here(&self.inner);
         let mut shared = self.inner.triggers.shared.lock();
-        let mut one = one;
         // One that takes the place of another of this process is not called again for what that was called for.
         one.done = shared.by_name.get(name).map_or(one.done, |known| known.lock().done.max(one.done));
         shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::Store;
+use super::{Store, recover};
 use crate::base::{ErrorKind, Progress, Result, Task};
 use crate::block::Address;
+use crate::log::FileLog;
 use crate::storage::names;
 use crate::table::GroupId;
 
@@ -48,6 +49,13 @@ impl Store {
     pub fn verify(&self, task: &Task) -> Result<VerifyReport> {
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
+        match recover::look(|| self.verify_catalog()) {
+            Ok(bytes) => report.bytes += bytes,
+            Err(e) if e.kind() == ErrorKind::Corrupt => {
+                report.faults.push(Fault { table: "(catalog)".into(), group: 0, error: e.to_string() });
+            }
+            Err(e) => return Err(e),
+        }
         let mut work: Vec<(String, GroupId, u32, usize, Address)> = Vec::new();
         for (id, table) in state.tables() {
             report.tables += 1;
@@ -101,5 +109,19 @@ impl Store {
         }
         report.orphans.sort();
         Ok(report)
+    }
+
+    /// Reads and checks the newest catalog snapshot; gives its size.
+    fn verify_catalog(&self) -> Result<u64> {
+        let inner = &self.inner;
+        let base = match &inner.log {
+            Some(log) => log.base(),
+            None => FileLog::read(&*inner.disk)?.base,
+        };
+        let Some(base) = base else { return Ok(0) };
+        let index = recover::read_index(&*inner.storage, &base)?;
+        let chunks = recover::read_chunks(&*inner.storage, &index)?;
+        index.read(&chunks)?;
+        Ok(u64::from(base.bytes) + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>())
     }
 }

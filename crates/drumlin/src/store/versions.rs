@@ -104,12 +104,7 @@ impl Store {
 
     /// Names the newest versions of all tables that match `pattern`; they stay readable until the snapshot is dropped.
     pub fn snapshot(&self, name: &str, pattern: &str) -> Result<SnapshotInfo> {
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-            return Err(Error::invalid(format!(
-                "snapshot name '{}': expected 1 to {NAME_BYTES_MAX} bytes without control characters",
-                name.escape_debug()
-            )));
-        }
+        check_name(name, |name| format!("snapshot name '{name}':"))?;
         let pattern = Pattern::new(pattern)?;
         let wanted = name.to_owned();
         let after = self.commit_effects(move |state| {
@@ -158,6 +153,17 @@ impl Store {
         }
         Ok(self.state()?.retention_at(&Path::new(path)?))
     }
+}
+
+/// Checks the name of a snapshot or projection; `refusal` is how a message about a bad one begins.
+pub(super) fn check_name(name: &str, refusal: impl Fn(std::str::EscapeDebug<'_>) -> String) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(Error::invalid(format!(
+            "{} expected 1 to {NAME_BYTES_MAX} bytes without control characters",
+            refusal(name.escape_debug())
+        )));
+    }
+    Ok(())
 }
 
 /// Paths and versions as they were given, checked by themselves.

@@ -101,7 +101,7 @@ struct Landing {
 
 /// A write whose rows are on storage, waiting for its commit.
 pub(super) struct Prepared {
-    pub footprint: Footprint,
+    footprint: Footprint,
     landings: Vec<Landing>,
     blocks: Vec<Written>,
     writer: BlockWriter,
@@ -275,9 +275,14 @@ pub(super) fn create_table(
     })
 }
 
+/// Whether a commit with this answer is in the log, or may be.
+pub(super) fn may_be_there<T>(answer: &Result<T>) -> bool {
+    answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt)
+}
+
 /// Keeps a writer's blocks if their commit is there or may be; else deletes them.
 pub(super) fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
-    if answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt) {
+    if may_be_there(&answer) {
         writer.keep();
     }
     answer

@@ -36,7 +36,7 @@ impl VersionKind {
 }
 
 /// One version of a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionRecord {
     /// Its number.
     pub version: Version,
@@ -64,7 +64,7 @@ pub enum Kill {
 }
 
 /// A row group that a new version adds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewGroup {
     /// Where its bytes are.
     pub address: Address,
@@ -73,7 +73,7 @@ pub struct NewGroup {
 }
 
 /// Makes one new version.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// What kind of version.
     pub kind: VersionKind,
@@ -97,7 +97,7 @@ impl Change {
 }
 
 /// A row group that a rewrite made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewrittenGroup {
     /// Where its bytes are.
     pub address: Address,
@@ -114,7 +114,7 @@ pub struct RewrittenGroup {
 }
 
 /// Replaces adjacent row groups by others that hold the same rows for every retained version.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewrite {
     /// Row groups that must all still be there; otherwise the rewrite is void.
     pub inputs: Vec<GroupId>,

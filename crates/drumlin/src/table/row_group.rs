@@ -34,7 +34,7 @@ pub struct Run {
 }
 
 /// Rows that one version deleted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deletion {
     /// The first version that does not see them.
     pub born: Version,
@@ -45,6 +45,8 @@ pub struct Deletion {
 /// A shared set of row positions; serialises in the portable Roaring format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Positions(pub Arc<RoaringBitmap>);
+
+impl Eq for Positions {}
 
 impl From<RoaringBitmap> for Positions {
     fn from(rows: RoaringBitmap) -> Self {
@@ -115,7 +117,7 @@ impl Rows {
 const BLOCK_END_MAX: u64 = 1 << 40;
 
 /// A row group of a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowGroup {
     /// Its number within the table.
     pub id: GroupId,

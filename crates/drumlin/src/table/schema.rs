@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use crate::base::{Error, Result};
 
 /// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSchema(pub SchemaRef);
 
 impl StoredSchema {

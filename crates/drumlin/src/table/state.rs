@@ -15,14 +15,14 @@ use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
 /// What a table is made with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSpec {
     /// The columns that rows are ordered by when read; empty for insertion order.
     pub sort: Vec<String>,
 }
 
 /// A version that snapshots hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// Its record, which may be off the table's list.
     pub record: VersionRecord,
@@ -50,7 +50,7 @@ impl Retained {
 }
 
 /// The state of one table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// The table's name in everything durable.
     pub id: TableId,

@@ -1,0 +1,442 @@
+//! A catalog snapshot in chunks: sorted sections (nodes, tables, blocks …) cut into pieces of some 64 KiB, each with the
+//! first key it may hold, and an index of them. A later snapshot writes the chunks anew in which something has changed
+//! and names the others where they lie: its cost is what changed, not what there is.
+//!
+//! What changed is found by comparing two states, which skips what they share. An object of which little is in use any
+//! more is emptied into the next snapshot, and so are the smallest beyond [`OBJECTS_MAX`].
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use bytes::Bytes;
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::State;
+use super::state::Rest;
+use super::stored::{Builder, Writer};
+use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
+use crate::block::Address;
+use crate::storage::names;
+
+/// A chunk is closed once it holds so many bytes.
+const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
+/// A chunk written anew with fewer bytes takes in the one behind it.
+const SPARSE_BYTES: usize = CHUNK_BYTES / 4;
+/// The most objects that one snapshot's chunks lie in.
+const OBJECTS_MAX: usize = 8;
+
+/// Where a chunk lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The snapshot whose object holds it.
+    pub object: Seq,
+    /// Where it begins in the object.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC32C over its bytes, its object's name and its offset.
+    pub checksum: u32,
+}
+
+impl Place {
+    /// Its bytes in the object; `Corrupt` if they cannot be.
+    pub fn range(&self) -> Result<Range<u64>> {
+        let end = self.offset.checked_add(self.bytes);
+        Ok(self.offset..end.ok_or_else(|| damaged(self, &"its end is too far off"))?)
+    }
+}
+
+/// A piece of a section: the items from `first` up to the next chunk's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Chunk<K> {
+    first: K,
+    place: Place,
+}
+
+/// A path that compares as nodes stand in the tree: name by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct TreePath(String);
+
+impl Ord for TreePath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.split('/').cmp(other.0.split('/'))
+    }
+}
+
+impl PartialOrd for TreePath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+type Chunks<K> = Vec<Chunk<K>>;
+
+/// What a catalog snapshot consists of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Index {
+    rest: Rest,
+    /// The bytes of all chunks that were written to each object that is still needed.
+    objects: BTreeMap<Seq, u64>,
+    nodes: Chunks<TreePath>,
+    tables: Chunks<TableId>,
+    trash: Chunks<TableId>,
+    snapshots: Chunks<String>,
+    blocks: Chunks<BlockId>,
+    shared: Chunks<Address>,
+    condemned: Chunks<BlockId>,
+}
+
+impl Index {
+    /// The snapshot of `now`: its index, and the chunks to be written for it from `offset` of its object on, end to end.
+    /// What `before` has in common with it is named, not written.
+    pub fn of(now: &State, before: Option<(&Index, &State)>, offset: u64) -> Result<(Index, Vec<Bytes>)> {
+        let nothing = (&Index::default(), &State::default());
+        let (old, then) = before.unwrap_or(nothing);
+        let emptied = old.to_empty();
+        let mut pack = Pack { object: now.seq, name: names::catalog(now.seq), offset, parts: Vec::new() };
+        let mut index = Index {
+            rest: now.rest(),
+            objects: BTreeMap::new(),
+            nodes: write_nodes(Section::new(&old.nodes, &emptied), then, now, &mut pack)?,
+            tables: write_map(Section::new(&old.tables, &emptied), &then.tables, &now.tables, &mut pack)?,
+            trash: write_map(Section::new(&old.trash, &emptied), &then.trash, &now.trash, &mut pack)?,
+            snapshots: write_map(Section::new(&old.snapshots, &emptied), &then.snapshots, &now.snapshots, &mut pack)?,
+            blocks: write_map(Section::new(&old.blocks, &emptied), &then.ledger.blocks, &now.ledger.blocks, &mut pack)?,
+            shared: write_map(Section::new(&old.shared, &emptied), &then.ledger.shared, &now.ledger.shared, &mut pack)?,
+            condemned: write_map(
+                Section::new(&old.condemned, &emptied),
+                &then.ledger.condemned,
+                &now.ledger.condemned,
+                &mut pack,
+            )?,
+        };
+        let written = pack.parts.iter().map(|part| part.len() as u64).sum();
+        let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
+        let older = old.objects.iter().map(|(object, bytes)| (*object, *bytes));
+        index.objects = older.chain([(now.seq, written)]).filter(|(object, _)| needed.contains(object)).collect();
+        Ok((index, pack.parts))
+    }
+
+    /// Where all chunks lie, in the order in which [`Index::read`] takes them.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        fn of<K>(chunks: &[Chunk<K>]) -> impl Iterator<Item = &Place> {
+            chunks.iter().map(|chunk| &chunk.place)
+        }
+        let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
+        catalog.chain(of(&self.blocks)).chain(of(&self.shared)).chain(of(&self.condemned))
+    }
+
+    /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
+    pub fn read(&self, chunks: &[Bytes]) -> Result<State> {
+        let mut chunks = self.places().zip(chunks);
+        let mut builder = Builder::default();
+        for (place, bytes) in chunks.by_ref().take(self.nodes.len()) {
+            builder.read(bytes).map_err(|e| damaged(place, &e))?;
+        }
+        let tree = builder.finish().map_err(|e| Error::corrupt(format!("the nodes of a catalog snapshot: {e}")))?;
+        let mut state = State::from_rest(self.rest.clone(), tree);
+        state.tables = read_map(chunks.by_ref().take(self.tables.len()))?;
+        state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
+        state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
+        state.ledger.blocks = read_map(chunks.by_ref().take(self.blocks.len()))?;
+        state.ledger.shared = read_map(chunks.by_ref().take(self.shared.len()))?;
+        state.ledger.condemned = read_map(chunks.by_ref().take(self.condemned.len()))?;
+        Ok(state)
+    }
+
+    /// The commit whose state this is.
+    pub fn seq(&self) -> Seq {
+        self.rest.seq
+    }
+
+    /// The objects that hold its chunks.
+    pub fn objects(&self) -> impl Iterator<Item = Seq> {
+        self.objects.keys().copied()
+    }
+
+    /// The objects whose chunks are to be written anew: those of which little is in use, and the smallest of too many.
+    fn to_empty(&self) -> Vec<Seq> {
+        let mut used: BTreeMap<Seq, u64> = BTreeMap::new();
+        for place in self.places() {
+            *used.entry(place.object).or_insert(0) += place.bytes;
+        }
+        let sparse = |(object, used): &(&Seq, &u64)| **used * 2 < self.objects.get(object).copied().unwrap_or(0);
+        let (sparse, mut others): (Vec<_>, Vec<_>) = used.iter().partition(sparse);
+        others.sort_by_key(|(object, used)| (**used, **object));
+        // One more is about to come.
+        let beyond = (others.len() + 1).saturating_sub(OBJECTS_MAX);
+        sparse.into_iter().chain(others.into_iter().take(beyond)).map(|(object, _)| *object).collect()
+    }
+}
+
+fn damaged(place: &Place, what: &dyn std::fmt::Display) -> Error {
+    Error::corrupt(format!("{}: chunk at offset {}: {what}", names::catalog(place.object), place.offset))
+}
+
+/// The chunks being written.
+struct Pack {
+    object: Seq,
+    name: String,
+    offset: u64,
+    parts: Vec<Bytes>,
+}
+
+impl Pack {
+    fn add<K>(&mut self, first: K, bytes: Vec<u8>) -> Chunk<K> {
+        let checksum = checksum_at(&bytes, &self.name, self.offset);
+        let place = Place { object: self.object, offset: self.offset, bytes: bytes.len() as u64, checksum };
+        self.offset += place.bytes;
+        self.parts.push(bytes.into());
+        Chunk { first, place }
+    }
+}
+
+/// Cuts items into chunks.
+struct Cutter<'a, K> {
+    pack: &'a mut Pack,
+    done: Chunks<K>,
+    first: Option<K>,
+    bytes: Vec<u8>,
+}
+
+impl<K> Cutter<'_, K> {
+    /// Adds an item; `write` is given the chunk that it goes to, empty if it is the first there.
+    fn item(&mut self, key: impl FnOnce() -> K, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        if self.bytes.len() >= CHUNK_BYTES {
+            self.cut();
+        }
+        if self.first.is_none() {
+            self.first = Some(key());
+        }
+        write(&mut self.bytes)
+    }
+
+    fn cut(&mut self) {
+        if let Some(first) = self.first.take() {
+            let bytes = std::mem::take(&mut self.bytes);
+            self.done.push(self.pack.add(first, bytes));
+        }
+    }
+}
+
+/// A section's chunks as they were, and which of them are to be written anew.
+struct Section<'a, K> {
+    old: &'a [Chunk<K>],
+    stale: Vec<bool>,
+    /// Without old chunks: whether there is anything to be written.
+    fresh: bool,
+}
+
+impl<'a, K: Ord + Clone> Section<'a, K> {
+    fn new(old: &'a [Chunk<K>], emptied: &[Seq]) -> Self {
+        let stale = old.iter().map(|chunk| emptied.contains(&chunk.place.object)).collect();
+        Self { old, stale, fresh: false }
+    }
+
+    /// An item differs.
+    fn touch(&mut self, key: &K) {
+        let at = self.old.partition_point(|chunk| chunk.first <= *key).saturating_sub(1);
+        match self.stale.get_mut(at) {
+            Some(stale) => *stale = true,
+            None => self.fresh = true,
+        }
+    }
+
+    /// The section's chunks now. `items` gives those of a range, from its first key up to before the second.
+    fn write(
+        self,
+        pack: &mut Pack,
+        items: impl Fn(Option<&K>, Option<&K>, &mut Cutter<'_, K>) -> Result<()>,
+    ) -> Result<Chunks<K>> {
+        let mut cutter = Cutter { pack, done: Vec::new(), first: None, bytes: Vec::new() };
+        if self.fresh {
+            items(None, None, &mut cutter)?;
+        }
+        for (at, chunk) in self.old.iter().enumerate() {
+            let sparse = cutter.first.is_some() && cutter.bytes.len() < SPARSE_BYTES;
+            if self.stale[at] || sparse {
+                let from = (at > 0).then_some(&chunk.first);
+                items(from, self.old.get(at + 1).map(|next| &next.first), &mut cutter)?;
+            } else {
+                cutter.cut();
+                cutter.done.push(chunk.clone());
+            }
+        }
+        cutter.cut();
+        Ok(cutter.done)
+    }
+}
+
+fn write_nodes(
+    mut section: Section<'_, TreePath>,
+    then: &State,
+    now: &State,
+    pack: &mut Pack,
+) -> Result<Chunks<TreePath>> {
+    now.tree.diff(&then.tree, |path, a, b| {
+        // A node is told of too when only something below it differs.
+        if a.zip(b).is_none_or(|(a, b)| !a.same_itself(b)) {
+            section.touch(&TreePath(path.to_owned()));
+        }
+    });
+    section.write(pack, |from, until, cutter| {
+        let mut writer = Writer::default();
+        let mut answer = Ok(());
+        now.tree.each_from(from.map(|from| &*from.0), |path, node| {
+            if until.is_some_and(|until| path.split('/').cmp(until.0.split('/')).is_ge()) {
+                return false;
+            }
+            let write = |chunk: &mut Vec<u8>| {
+                if chunk.is_empty() {
+                    writer = Writer::default();
+                }
+                writer.write(path, node, chunk)
+            };
+            answer = cutter.item(|| TreePath(path.to_owned()), write);
+            answer.is_ok()
+        });
+        answer
+    })
+}
+
+fn write_map<K, V>(
+    mut section: Section<'_, K>,
+    then: &OrdMap<K, V>,
+    now: &OrdMap<K, V>,
+    pack: &mut Pack,
+) -> Result<Chunks<K>>
+where
+    K: Ord + Clone + Serialize,
+    V: PartialEq + Clone + Serialize,
+{
+    for item in then.diff(now) {
+        match item {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) | DiffItem::Update { new: (key, _), .. } => {
+                section.touch(key);
+            }
+        }
+    }
+    section.write(pack, |from, until, cutter| {
+        let items: Box<dyn Iterator<Item = (&K, &V)>> = match from {
+            Some(from) => Box::new(now.range(from.clone()..)),
+            None => Box::new(now.iter()),
+        };
+        for (key, value) in items.take_while(|(key, _)| until.is_none_or(|until| *key < until)) {
+            cutter.item(
+                || key.clone(),
+                |chunk| {
+                    let written = postcard::to_extend(&(key, value), std::mem::take(chunk));
+                    *chunk = written
+                        .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
+                    Ok(())
+                },
+            )?;
+        }
+        Ok(())
+    })
+}
+
+fn read_map<'a, K, V>(chunks: impl Iterator<Item = (&'a Place, &'a Bytes)>) -> Result<OrdMap<K, V>>
+where
+    K: Ord + Clone + DeserializeOwned,
+    V: Clone + DeserializeOwned,
+{
+    let mut map = OrdMap::new();
+    for (place, bytes) in chunks {
+        let mut rest: &[u8] = bytes;
+        while !rest.is_empty() {
+            let ((key, value), behind) = postcard::take_from_bytes::<(K, V)>(rest).map_err(|e| damaged(place, &e))?;
+            if map.get_max().is_some_and(|(last, _)| *last >= key) {
+                return Err(damaged(place, &"items are not in order"));
+            }
+            map.insert(key, value);
+            rest = behind;
+        }
+    }
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{EntryId, Timestamp};
+    use crate::catalog::{Payload, Transaction};
+
+    /// Objects as storage holds them.
+    #[derive(Default)]
+    struct Objects(BTreeMap<Seq, Vec<u8>>);
+
+    impl Objects {
+        fn write(&mut self, now: &State, before: Option<(&Index, &State)>) -> (Index, usize) {
+            let (index, parts) = Index::of(now, before, 16).unwrap();
+            let object = parts.iter().fold(vec![0; 16], |mut all, part| {
+                all.extend_from_slice(part);
+                all
+            });
+            let written = object.len();
+            self.0.insert(now.seq, object);
+            let needed: Vec<Seq> = index.objects().collect();
+            assert!(needed.len() <= OBJECTS_MAX, "{} objects", needed.len());
+            self.0.retain(|object, _| needed.contains(object));
+            (index, written)
+        }
+
+        fn read(&self, index: &Index) -> State {
+            let bytes = |place: &Place| {
+                let range = place.range().unwrap();
+                let bytes = &self.0[&place.object][range.start as usize..range.end as usize];
+                assert_eq!(checksum_at(bytes, &names::catalog(place.object), place.offset), place.checksum);
+                Bytes::copy_from_slice(bytes)
+            };
+            let chunks: Vec<Bytes> = index.places().map(bytes).collect();
+            let index: Index = postcard::from_bytes(&postcard::to_stdvec(index).unwrap()).unwrap();
+            let mut state = index.read(&chunks).unwrap();
+            state.restore();
+            state
+        }
+    }
+
+    #[test]
+    fn a_snapshot_costs_what_changed_and_reads_as_the_state_it_is_of() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let (mut state, mut objects) = (State::default(), Objects::default());
+        let mut before: Option<(Index, State)> = None;
+        let mut costs = Vec::new();
+        for round in 1..300_u64 {
+            let few = round % 3 > 0 && round > 10;
+            for _ in 0..if few { 2 } else { rng.usize(1..400) } {
+                let path = format!("a/n{:03}/x{}", rng.u16(..300), rng.u8(..3));
+                let seq = state.seq.next();
+                match rng.u8(..4) {
+                    0 => drop(state.tree.remove(&path, |_| Ok::<_, ()>(())).unwrap()),
+                    _ => {
+                        state.tree.edit(&path, seq, |node| node.set_payload(Some(Payload::from(i64::from(rng.u8(..))))))
+                    }
+                }
+                let block = BlockId { session: crate::base::SessionId(1), number: rng.u64(..500) };
+                if !state.ledger.knows(block) {
+                    state.ledger.add_block(block, round).unwrap();
+                } else {
+                    state.ledger.blocks.remove(&block);
+                }
+            }
+            state.finish(state.seq.next(), Timestamp(round as i64), EntryId(u128::from(round)));
+            let (index, written) = objects.write(&state, before.as_ref().map(|(index, state)| (index, state)));
+            let read = objects.read(&index);
+            assert!(read.tree == state.tree && read.ledger == state.ledger && read.rest() == state.rest());
+            let whole: u64 = index.places().map(|place| place.bytes).sum();
+            if few && whole > 10_000 {
+                costs.push(written as f64 / whole as f64);
+            }
+            before = Some((index, state.stored()));
+            state.apply(&Transaction::default(), state.seq, state.time).unwrap();
+        }
+        // Two changes of nodes and two of blocks; now and then an old object is emptied.
+        costs.sort_by(f64::total_cmp);
+        assert!(costs.len() > 100 && costs[costs.len() / 2] < 0.3, "{costs:?}");
+    }
+}
