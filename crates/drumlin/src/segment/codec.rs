@@ -2,18 +2,21 @@
 //!
 //! Invariants: only the encodings of [`ENCODINGS`] are ever written or read, each with a serialised form that
 //! Vortex guarantees to read forever; and the same values give the same bytes, whatever the thread (the
-//! compressor samples with a fixed seed and keeps nothing between calls).
+//! compressor samples with a fixed seed and keeps nothing between calls; what is to be kept is handed on as a scheme).
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::Mutex;
 use vortex_array::{ArrayRef, ExecutionCtx, VortexSessionExecute, array_session};
 use vortex_btrblocks::schemes::string::{FSSTScheme, OnPairScheme};
-use vortex_btrblocks::{BtrBlocksCompressor, BtrBlocksCompressorBuilder, SchemeExt};
+use vortex_btrblocks::{BtrBlocksCompressor, BtrBlocksCompressorBuilder, CompressionSessionExt, Scheme, SchemeExt};
 use vortex_edition::{Edition, EditionId, EditionInclusion, EditionSessionExt};
 use vortex_session::VortexSession;
 use vortex_session::registry::Id;
 
+use super::scheme::Encodings;
 use crate::base::Error;
 
 /// The encodings that a segment may hold: in the bytes each is its place in this list.
@@ -45,8 +48,11 @@ pub(super) const ENCODINGS: [&str; 20] = [
 /// Vortex lets a compressor write what an enabled edition holds. The list above is ours.
 const EDITION: EditionId = EditionId::new("drumlin", 2026, 8, 0);
 
+/// Tried whatever a scheme says: they are cheap to judge, and catch what became simpler.
+const CHEAP: [&str; 4] = ["fastlanes.bitpacked", "fastlanes.for", "vortex.zigzag", "vortex.alp"];
+
 /// From this many rows on strings are a long text.
-const LONG_ROWS_MIN: usize = 4096;
+pub(super) const LONG_ROWS_MIN: usize = 4096;
 
 static CODEC: LazyLock<Codec> = LazyLock::new(Codec::new);
 
@@ -55,10 +61,12 @@ pub(super) struct Codec {
     pub(super) session: VortexSession,
     /// The interned names of [`ENCODINGS`].
     pub(super) ids: [Id; ENCODINGS.len()],
-    /// For all but long texts: without OnPair.
+    /// For all but long texts: without OnPair, whose dictionary is too large for few rows.
     compressor: BtrBlocksCompressor,
-    /// For long texts: without FSST.
+    /// For long texts, beside OnPair (see onpair.rs): neither that nor FSST.
     texts: BtrBlocksCompressor,
+    /// Compressors that know some encodings only, by those.
+    restricted: Mutex<HashMap<Encodings, Arc<BtrBlocksCompressor>>>,
 }
 
 impl Codec {
@@ -88,9 +96,33 @@ impl Codec {
         // The names are constants: if Vortex refuses one, no test of this layer passes.
         enabled.unwrap_or_else(|error| panic!("Vortex refuses the list of encodings: {error}"));
         let builder = BtrBlocksCompressorBuilder::from_session(&session);
+        let builder = builder.exclude_schemes([OnPairScheme.id()]);
         let texts = builder.clone().exclude_schemes([FSSTScheme.id()]).build();
-        let compressor = builder.exclude_schemes([OnPairScheme.id()]).build();
-        Self { session, ids: ENCODINGS.map(Id::new_static), compressor, texts }
+        let compressor = builder.build();
+        let restricted = Mutex::default();
+        Self { session, ids: ENCODINGS.map(Id::new_static), compressor, texts, restricted }
+    }
+
+    /// A compressor that knows `only` these encodings, and those that cost nothing to try.
+    fn restricted(&self, only: Encodings) -> Arc<BtrBlocksCompressor> {
+        let make = || {
+            let knows = |id: &Id| {
+                let place = self.ids.iter().position(|known| known == id);
+                place.is_some_and(|place| only >> place & 1 == 1 || CHEAP.contains(&ENCODINGS[place]))
+            };
+            let unknown = |scheme: &&&dyn Scheme| !scheme.produced_encodings().iter().any(knows);
+            let session = self.session.compression();
+            let unknown = session.schemes().iter().filter(unknown).map(|scheme| scheme.id());
+            let unknown: Vec<_> = unknown.chain([OnPairScheme.id()]).collect();
+            Arc::new(BtrBlocksCompressorBuilder::from_session(&self.session).exclude_schemes(unknown).build())
+        };
+        self.restricted.lock().entry(only).or_insert_with(make).clone()
+    }
+
+    /// Whether a text by OnPair is among `encodings`.
+    pub(super) fn is_text(encodings: Encodings) -> bool {
+        let onpair = ENCODINGS.iter().position(|encoding| *encoding == "vortex.onpair");
+        onpair.is_some_and(|place| encodings >> place & 1 == 1)
     }
 
     /// A context to run Vortex arrays in.
@@ -98,13 +130,15 @@ impl Codec {
         self.session.create_execution_ctx()
     }
 
-    /// The smallest form that Vortex finds; `None` if it fails, and then the plain form is stored.
-    pub(super) fn compress(&self, array: &ArrayRef) -> Option<ArrayRef> {
-        // Vortex would choose by a sample of one in a hundred, too few for OnPair, whose dictionary is large: it
-        // would lose to FSST on texts that it makes smaller by a third (a row group of TPC-H's l_comment: 0.84
-        // and 1.31 MB). On few rows OnPair costs more time than it gains bytes.
-        let long_text = array.dtype().is_utf8() && array.len() >= LONG_ROWS_MIN;
-        let compressor = if long_text { &self.texts } else { &self.compressor };
+    /// The smallest form that Vortex finds, with `only` these encodings if they are told; `None` if it fails, and then the
+    /// plain form is stored.
+    pub(super) fn compress(&self, array: &ArrayRef, only: Option<Encodings>) -> Option<ArrayRef> {
+        let restricted = only.map(|only| self.restricted(only));
+        let compressor = match &restricted {
+            Some(restricted) => restricted,
+            None if array.dtype().is_utf8() && array.len() >= LONG_ROWS_MIN => &self.texts,
+            None => &self.compressor,
+        };
         catch_unwind(AssertUnwindSafe(|| compressor.compress(array, &mut self.context()).ok())).ok().flatten()
     }
 }

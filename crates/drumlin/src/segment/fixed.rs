@@ -101,6 +101,11 @@ pub(super) fn read_number(input: &mut Reader, rows: usize, data_type: &DataType,
     Ok(make_array(words.into_array(rows, data_type)?))
 }
 
+/// Writes a decimal of 128 or 256 bits that is given in fewer.
+pub(super) fn write_narrow_decimal(out: &mut Writer, array: &ArrayRef, ptype: PType) {
+    write_narrow(out, Words::of(&array.to_data(), ptype));
+}
+
 /// Writes a decimal of 128 or 256 bits.
 pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
     let nulls = array.nulls();
@@ -208,7 +213,7 @@ pub(super) fn write_bools(out: &mut Writer, array: &BooleanArray) {
     let bitmap = array.len().div_ceil(8);
     if bitmap > PLAIN_MAX {
         let bytes: Vec<u8> = values.iter().map(u8::from).collect();
-        let words = Words::new(PType::U8, bytes, None).prepare();
+        let words = Words::new(PType::U8, bytes, None).prepare(out.only());
         if words.size() < bitmap {
             Tag::Narrow.write(out, nulls.is_some());
             write_nulls(out, nulls);
@@ -250,7 +255,7 @@ pub(super) fn write_fixed(out: &mut Writer, array: &ArrayRef, size: usize) {
             valid.flat_map(|row| values[row * size..(row + 1) * size].iter().copied()).collect()
         };
         let binary = BinaryArray::new(OffsetBuffer::from_lengths(lengths), bytes, nulls.cloned());
-        if let Some(tree) = text::compress(&(Arc::new(binary) as ArrayRef))
+        if let Some(tree) = text::compress(&(Arc::new(binary) as ArrayRef), out.only())
             && tree.size() < values.len()
         {
             Tag::Vortex.write(out, nulls.is_some());

@@ -26,8 +26,12 @@ mod expand;
 mod export;
 mod fixed;
 mod ipc;
+mod join;
 mod nested;
+mod onpair;
 mod plain;
+mod rewrite;
+mod scheme;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -39,12 +43,16 @@ mod words;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
+pub use join::{join, join_batches};
+pub use rewrite::{Source, rewrite};
+pub use scheme::Scheme;
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 use wire::{Reader, Writer};
 
@@ -87,22 +95,62 @@ pub enum Kept {
 /// Fails with `SchemaMismatch` if a nested field that is declared non-null holds nulls, and `InvalidArgument`
 /// if a single value takes 4 GiB or Arrow cannot write a type that has no form of its own.
 pub fn encode(array: &ArrayRef) -> Result<Segment> {
-    let mut out = Writer::default();
+    Ok(encode_like(array, array.data_type(), &Scheme::default())?.0)
+}
+
+/// Encodes a column of type `data_type`, given in that type or as [`Form::Native`] gives it, the way `like` says if that
+/// holds up. Gives the way it was encoded too.
+pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
+    // What was found on few rows says little of many.
+    let unknown = Scheme::default();
+    let like = if like.says_of(array.len()) { like } else { &unknown };
+    let known = encode_once(array, data_type, like)?;
+    if like.found.is_none() || like.holds_up(known.0.bytes.len(), array.len()) {
+        return Ok(known);
+    }
+    let searched = encode_once(array, data_type, &unknown)?;
+    Ok(if searched.0.bytes.len() < known.0.bytes.len() { searched } else { known })
+}
+
+fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
+    let mut out = Writer::like(like);
     let mut kept = Kept::Values;
-    let stats = if text::plain_type(array.data_type()).is_some() && array.null_count() < array.len() {
+    let plain = text::plain_type(data_type);
+    let stats = if plain.is_some() && array.null_count() < array.len() {
+        let keyed = array.as_any_dictionary_opt().is_some();
         // The distinct values, where the encoder found them, are fewer to look at.
-        let distinct = text::write(&mut out, array)?;
+        let mut distinct = if keyed { text::write_keyed(&mut out, array)? } else { None };
+        let mut measured = None;
+        if distinct.is_none() {
+            let expanded = if keyed { cast(array, data_type)? } else { array.clone() };
+            distinct = text::write(&mut out, &expanded)?;
+            measured = distinct.is_none().then(|| measure(&expanded));
+        }
         kept = match distinct.as_ref().map(|distinct| distinct.len()) {
             None => Kept::Values,
             Some(..=0x100) => Kept::Dictionary8,
             Some(_) => Kept::Dictionary16,
         };
-        ColumnStats { nulls: array.null_count() as u64, ..measure(distinct.as_ref().unwrap_or(array)) }
+        let measured = measured.or_else(|| distinct.as_ref().map(measure)).unwrap_or_default();
+        ColumnStats { nulls: array.null_count() as u64, ..measured }
     } else {
-        write_column(&mut out, array)?;
-        measure(array)
+        let narrow = words::machine_type(array.data_type()).filter(|_| array.data_type() != data_type);
+        match narrow {
+            Some(ptype) if array.null_count() < array.len() && data_type.is_decimal() => {
+                fixed::write_narrow_decimal(&mut out, array, ptype);
+            }
+            _ => write_column(&mut out, array)?,
+        }
+        match data_type {
+            // Has no statistics, in whatever form it comes.
+            DataType::Decimal256(..) => ColumnStats { nulls: array.null_count() as u64, ..ColumnStats::default() },
+            _ => measure(array),
+        }
     };
-    Ok(Segment { bytes: out.finish(), stats, kept })
+    let (encodings, text) = (out.encodings, out.text.take());
+    let bytes = out.finish();
+    let scheme = Scheme::new(encodings, bytes.len(), array.len(), text);
+    Ok((Segment { bytes, stats, kept }, scheme))
 }
 
 /// Decodes a column of `rows` rows of type `data_type`, as it was when encoded.
@@ -110,20 +158,30 @@ pub fn encode(array: &ArrayRef) -> Result<Segment> {
 /// The bytes must have been checked by their checksum: damage that gets here is `Corrupt` wherever it makes
 /// the bytes inconsistent, and wrong values where it does not. The array may share memory with `bytes`.
 pub fn decode(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
-    let read = || {
-        let mut input = Reader::new(bytes);
-        let array = read_column(&mut input, rows, data_type, form)?;
-        input.finish()?;
-        Ok(array)
-    };
-    // Vortex asserts what it finds in metadata. The panic hook will have told the panic's message.
-    let array = catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(Error::corrupt("decoding panicked")))
-        .map_err(|error: Error| error.context(format!("a segment of {rows} rows of {data_type}")))?;
+    guarded(bytes, rows, data_type, |input| read_whole(input, rows, data_type, form))
+}
+
+/// Reads a segment to its end.
+fn read_whole(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
+    let array = read_column(input, rows, data_type, form)?;
+    input.finish()?;
     if array.len() != rows {
-        return Err(Error::corrupt(format!("a segment has {} rows, expected {rows}", array.len())));
+        return Err(Error::corrupt(format!("{} rows, expected {rows}", array.len())));
     }
     Ok(array)
+}
+
+/// Runs a decoder over a segment of `rows` rows.
+fn guarded<T>(
+    bytes: Bytes,
+    rows: usize,
+    data_type: &DataType,
+    decode: impl FnOnce(&mut Reader) -> Result<T>,
+) -> Result<T> {
+    // Vortex asserts what it finds in metadata. The panic hook will have told the panic's message.
+    catch_unwind(AssertUnwindSafe(|| decode(&mut Reader::new(bytes))))
+        .unwrap_or_else(|_| Err(Error::corrupt("decoding panicked")))
+        .map_err(|error: Error| error.context(format!("a segment of {rows} rows of {data_type}")))
 }
 
 /// The cheapest Arrow type that holds the values of every one of several segments of a column of type `data_type`:

@@ -13,6 +13,8 @@ use bytes::Bytes;
 use fastrand::Rng;
 use vortex_buffer::{Alignment, ByteBuffer};
 
+mod rewriting;
+
 use super::*;
 
 fn field(name: &str, data_type: DataType, nullable: bool) -> Field {

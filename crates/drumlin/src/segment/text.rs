@@ -22,9 +22,11 @@ use vortex_array::dtype::{DType, PType};
 use vortex_arrow::ArrowSessionExt;
 
 use super::bits::{aligned, read_nulls, write_nulls};
-use super::codec::Codec;
+use super::codec::{Codec, LONG_ROWS_MIN};
 use super::expand::expand;
 use super::export::{as_dictionary, contiguous, export};
+use super::onpair::{Codes, Text};
+use super::scheme::Encodings;
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
 use super::words::Words;
@@ -53,7 +55,9 @@ const ROWS_A_VALUE_MIN: usize = 16;
 pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let values = values(array);
-    if array.len() >= DICTIONARY_ROWS_MIN
+    let trained = out.like.found.as_ref().and_then(|found| found.text.clone());
+    if trained.is_none()
+        && array.len() >= DICTIONARY_ROWS_MIN
         && let Some((keys, distinct)) = find_dictionary(&values, nulls)
     {
         let distinct: ArrayRef = if plain_type(array.data_type()) == Some(DataType::Utf8) {
@@ -70,15 +74,33 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         .collect::<Result<_, _>>()
         .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored"))?;
     let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
-    // The plain form's lengths compress; what Vortex makes of the bytes must beat the bytes alone by more.
-    let lengths = Words::new(PType::U32, lengths, None).prepare();
-    if bytes >= COMPRESSED_MIN
-        && let Some(tree) = compress(&packed(array, &values)?)
-        && tree.size() < bytes + lengths.size()
+    if trained.is_some()
+        && let Some(tree) = encode_text(out, trained, &values, nulls)
+        && tree.size() < bytes
     {
         Tag::Vortex.write(out, nulls.is_some());
         tree.write(out);
         return Ok(None);
+    }
+    // The plain form's lengths compress; what Vortex makes of the bytes must beat the bytes alone by more.
+    let lengths = Words::new(PType::U32, lengths, None).prepare(out.only());
+    if bytes >= COMPRESSED_MIN {
+        let mut tree = compress(&packed(array, &values)?, out.only());
+        let long = array.len() >= LONG_ROWS_MIN && plain_type(array.data_type()) == Some(DataType::Utf8);
+        if long && out.only().is_none() {
+            let smallest = tree.as_ref().map_or(usize::MAX, Tree::size);
+            match encode_text(out, None, &values, nulls).filter(|text| text.size() < smallest) {
+                Some(text) => tree = Some(text),
+                None => out.text = None,
+            }
+        }
+        if let Some(tree) = tree
+            && tree.size() < bytes + lengths.size()
+        {
+            Tag::Vortex.write(out, nulls.is_some());
+            tree.write(out);
+            return Ok(None);
+        }
     }
     Tag::Plain.write(out, nulls.is_some());
     write_nulls(out, nulls);
@@ -86,6 +108,67 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
     out.varint(bytes as u64);
     out.buffer(&values.concat());
     Ok(None)
+}
+
+/// A long text by OnPair, with the dictionary that was trained, or else one of its own, which `out` is told.
+fn encode_text(
+    out: &mut Writer,
+    trained: Option<Arc<Text>>,
+    values: &[&[u8]],
+    nulls: Option<&NullBuffer>,
+) -> Option<Tree> {
+    let text = trained.unwrap_or_else(|| Arc::new(Text::train(values)));
+    let tree = text.encode(values, nulls)?.tree(Codec::get())?;
+    out.text = Some(text);
+    Some(tree)
+}
+
+/// Writes strings that are given as a dictionary, of which only what the rows use is kept, in order. Gives them;
+/// `None`, and nothing is written, if so many values are used that they are no dictionary here.
+pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+    let keyed = array.as_any_dictionary();
+    let (keys, nulls) = (keyed.normalized_keys(), keyed.keys().nulls().filter(|nulls| nulls.null_count() > 0));
+    let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+    let mut used = vec![false; keyed.values().len()];
+    keys.iter().enumerate().filter(|(row, _)| valid(*row)).for_each(|(_, key)| used[*key] = true);
+    let mut order: Vec<usize> = (0..used.len()).filter(|value| used[*value]).collect();
+    if array.len() < DICTIONARY_ROWS_MIN || order.len() > (array.len() / ROWS_A_VALUE_MIN).min(1 << 16) {
+        return Ok(None);
+    }
+    let plain = cast(keyed.values(), &DataType::Binary)?;
+    let plain = plain.as_binary::<i32>();
+    order.sort_unstable_by_key(|value| plain.value(*value));
+    // Values may be there twice.
+    order.dedup_by_key(|value| plain.value(*value));
+    let mut rank = vec![0; used.len()];
+    for value in (0..used.len()).filter(|value| used[*value]) {
+        rank[value] = order.partition_point(|ranked| plain.value(*ranked) < plain.value(value));
+    }
+    let distinct = BinaryArray::from_iter_values(order.iter().map(|value| plain.value(*value)));
+    let place = |(row, key): (usize, &usize)| if valid(row) { rank[*key] } else { 0 };
+    let places = keys.iter().enumerate().map(place);
+    let words = if order.len() <= 1 << 8 {
+        Words::new::<u8>(PType::U8, places.map(|place| place as u8).collect(), nulls.cloned())
+    } else {
+        Words::new::<u16>(PType::U16, places.map(|place| place as u16).collect(), nulls.cloned())
+    };
+    let distinct: ArrayRef = match plain_type(keyed.values().data_type()) {
+        Some(DataType::Utf8) => Arc::new(StringArray::try_from_binary(distinct)?),
+        _ => Arc::new(distinct),
+    };
+    dictionary::write_parts(out, words, &distinct)?;
+    Ok(Some(distinct))
+}
+
+/// The codes that a segment keeps a long text as, in parts; `None` if it does not.
+pub(super) fn read_codes(input: &mut Reader, rows: usize) -> Result<Option<Vec<Codes>>> {
+    let byte = input.u8()?;
+    if Tag::of(byte)? != Tag::Vortex {
+        return Ok(None);
+    }
+    let codec = Codec::get();
+    let array = tree::read(codec, input, &DType::Utf8((byte & NULLS != 0).into()), rows)?;
+    Codes::of(codec, &array)
 }
 
 /// The bytes of every value, empty for nulls.
@@ -153,11 +236,11 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Word
 }
 
 /// What Vortex makes of strings or binary of any Arrow type.
-pub(super) fn compress(array: &ArrayRef) -> Option<Tree> {
+pub(super) fn compress(array: &ArrayRef, only: Option<Encodings>) -> Option<Tree> {
     let codec = Codec::get();
     let nullable = array.null_count() > 0;
     let array = codec.session.arrow().from_arrow_array(Arc::clone(array), nullable).ok()?;
-    Tree::compress(codec, &array)
+    Tree::compress(codec, &array, only)
 }
 
 /// Reads what [`write`] wrote.

@@ -29,6 +29,7 @@ use vortex_buffer::{Alignment, BufferMut, ByteBuffer};
 use vortex_error::{VortexResult, vortex_bail, vortex_ensure, vortex_err};
 
 use super::codec::{Codec, refused};
+use super::scheme::{Encodings, STEPS_BIT};
 use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::{Error, Result};
 
@@ -47,17 +48,34 @@ pub(super) struct Tree {
     buffers: Vec<ByteBuffer>,
     /// The longest array in it.
     elements: usize,
+    encodings: Encodings,
 }
 
 impl Tree {
-    /// Compresses `array`; `None` if Vortex fails, or uses an encoding that segments may not hold, or what it
-    /// gives would not be read again.
-    pub(super) fn compress(codec: &Codec, array: &ArrayRef) -> Option<Self> {
-        let tree = Self::of(codec, &codec.compress(array)?, DEPTH_MAX)?;
-        (tree.elements <= elements_max(array.len(), tree.size())).then_some(tree)
+    /// Compresses `array`, with `only` these encodings if they are told; `None` if Vortex fails, or uses an encoding that
+    /// segments may not hold, or what it gives would not be read again.
+    pub(super) fn compress(codec: &Codec, array: &ArrayRef, only: Option<Encodings>) -> Option<Self> {
+        let tree = match only {
+            Some(only) if only & STEPS_BIT != 0 => Self::steps(codec, array, DEPTH_MAX, Some(only)),
+            _ => None,
+        };
+        let tree = match tree {
+            Some(steps) => steps,
+            None => Self::of(codec, &codec.compress(array, only)?, DEPTH_MAX, only)?,
+        };
+        tree.checked(array.len())
     }
 
-    fn of(codec: &Codec, array: &ArrayRef, depth: usize) -> Option<Self> {
+    /// The tree of an array that is encoded already; its ascending children may yet be taken as steps.
+    pub(super) fn of_encoded(codec: &Codec, array: &ArrayRef) -> Option<Self> {
+        Self::of(codec, array, DEPTH_MAX, Some(STEPS_BIT))?.checked(array.len())
+    }
+
+    fn checked(self, rows: usize) -> Option<Self> {
+        (self.elements <= elements_max(rows, self.size())).then_some(self)
+    }
+
+    fn of(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Encodings>) -> Option<Self> {
         let depth = depth.checked_sub(1)?;
         let parts = codec.session.array_serialize(array).ok()??;
         let encoding = codec.ids.iter().position(|id| *id == parts.serialized_id)?;
@@ -72,11 +90,15 @@ impl Tree {
             nodes.varint((buffer.len() as u64) << 3 | u64::from(exponent));
         }
         nodes.varint(parts.children.len() as u64);
-        let mut tree = Self { nodes: nodes.finish(), buffers: parts.buffers, elements: array.len() };
+        let (nodes, encodings) = (nodes.finish(), 1 << encoding);
+        let mut tree = Self { nodes, buffers: parts.buffers, elements: array.len(), encodings };
         for child in &parts.children {
-            tree.append(Self::of(codec, child, depth)?);
+            tree.append(Self::of(codec, child, depth, only)?);
         }
-        match Self::steps(codec, array, depth) {
+        if only.is_some_and(|only| only & STEPS_BIT == 0) {
+            return Some(tree);
+        }
+        match Self::steps(codec, array, depth, only) {
             // Adding up takes time, so it must be worth it.
             Some(steps) if steps.size() < tree.size() / 4 * 3 => Some(steps),
             _ => Some(tree),
@@ -84,7 +106,7 @@ impl Tree {
     }
 
     /// The array as steps, if it ascends.
-    fn steps(codec: &Codec, array: &ArrayRef, depth: usize) -> Option<Self> {
+    fn steps(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Encodings>) -> Option<Self> {
         if array.len() < STEPS_MIN || !array.dtype().is_int() || array.dtype().is_nullable() {
             return None;
         }
@@ -100,14 +122,17 @@ impl Tree {
             (values[0] as u64, PrimitiveArray::from_iter(steps))
         });
         let steps = steps.reinterpret_cast(array.ptype().to_unsigned()).into_array();
-        let steps = Self::of(codec, &codec.compress(&steps)?, depth)?;
+        // Steps of steps are not looked for.
+        let only = only.map(|only| only & !STEPS_BIT);
+        let steps = Self::of(codec, &codec.compress(&steps, only)?, depth, only)?;
         let mut nodes = Writer::default();
         nodes.u8(STEPS);
         nodes.varint(8);
         nodes.raw(&first.to_le_bytes());
         nodes.varint(0);
         nodes.varint(1);
-        let mut tree = Self { nodes: nodes.finish(), buffers: Vec::new(), elements: array.len() };
+        let (nodes, elements) = (nodes.finish(), array.len());
+        let mut tree = Self { nodes, buffers: Vec::new(), elements, encodings: STEPS_BIT };
         tree.append(steps);
         Some(tree)
     }
@@ -116,6 +141,7 @@ impl Tree {
         self.nodes.extend_from_slice(&child.nodes);
         self.buffers.extend(child.buffers);
         self.elements = self.elements.max(child.elements);
+        self.encodings |= child.encodings;
     }
 
     /// The bytes it takes, but for padding.
@@ -124,6 +150,7 @@ impl Tree {
     }
 
     pub(super) fn write(&self, out: &mut Writer) {
+        out.encodings |= self.encodings;
         out.raw(&self.nodes);
         for buffer in &self.buffers {
             out.buffer(buffer);
@@ -159,6 +186,7 @@ impl Node {
     fn read(input: &mut Reader, depth: usize) -> Result<Self> {
         let depth = depth.checked_sub(1).ok_or_else(|| Error::corrupt("encodings of a segment nest too deep"))?;
         let encoding = input.u8()?;
+        input.encodings |= if encoding == STEPS { STEPS_BIT } else { 1_u64.checked_shl(encoding.into()).unwrap_or(0) };
         let metadata = input.count()?;
         let metadata = input.raw(metadata)?;
         let shapes = (0..input.count()?).map(|_| input.count()).collect::<Result<_>>()?;

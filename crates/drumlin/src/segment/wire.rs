@@ -5,8 +5,12 @@
 //! gap is zero bytes), so that decoders use it in place; shorter ones are packed and copied when read. Reading
 //! never goes past the end and never trusts a length.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use super::onpair::Text;
+use super::scheme::{Encodings, Scheme};
 use crate::base::{Error, Result};
 
 /// Where long buffers start: enough for every machine type of Arrow, and what a reader's memory is aligned to.
@@ -19,9 +23,24 @@ const ALIGNED_MIN: usize = 64;
 #[derive(Default)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
+    /// How to encode; unknown is searched for.
+    pub like: Scheme,
+    /// How it was encoded.
+    pub encodings: Encodings,
+    pub text: Option<Arc<Text>>,
 }
 
 impl Writer {
+    /// A writer that encodes as `like` says.
+    pub(super) fn like(like: &Scheme) -> Self {
+        Self { like: like.clone(), ..Self::default() }
+    }
+
+    /// The encodings to try; `None` for all.
+    pub(super) fn only(&self) -> Option<Encodings> {
+        self.like.found.as_ref().map(|found| found.encodings)
+    }
+
     pub(super) fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }
@@ -56,11 +75,13 @@ impl Writer {
 pub(super) struct Reader {
     bytes: Bytes,
     at: usize,
+    /// The encodings met so far.
+    pub encodings: Encodings,
 }
 
 impl Reader {
     pub(super) fn new(bytes: Bytes) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, encodings: 0 }
     }
 
     pub(super) fn u8(&mut self) -> Result<u8> {

@@ -23,6 +23,7 @@ use vortex_buffer::{Alignment, ByteBuffer};
 use super::bits::{read_nulls, write_nulls};
 use super::codec::{Codec, refused};
 use super::plain::Plain;
+use super::scheme::Encodings;
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
 use super::{NULLS, Tag};
@@ -110,8 +111,8 @@ impl Words {
         self
     }
 
-    /// Chooses the smaller form.
-    pub(super) fn prepare(self) -> Prepared {
+    /// Chooses the smaller form, with `only` these encodings if they are told.
+    pub(super) fn prepare(self, only: Option<Encodings>) -> Prepared {
         let words = self.without_garbage();
         let rows = words.rows();
         if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
@@ -120,7 +121,7 @@ impl Words {
         let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(&words));
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
         if plain_size > PLAIN_MAX
-            && let Some(tree) = words.compress()
+            && let Some(tree) = words.compress(only)
             && tree.size() < plain_size + words.nulls.as_ref().map_or(0, |_| rows.div_ceil(8))
         {
             return Prepared::Vortex(tree, words.nulls.is_some());
@@ -128,18 +129,18 @@ impl Words {
         Prepared::Plain(plain.unwrap_or_else(|| Plain::new(&words)), words.nulls)
     }
 
-    fn compress(&self) -> Option<Tree> {
+    fn compress(&self, only: Option<Encodings>) -> Option<Tree> {
         let codec = Codec::get();
         let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
         let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
         let validity = validity_of(self.nulls.as_ref(), self.nulls.is_some()).ok()?;
         let array = PrimitiveArray::from_byte_buffer(bytes, self.ptype, validity).into_array();
-        Tree::compress(codec, &array)
+        Tree::compress(codec, &array, only)
     }
 
     /// Writes the smaller form.
     pub(super) fn write(self, out: &mut Writer) {
-        self.prepare().write(out);
+        self.prepare(out.only()).write(out);
     }
 
     /// Reads `rows` words of `ptype`.

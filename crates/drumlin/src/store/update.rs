@@ -14,7 +14,7 @@ use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::table::{
-    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, VersionKind, conform, encode_group,
+    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, Schemes, VersionKind, conform, encode_group,
     matching_rows,
 };
 
@@ -120,9 +120,11 @@ impl Store {
         let pool = &self.inner.env.pool;
         let mut writer = self.block_writer()?;
         let mut groups: Vec<NewGroup> = Vec::new();
+        let mut known: Option<Schemes> = None;
         for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
             options.task.cancel.check()?;
-            let encoded = encode_group(pool, group?, &schema, &sort, trust)?;
+            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, trust, known.as_ref())?;
+            known.get_or_insert(schemes);
             let rows = encoded.rows;
             groups.push(NewGroup { address: writer.push(encoded)?, rows });
         }

@@ -1,6 +1,6 @@
 //! Writing and appending frames: encoded and on storage first, then one commit for all tables of the call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, RecordBatchReader};
@@ -9,11 +9,11 @@ use arrow::datatypes::SchemaRef;
 use super::commit::{Proposal, Work};
 use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Progress, Result, Task};
-use crate::block::{BlockWriter, Written};
+use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, StoredSchema, Table, TableSpec, Trust, VersionKind, check_sort, encode_group,
-    sorted_schema,
+    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableSpec, Trust, VersionKind, check_sort,
+    encode_group, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -97,6 +97,12 @@ struct Landing {
     schema: SchemaRef,
     sort: Vec<String>,
     groups: Vec<NewGroup>,
+}
+
+/// A row group on its way.
+enum Piece {
+    Raw { group: Vec<RecordBatch>, like: Arc<Schemes> },
+    Encoded(EncodedRowGroup),
 }
 
 /// A write whose rows are on storage, waiting for its commit.
@@ -222,17 +228,41 @@ impl Store {
         let mut done = Progress::default();
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();
         let pool = &self.inner.env.pool;
+        let encode = |at: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
+            let (schema, sort, trust) = &heads[at];
+            encode_group(pool, group, schema, sort, *trust, like)
+                .map_err(|e| e.context(format!("'{}'", landings[at].path)))
+        };
+        // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
+        // depend on which thread was first.
+        let mut known: HashMap<SchemaRef, (usize, Arc<Schemes>)> = HashMap::new();
+        let items = parts.into_iter().flatten().map(|item: Result<(usize, Vec<RecordBatch>)>| {
+            let (at, group) = item?;
+            let rows = group.iter().map(RecordBatch::num_rows).sum();
+            match known.get(&heads[at].0) {
+                Some((enough, like)) if rows <= enough * 2 => Ok((at, Piece::Raw { group, like: like.clone() })),
+                _ => {
+                    let (encoded, schemes) = encode(at, group, None)?;
+                    known.insert(heads[at].0.clone(), (rows, Arc::new(schemes)));
+                    Ok((at, Piece::Encoded(encoded)))
+                }
+            }
+        });
         pool.ordered(
-            parts.into_iter().flatten(),
-            |(_, group)| group.iter().map(batch_bytes).sum(),
+            items,
+            |(_, piece)| match piece {
+                Piece::Raw { group, .. } => group.iter().map(batch_bytes).sum(),
+                Piece::Encoded(_) => 0,
+            },
             pool.threads() * 2,
             // The other parts go to copies made while encoding, encoded columns, and the block being filled.
             self.inner.options.memory_bytes / 4,
-            |(at, group)| {
+            |(at, piece)| {
                 task.cancel.check()?;
-                let (schema, sort, trust) = &heads[at];
-                let encoded = encode_group(pool, group, schema, sort, *trust);
-                Ok((at, encoded.map_err(|e| e.context(format!("'{}'", landings[at].path)))?))
+                match piece {
+                    Piece::Raw { group, like } => Ok((at, encode(at, group, Some(&like))?.0)),
+                    Piece::Encoded(group) => Ok((at, group)),
+                }
             },
             |(at, group)| {
                 let rows = group.rows;

@@ -3,11 +3,10 @@
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
-use super::join::{join, join_batches};
 use super::{ROWS_MAX, conform, order};
 use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
-use crate::segment::{Segment, encode};
+use crate::segment::{Scheme, Segment, encode_like, join, join_batches};
 
 /// The batches of one row group, not yet put together.
 pub struct RowGroups<I> {
@@ -69,14 +68,19 @@ pub enum Trust {
     Foreign,
 }
 
-/// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order.
+/// How the columns of a row group were encoded.
+pub type Schemes = Vec<Scheme>;
+
+/// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order; each column
+/// the way `like` says, if it says any. Gives also how it was done, for row groups of the same schema.
 pub fn encode_group(
     pool: &Pool,
     parts: Vec<RecordBatch>,
     schema: &SchemaRef,
     sort: &[String],
     trust: Trust,
-) -> Result<EncodedRowGroup> {
+    like: Option<&Schemes>,
+) -> Result<(EncodedRowGroup, Schemes)> {
     let rows: usize = parts.iter().map(RecordBatch::num_rows).sum();
     let named = |index: usize, e: Error| e.context(format!("column '{}'", schema.field(index).name()));
     let check = |index: usize| {
@@ -91,7 +95,7 @@ pub fn encode_group(
         }
         sorted = Some(order::sorted(join_batches(schema, &parts)?, sort)?);
     }
-    let segments = pool.map(columns, |index| -> Result<Segment> {
+    let segments = pool.map(columns, |index| -> Result<(Segment, Scheme)> {
         let whole = match &sorted {
             Some(batch) => batch.column(index).clone(),
             None => {
@@ -102,7 +106,10 @@ pub fn encode_group(
                 join(&pieces).map_err(|e| named(index, e))?
             }
         };
-        encode(&whole).map_err(|e| named(index, e))
+        let unknown = Scheme::default();
+        let like = like.and_then(|like| like.get(index)).unwrap_or(&unknown);
+        encode_like(&whole, whole.data_type(), like).map_err(|e| named(index, e))
     })?;
-    Ok(EncodedRowGroup { rows: rows as u32, segments })
+    let (segments, schemes) = segments.into_iter().unzip();
+    Ok((EncodedRowGroup { rows: rows as u32, segments }, schemes))
 }

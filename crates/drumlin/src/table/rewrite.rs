@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
-use arrow::compute::filter;
+use arrow::array::ArrayRef;
+use arrow::buffer::BooleanBuffer;
+use bytes::Bytes;
 use roaring::RoaringBitmap;
 
-use super::join::join;
 use super::scan::mask;
 use super::{Deletion, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, Window, order};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory, EncodedRowGroup};
-use crate::segment::{Form, Segment, decode, encode};
+use crate::segment::{self, ColumnStats, Form, Segment, Source, decode};
 
 /// The sizes of the row groups that `rows` rows go to: as few as can be, evenly filled.
 fn output_rows(rows: u64) -> Vec<u32> {
@@ -42,69 +42,62 @@ pub fn rewrite(
     if sizes.is_empty() {
         return Ok(Vec::new());
     }
-    let directories = window.inputs.iter().map(|group| reader.directory(&group.address)).collect::<Result<Vec<_>>>()?;
     let fields = schema.0.fields();
-    let column = |index: usize| -> Result<(ArrayRef, Vec<Segment>)> {
-        let mut pieces: Vec<ArrayRef> = Vec::with_capacity(window.inputs.len());
-        for ((group, directory), kept) in window.inputs.iter().zip(&directories).zip(&window.kept) {
-            if let Some(piece) = kept_column(reader, group, directory, kept, index, schema)? {
-                pieces.push(piece);
-            }
+    let mut inputs = Vec::with_capacity(window.inputs.len());
+    for (group, kept) in window.inputs.iter().zip(&window.kept).filter(|(_, kept)| **kept != Rows::None) {
+        let directory = reader.directory(&group.address)?;
+        if directory.columns.len() != fields.len() || directory.rows != group.rows {
+            let block = group.address.block;
+            return Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")));
         }
-        let whole = join(&pieces)?;
-        let mut segments = Vec::with_capacity(sizes.len());
-        let mut start = 0;
-        for &size in &sizes {
-            segments.push(encode(&whole.slice(start, size as usize))?);
-            start += size as usize;
+        let keep = match kept {
+            Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
+            _ => None,
+        };
+        inputs.push(Input { group, directory, keep });
+    }
+    let column = |index: usize| -> Result<Vec<Segment>> {
+        let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
+            let bytes = reader.segments(&input.group.address, &input.directory, &[index])?.remove(0);
+            Ok((bytes, input.directory.columns[index].stats.clone()))
+        };
+        let read = inputs.iter().map(source).collect::<Result<Vec<_>>>()?;
+        let mut sources = Vec::with_capacity(inputs.len());
+        for (input, (bytes, stats)) in inputs.iter().zip(&read) {
+            let (rows, keep) = (input.group.rows as usize, input.keep.as_ref());
+            sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
         }
-        let keep = sort.contains(fields[index].name());
-        Ok((if keep { whole } else { whole.slice(0, 0) }, segments))
+        let rewritten = segment::rewrite(&sources, fields[index].data_type(), &sizes);
+        rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
     };
     let columns = pool.map((0..fields.len()).collect(), column)?;
-    let sort_columns: Vec<&ArrayRef> =
-        sort.iter().map(|name| schema.0.index_of(name).map(|index| &columns[index].0)).collect::<Result<_, _>>()?;
-    let mut ordered = Vec::with_capacity(sizes.len());
-    let mut start = 0;
-    for &size in &sizes {
-        let keys: Vec<ArrayRef> = sort_columns.iter().map(|column| column.slice(start, size as usize)).collect();
-        ordered.push(keys.is_empty() || order::sorted_positions(&keys)?.is_none());
-        start += size as usize;
-    }
-    let mut groups: Vec<(EncodedRowGroup, bool)> = sizes
-        .iter()
-        .zip(ordered)
-        .map(|(&rows, ordered)| (EncodedRowGroup { rows, segments: Vec::with_capacity(fields.len()) }, ordered))
-        .collect();
-    for (_, segments) in columns {
-        for ((group, _), segment) in groups.iter_mut().zip(segments) {
-            group.segments.push(segment);
-        }
+    let keys = sort.iter().map(|name| schema.0.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut groups = Vec::with_capacity(sizes.len());
+    let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+    for rows in sizes {
+        let segments: Vec<Segment> = columns.iter_mut().filter_map(Iterator::next).collect();
+        let ordered = keys.is_empty() || is_sorted(&segments, rows, schema, &keys)?;
+        groups.push((EncodedRowGroup { rows, segments }, ordered));
     }
     Ok(groups)
 }
 
-/// The kept rows of one column of one row group; `None` if there are none.
-fn kept_column(
-    reader: &BlockReader,
-    group: &RowGroup,
-    directory: &Directory,
-    kept: &Rows,
-    index: usize,
-    schema: &StoredSchema,
-) -> Result<Option<ArrayRef>> {
-    if *kept == Rows::None {
-        return Ok(None);
-    }
-    if directory.columns.len() != schema.0.fields().len() || directory.rows != group.rows {
-        return Err(Error::corrupt(format!("block {}: the directory does not fit its row group", group.address.block)));
-    }
-    let bytes = reader.segments(&group.address, directory, &[index])?.remove(0);
-    let whole = decode(bytes, group.rows as usize, schema.0.field(index).data_type(), Form::Exact)?;
-    Ok(Some(match kept {
-        Rows::Some(rows) => filter(&whole, &mask(rows, group.rows))?,
-        _ => whole,
-    }))
+/// A row group of a window.
+struct Input<'a> {
+    group: &'a RowGroup,
+    directory: Arc<Directory>,
+    /// The rows to keep; `None` for all.
+    keep: Option<BooleanBuffer>,
+}
+
+/// Whether the rows of a new row group are in the order of the columns `keys`.
+fn is_sorted(segments: &[Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<bool> {
+    let key = |index: &usize| {
+        let bytes = Bytes::from(segments[*index].bytes.clone());
+        decode(bytes, rows as usize, schema.0.field(*index).data_type(), Form::Exact)
+    };
+    let keys: Vec<ArrayRef> = keys.iter().map(key).collect::<Result<_>>()?;
+    Ok(order::sorted_positions(&keys)?.is_none())
 }
 
 /// Which versions see the rows of one output.

@@ -14,12 +14,11 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::join::join_batches;
 use super::{GroupId, RowGroup, Rows, Table, order};
 use crate::base::{Cancel, Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory};
 use crate::filter::{BoundFilter, Filter, Verdict};
-use crate::segment::{Form, Kept, decode, native_type};
+use crate::segment::{Form, Kept, decode, join_batches, native_type};
 
 /// What to read of a version.
 #[derive(Clone, Debug, Default)]

@@ -16,7 +16,7 @@ use crate::base::{Error, Result};
 
 /// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can
 /// name.
-pub(super) fn join(pieces: &[ArrayRef]) -> Result<ArrayRef> {
+pub fn join(pieces: &[ArrayRef]) -> Result<ArrayRef> {
     if let [piece] = pieces {
         return Ok(piece.clone());
     }
@@ -91,7 +91,7 @@ fn join_values(pieces: &[ArrayRef]) -> Result<(ArrayRef, Vec<Vec<i64>>)> {
 }
 
 /// Joins batches of one schema.
-pub(super) fn join_batches(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
+pub fn join_batches(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
     let column = |index: usize| {
         let pieces: Vec<ArrayRef> = batches.iter().map(|batch| batch.column(index).clone()).collect();
         join(&pieces).map_err(|e| e.context(format!("column '{}'", schema.field(index).name())))

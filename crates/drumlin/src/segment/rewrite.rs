@@ -1,0 +1,137 @@
+//! Makes new segments from rows of others, with as little decoding as their forms allow: long texts move as codes,
+//! strings of few values as keys, decimals in few bytes; and a new form is not searched for while the old one holds up.
+
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter;
+use arrow::datatypes::DataType;
+use bytes::Bytes;
+
+use super::codec::{Codec, LONG_ROWS_MIN};
+use super::join::join;
+use super::onpair::{Codes, Cutter};
+use super::scheme::Scheme;
+use super::wire::Writer;
+use super::{ColumnStats, Form, Kept, Segment, Stat, Tag, encode_like, guarded, read_whole, text};
+use crate::base::Result;
+
+/// A segment of which some rows are wanted.
+pub struct Source<'a> {
+    /// The segment's bytes; their checksum matches.
+    pub bytes: Bytes,
+    /// Its rows.
+    pub rows: usize,
+    /// Its statistics.
+    pub stats: &'a ColumnStats,
+    /// The rows that are wanted; `None` for all.
+    pub keep: Option<&'a BooleanBuffer>,
+}
+
+/// Puts the wanted rows of segments of one column, at least one row, end to end, and encodes them as segments of `sizes`
+/// rows. `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined. Memory: the decoded
+/// column, twice.
+pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Vec<Segment>> {
+    if text::plain_type(data_type) == Some(DataType::Utf8)
+        && sizes.iter().all(|size| *size as usize >= LONG_ROWS_MIN)
+        && let Some(segments) = rewrite_codes(sources, data_type, sizes)?
+    {
+        return Ok(segments);
+    }
+    let (mut scheme, mut pieces) = (Scheme::default(), Vec::with_capacity(sources.len()));
+    for (at, source) in sources.iter().enumerate() {
+        let (array, encodings) = guarded(source.bytes.clone(), source.rows, data_type, |input| {
+            let array = read_whole(input, source.rows, data_type, Form::Native)?;
+            Ok((array, input.encodings))
+        })?;
+        if at == 0 && !Codec::is_text(encodings) {
+            scheme = Scheme::new(encodings, source.bytes.len(), source.rows, None);
+        }
+        pieces.push(kept(array, source)?);
+    }
+    let whole = if pieces.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type()) {
+        // A dictionary of all of them may be too large for its keys.
+        join(&pieces).ok()
+    } else {
+        None
+    };
+    let whole = match whole {
+        Some(whole) => whole,
+        None => {
+            pieces.clear();
+            for source in sources {
+                let read = |input: &mut _| read_whole(input, source.rows, data_type, Form::Exact);
+                pieces.push(kept(guarded(source.bytes.clone(), source.rows, data_type, read)?, source)?);
+            }
+            join(&pieces)?
+        }
+    };
+    drop(pieces);
+    let mut start = 0;
+    let cut = |size: &u32| {
+        let slice = whole.slice(start, *size as usize);
+        start += *size as usize;
+        Ok(encode_like(&slice, data_type, &scheme)?.0)
+    };
+    sizes.iter().map(cut).collect()
+}
+
+fn kept(array: ArrayRef, source: &Source<'_>) -> Result<ArrayRef> {
+    Ok(match source.keep {
+        Some(keep) => filter(&array, &BooleanArray::new(keep.clone(), None))?,
+        None => array,
+    })
+}
+
+/// The same for a long text, as codes; `None` if a source is not stored so, or the dictionaries are too many.
+fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Option<Vec<Segment>>> {
+    let mut cutter = Cutter::new(sizes.iter().map(|size| *size as usize).collect());
+    for source in sources {
+        let parts = guarded(source.bytes.clone(), source.rows, data_type, |input| {
+            let parts = text::read_codes(input, source.rows)?;
+            parts.is_some().then(|| input.finish()).transpose()?;
+            Ok(parts)
+        })?;
+        let Some(parts) = parts else { return Ok(None) };
+        let mut start = 0;
+        for part in &parts {
+            let keep = source.keep.map(|keep| keep.slice(start, part.rows()));
+            if !cutter.add(part, keep.as_ref()) {
+                return Ok(None);
+            }
+            start += part.rows();
+        }
+    }
+    let bounds = bounds(sources.iter().map(|source| source.stats));
+    let mut segments = Vec::with_capacity(sizes.len());
+    for parts in cutter.finish() {
+        let nulls: usize = parts.iter().map(Codes::null_count).sum();
+        if nulls == parts.iter().map(Codes::rows).sum::<usize>() {
+            return Ok(None);
+        }
+        let Some(tree) = Codes::join(Codec::get(), parts) else { return Ok(None) };
+        let mut out = Writer::default();
+        Tag::Vortex.write(&mut out, nulls > 0);
+        tree.write(&mut out);
+        let stats = ColumnStats { nulls: nulls as u64, ..bounds.clone() };
+        segments.push(Segment { bytes: out.finish(), stats, kept: Kept::Values });
+    }
+    Ok(Some(segments))
+}
+
+/// Bounds that hold for rows of all of them.
+fn bounds<'a>(all: impl Iterator<Item = &'a ColumnStats>) -> ColumnStats {
+    let widen = |a: ColumnStats, b: &ColumnStats| {
+        let pick = |a: Option<Stat>, b: &Option<Stat>, wanted: std::cmp::Ordering| match (a, b) {
+            (Some(a), Some(b)) => Some(if b.compare(&a) == Some(wanted) { b.clone() } else { a }),
+            _ => None,
+        };
+        ColumnStats {
+            min: pick(a.min, &b.min, std::cmp::Ordering::Less),
+            max: pick(a.max, &b.max, std::cmp::Ordering::Greater),
+            ..ColumnStats::default()
+        }
+    };
+    let mut all = all;
+    let first = all.next().cloned().unwrap_or_default();
+    all.fold(ColumnStats { nulls: 0, exact: false, ..first }, widen)
+}

@@ -1,0 +1,143 @@
+//! Rows taken from segments and put into new ones are the rows, whatever form they go through; and what is encoded like
+//! something else is what it is all the same.
+
+use arrow::compute::{concat, filter};
+
+use super::*;
+use crate::segment::rewrite;
+
+/// Rewrites random shares of random pieces and compares with doing so to the arrays.
+fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what: &str) -> Vec<Segment> {
+    let mut kept = Vec::new();
+    let mut stored = Vec::new();
+    for piece in pieces {
+        let share = [0.0, 0.02, 0.5, 0.98][rng.usize(..4)];
+        let mask = BooleanArray::from_iter((0..piece.len()).map(|_| Some(rng.f64() >= share)));
+        kept.push(filter(piece, &mask).unwrap());
+        stored.push((encode(piece).unwrap(), (share > 0.0).then(|| mask.values().clone())));
+    }
+    let expected = join(&kept).unwrap();
+    let rows = expected.len() as u32;
+    if rows == 0 {
+        return Vec::new();
+    }
+    let sizes = if rows > 1 && rng.bool() { vec![rows / 2, rows - rows / 2] } else { vec![rows] };
+    let mut sources = Vec::new();
+    for ((segment, keep), piece) in stored.iter().zip(pieces) {
+        let bytes = aligned(&segment.bytes);
+        sources.push(Source { bytes, rows: piece.len(), stats: &segment.stats, keep: keep.as_ref() });
+    }
+    let found = rewrite(&sources, data_type, &sizes).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let mut start = 0;
+    for (segment, size) in found.iter().zip(sizes) {
+        let slice = expected.slice(start, size as usize);
+        start += size as usize;
+        let read = decode(aligned(&segment.bytes), size as usize, data_type, Form::Exact).unwrap();
+        assert_eq!(&widened(&read, data_type), &slice, "{what}");
+        let native = decode(aligned(&segment.bytes), size as usize, data_type, Form::Native).unwrap();
+        assert_eq!(&widened(&native, data_type), &slice, "{what}");
+        let stats = measure(&slice);
+        assert_eq!(segment.stats.nulls, stats.nulls, "{what}");
+        if segment.stats.exact {
+            let same = |a: &Option<Stat>, b: &Option<Stat>| match (a, b) {
+                (Some(a), Some(b)) => a.compare(b) == Some(std::cmp::Ordering::Equal),
+                (a, b) => a == b,
+            };
+            assert!(same(&segment.stats.min, &stats.min) && same(&segment.stats.max, &stats.max), "{what}");
+        } else if let (Some(min), Some(least)) = (&segment.stats.min, &stats.min) {
+            assert!(min.compare(least).unwrap().is_le(), "{what}");
+        }
+    }
+    found
+}
+
+#[test]
+fn rows_of_every_type_can_be_moved() {
+    let mut rng = Rng::with_seed(21);
+    for data_type in flat_types().into_iter().chain(nested_types()) {
+        for shape in 0..7 {
+            for round in 0..3 {
+                let count = rng.usize(1..4);
+                let pieces: Vec<ArrayRef> = (0..count)
+                    .map(|_| {
+                        let (rows, share) = ([3, 200, 3000][rng.usize(..3)], [0.0, 0.2][rng.usize(..2)]);
+                        let other = if round == 2 { rng.u8(..7) } else { shape };
+                        random(&mut rng, &data_type, rows, other, share)
+                    })
+                    .collect();
+                check_rewrite(&mut rng, &pieces, &data_type, &format!("{data_type}, shape {shape}, round {round}"));
+            }
+        }
+    }
+}
+
+/// Long texts of their own words.
+fn text(rng: &mut Rng, rows: usize, words: &str, nulls: bool) -> ArrayRef {
+    let words: Vec<String> = (0..300).map(|n| format!("{words}{n}")).collect();
+    let row = |rng: &mut Rng| (0..rng.usize(2..7)).map(|_| &*words[rng.usize(..300)]).collect::<Vec<_>>().join(" ");
+    Arc::new((0..rows).map(|_| (!nulls || rng.u8(..9) > 0).then(|| row(rng))).collect::<StringArray>())
+}
+
+#[test]
+fn long_texts_move_as_codes_also_those_of_different_dictionaries() {
+    let mut rng = Rng::with_seed(22);
+    let two_dictionaries = |segment: &Segment| {
+        let mut input = wire::Reader::new(aligned(&segment.bytes));
+        let rows = 30_000;
+        text::read_codes(&mut input, rows).ok().flatten().map(|parts| parts.len())
+    };
+    for round in 0..12 {
+        let nulls = round % 3 == 1;
+        let mut pieces = vec![text(&mut rng, 15_000, "alpha", nulls), text(&mut rng, 15_000, "beta", round % 3 == 2)];
+        if round % 4 == 0 {
+            // More dictionaries than one segment may have.
+            pieces.extend((0..4).map(|n| text(&mut rng, 5_000, &format!("w{n}"), nulls)));
+        }
+        check_rewrite(&mut rng, &pieces, &DataType::Utf8, &format!("round {round}"));
+    }
+    let pieces = [text(&mut rng, 15_000, "alpha", false), text(&mut rng, 15_000, "beta", false)];
+    let stored: Vec<Segment> = pieces.iter().map(|piece| encode(piece).unwrap()).collect();
+    let source = |segment: &Segment| aligned(&segment.bytes);
+    let sources: Vec<Source> = stored
+        .iter()
+        .map(|segment| Source { bytes: source(segment), rows: 15_000, stats: &segment.stats, keep: None })
+        .collect();
+    let joined = rewrite(&sources, &DataType::Utf8, &[30_000]).unwrap().remove(0);
+    assert_eq!(two_dictionaries(&joined), Some(2));
+    // What has two dictionaries can be moved again.
+    let keep = (0..30_000).map(|row| row % 3 > 0).collect::<arrow::buffer::BooleanBuffer>();
+    let again = Source { bytes: source(&joined), rows: 30_000, stats: &joined.stats, keep: Some(&keep) };
+    let moved = rewrite(&[again], &DataType::Utf8, &[20_000]).unwrap().remove(0);
+    let refs: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
+    let expected = filter(&concat(&refs).unwrap(), &BooleanArray::new(keep.clone(), None)).unwrap();
+    assert_eq!(&decode(aligned(&moved.bytes), 20_000, &DataType::Utf8, Form::Exact).unwrap(), &expected);
+    assert!(moved.bytes.len() < joined.bytes.len() * 3 / 4);
+}
+
+#[test]
+fn a_scheme_is_used_while_it_holds_up() {
+    let mut rng = Rng::with_seed(23);
+    for data_type in flat_types() {
+        for shape in 0..7 {
+            let first = random(&mut rng, &data_type, 6000, shape, 0.1);
+            let (_, scheme) = encode_like(&first, &data_type, &Scheme::default()).unwrap();
+            for other in 0..7 {
+                let second = random(&mut rng, &data_type, 5000, other, 0.1);
+                let what = format!("{data_type}, {shape} then {other}");
+                let (segment, _) = encode_like(&second, &data_type, &scheme).unwrap();
+                let read = decode(aligned(&segment.bytes), 5000, &data_type, Form::Exact).unwrap();
+                assert_eq!(&read, &second, "{what}");
+                if other == shape {
+                    let searched = encode(&second).unwrap().bytes.len();
+                    let bytes = segment.bytes.len();
+                    assert!(bytes <= searched * 5 / 4 + 512, "{what}: {bytes} bytes, searched {searched}");
+                }
+            }
+        }
+    }
+    // What was found on few rows says nothing of many.
+    let few: ArrayRef = Arc::new(Int64Array::from_iter_values((0..10).map(|_| rng.i64(..))));
+    let many: ArrayRef = Arc::new(Int64Array::from_iter_values((0..50_000).map(|i| i / 1000)));
+    let (_, scheme) = encode_like(&few, &DataType::Int64, &Scheme::default()).unwrap();
+    assert_eq!(encode_like(&many, &DataType::Int64, &scheme).unwrap().0, encode(&many).unwrap());
+}
