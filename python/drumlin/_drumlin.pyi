@@ -33,6 +33,7 @@ __all__ = [
     "ProjectionView",
     "Reading",
     "ReclaimReport",
+    "RepackPlan",
     "Schema",
     "Snapshot",
     "Store",
@@ -60,6 +61,7 @@ def open(
     memory_bytes: int | None = None,
     cache_bytes: int | None = None,
     cpu_threads: int | None = None,
+    checkpoint_log_bytes: int | None = None,
 ) -> Store: ...
 def main(args: list[str]) -> int: ...
 
@@ -148,6 +150,9 @@ class CheckpointReport:
     def rows_removed(self) -> int:
         """Rows that no version needed, gone now."""
     @property
+    def row_groups_moved(self) -> int:
+        """Row groups that were copied out of blocks mostly dead, or small and many."""
+    @property
     def bytes_written(self) -> int:
         """Bytes written."""
     @property
@@ -159,6 +164,29 @@ class CheckpointReport:
     @property
     def failures(self) -> list[str]:
         """Windows that could not be rewritten and were left as they are: the table and why."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class RepackPlan:
+    """The blocks that a checkpoint would empty into others, byte for byte."""
+
+    @property
+    def blocks_before(self) -> int:
+        """Blocks before."""
+    @property
+    def blocks(self) -> int:
+        """Blocks to be emptied: mostly dead, or small and many."""
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes to be copied."""
+    @property
+    def bytes_gained(self) -> int:
+        """Bytes to be gained."""
+    @property
+    def left_out(self) -> int:
+        """Blocks that would be worth it, beyond the budget."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -780,7 +808,7 @@ class Reading:
     def collect(self, columns: list[str] | None = None) -> Batches: ...
 
 _List: TypeAlias = list
-_Progress: TypeAlias = Callable[[int, int, int, int], object]
+_Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 _When: TypeAlias = int | str | dt.datetime
 _Only: TypeAlias = Literal["new", "there"]
 _KeepWhile: TypeAlias = Mapping[str, _Condition] | Iterable[tuple[str, _Condition]]
@@ -1010,6 +1038,7 @@ class Store:
         progress: _Progress | None = None,
     ) -> ImportReport: ...
     def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> _List[VacuumPlan]: ...
+    def repack_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> RepackPlan: ...
     def checkpoint(
         self,
         dead_share_min: float | None = None,

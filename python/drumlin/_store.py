@@ -46,6 +46,7 @@ from drumlin._drumlin import (
     TableStat,
     TrashItem,
     TriggerFailure,
+    RepackPlan,
     VacuumPlan,
     VerifyReport,
     Version,
@@ -79,6 +80,7 @@ def open(
     memory_bytes: int | None = None,
     cache_bytes: int | None = None,
     cpu_threads: int | None = None,
+    checkpoint_log_bytes: int | None = None,
 ) -> "Store":
     """Opens the store at ``uri``: a folder's path, ``file://`` and a path, or ``memory://`` for one that lives in
     memory.
@@ -87,7 +89,9 @@ def open(
     ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes at a time.
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
-    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core).
+    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core). Once the log has grown past
+    ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, the next
+    call that would write raises its error.
 
     >>> import drumlin
     >>> with drumlin.open("memory://") as store:
@@ -103,6 +107,7 @@ def open(
             count(memory_bytes, "memory_bytes"),
             count(cache_bytes, "cache_bytes"),
             count(cpu_threads, "cpu_threads"),
+            count(checkpoint_log_bytes, "checkpoint_log_bytes"),
         )
     )
 
@@ -858,6 +863,11 @@ class Store(Walks):
         (3, 1)
         """
         return self._core.vacuum_plan(dead_share_min, budget)
+
+    def repack_plan(self, *, dead_share_min: float | None = None, budget: float | None = None) -> RepackPlan:
+        """The blocks that a checkpoint now would empty into others beside that: those mostly dead, and small ones if
+        there are many. See :meth:`checkpoint`."""
+        return self._core.repack_plan(dead_share_min, budget)
 
     def checkpoint(
         self,

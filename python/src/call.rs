@@ -142,12 +142,14 @@ pub fn with_progress<T: Send>(
     let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
     let progress = progress.map(|callback| {
         let (cancel, raised) = (cancel.clone(), raised.clone());
-        let tell = move |Progress { done, total, rows, bytes }: Progress| {
+        let tell = move |Progress { done, total, rows, bytes, left_micros }: Progress| {
             let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
             if raised.is_some() {
                 return;
             }
-            if let Err(error) = Python::attach(|py| callback.call1(py, (done, total, rows, bytes))) {
+            if let Err(error) = Python::attach(|py| {
+                callback.call1(py, (done, total, rows, bytes, left_micros.map(|micros| micros as f64 / 1e6)))
+            }) {
                 cancel.cancel();
                 *raised = Some(error);
             }

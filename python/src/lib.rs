@@ -38,8 +38,8 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, Snapshot, StoreStat,
-        TableStat, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
+        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan, Snapshot,
+        StoreStat, TableStat, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
@@ -52,7 +52,7 @@ mod _drumlin {
 
     /// Opens the store at `uri`.
     #[pyfunction]
-    #[pyo3(signature = (uri, mode, memory_bytes=None, cache_bytes=None, cpu_threads=None))]
+    #[pyo3(signature = (uri, mode, memory_bytes=None, cache_bytes=None, cpu_threads=None, checkpoint_log_bytes=None))]
     fn open(
         py: Python<'_>,
         uri: &str,
@@ -60,8 +60,9 @@ mod _drumlin {
         memory_bytes: Option<u64>,
         cache_bytes: Option<u64>,
         cpu_threads: Option<usize>,
+        checkpoint_log_bytes: Option<u64>,
     ) -> PyResult<Store> {
-        let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads);
+        let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads, checkpoint_log_bytes);
         Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 

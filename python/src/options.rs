@@ -34,6 +34,7 @@ pub fn open(
     memory_bytes: Option<u64>,
     cache_bytes: Option<u64>,
     cpu_threads: Option<usize>,
+    checkpoint_log_bytes: Option<u64>,
 ) -> Options {
     let default = Options::default();
     Options {
@@ -41,6 +42,7 @@ pub fn open(
         memory_bytes: memory_bytes.unwrap_or(default.memory_bytes),
         cache_bytes: cache_bytes.unwrap_or(default.cache_bytes),
         cpu_threads: cpu_threads.unwrap_or(default.cpu_threads),
+        checkpoint_log_bytes: checkpoint_log_bytes.unwrap_or(default.checkpoint_log_bytes),
         ..default
     }
 }

@@ -197,6 +197,8 @@ record! {
         row_groups_after: u64,
         /// Rows that no version needed, gone now.
         rows_removed: u64,
+        /// Row groups that were copied out of blocks mostly dead, or small and many.
+        row_groups_moved: u64,
         /// Bytes written.
         bytes_written: u64,
         /// Versions that retention took.
@@ -220,10 +222,44 @@ impl From<store::CheckpointReport> for CheckpointReport {
             row_groups_before: report.groups_before,
             row_groups_after: report.groups_after,
             rows_removed: report.rows_removed,
+            row_groups_moved: report.groups_moved,
             bytes_written: report.bytes_written,
             versions_expired: report.versions_expired,
             windows_void: report.windows_void,
             failures: report.failures,
+        }
+    }
+}
+
+record! {
+    /// The blocks that a checkpoint would empty into others, byte for byte.
+    RepackPlan {
+        /// Blocks before.
+        blocks_before: u64,
+        /// Blocks to be emptied: mostly dead, or small and many.
+        blocks: u64,
+        /// Bytes to be copied.
+        bytes_moved: u64,
+        /// Bytes to be gained.
+        bytes_gained: u64,
+        /// Blocks that would be worth it, beyond the budget.
+        left_out: u64,
+    } as text {
+        fn __str__(&self) -> &str {
+            &self.text
+        }
+    }
+}
+
+impl From<drumlin::block::RepackPlan> for RepackPlan {
+    fn from(plan: drumlin::block::RepackPlan) -> Self {
+        Self {
+            text: plan.to_string(),
+            blocks_before: plan.blocks_before,
+            blocks: plan.blocks.len() as u64,
+            bytes_moved: plan.bytes_moved,
+            bytes_gained: plan.bytes_gained,
+            left_out: plan.left_out,
         }
     }
 }

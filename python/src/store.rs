@@ -27,8 +27,8 @@ use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
 use crate::reports::{
-    CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, Snapshot, StoreStat, TableStat, TrashItem,
-    TriggerFailure, VacuumPlan, VerifyReport, Version,
+    CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, RepackPlan, Snapshot, StoreStat,
+    TableStat, TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version,
 };
 use crate::result::Reading;
 use crate::schema::Schema;
@@ -447,6 +447,12 @@ impl Store {
     ) -> PyResult<Vec<VacuumPlan>> {
         let options = plan_options(dead_share_min, budget);
         Ok(detached(py, || self.core.vacuum_plan(&options))?.into_iter().map(VacuumPlan::from).collect())
+    }
+
+    #[pyo3(signature = (dead_share_min=None, budget=None))]
+    fn repack_plan(&self, py: Python<'_>, dead_share_min: Option<f64>, budget: Option<f64>) -> PyResult<RepackPlan> {
+        let options = plan_options(dead_share_min, budget);
+        Ok(detached(py, || self.core.repack_plan(&options))?.into())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None, progress=None))]

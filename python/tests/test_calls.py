@@ -29,7 +29,7 @@ def batches(count: int, seconds: float = 0.0) -> pa.RecordBatchReader:
 
 
 def test_progress_is_told(store: drumlin.Store) -> None:
-    steps: list[tuple[int, int, int, int]] = []
+    steps: list[tuple[int, int, int, int, float | None]] = []
 
     def tell(*step: int) -> None:
         steps.append(step)  # type: ignore[arg-type]

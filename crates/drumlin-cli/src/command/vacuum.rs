@@ -40,8 +40,9 @@ impl Vacuum {
         if !self.explain {
             return checkpoint::run(&self.place.write()?, options, self.json, out);
         }
+        let store = self.place.read()?;
         let mut rest = 0;
-        for (path, plan) in self.place.read()?.vacuum_plan(&options)? {
+        for (path, plan) in store.vacuum_plan(&options)? {
             match plan.windows.is_empty() && plan.left_out == 0 {
                 true => rest += 1,
                 false => write!(out, "{path}: {plan}")?,
@@ -50,6 +51,10 @@ impl Vacuum {
         if rest > 0 {
             let stay = if rest == 1 { "stays as it is" } else { "stay as they are" };
             writeln!(out, "{} {stay}", counted(rest, "table"))?;
+        }
+        let repack = store.repack_plan(&options)?;
+        if !repack.blocks.is_empty() || repack.left_out > 0 {
+            writeln!(out, "{repack}")?;
         }
         Ok(())
     }

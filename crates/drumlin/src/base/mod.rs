@@ -23,5 +23,5 @@ pub use env::Env;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{BlockId, EntryId, Seq, SessionId, TableId, Timestamp, Version};
 pub use pool::Pool;
-pub use progress::{Cancel, Progress, Task};
+pub use progress::{Cancel, Meter, Progress, Task};
 pub use threads::{OsThreads, Threads};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Error, Result};
+use super::{Clock, Error, Result, Timestamp};
 
 /// What a long operation has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Progress {
     pub rows: u64,
     /// Encoded bytes handled.
     pub bytes: u64,
+    /// Microseconds that are left, as far as those so far tell; `None` while unknown.
+    pub left_micros: Option<u64>,
 }
 
 /// A flag that stops a long operation at its next step. Clones share the flag.
@@ -53,5 +55,34 @@ impl Task {
             callback(progress);
         }
         self.cancel.check()
+    }
+}
+
+/// Tells a task of the steps of an operation whose whole weight (in bytes, say) is known, and how long the rest takes.
+pub struct Meter<'a> {
+    task: &'a Task,
+    clock: &'a dyn Clock,
+    started: Timestamp,
+    weight: u64,
+    weight_done: u64,
+    /// What has been done.
+    pub done: Progress,
+}
+
+impl<'a> Meter<'a> {
+    /// For an operation of `total` steps, of `weight` all together, that begins now.
+    pub fn new(task: &'a Task, clock: &'a dyn Clock, total: u64, weight: u64) -> Self {
+        let done = Progress { total, ..Progress::default() };
+        Self { task, clock, started: clock.now(), weight, weight_done: 0, done }
+    }
+
+    /// Steps of a weight have been done: fails if the task is cancelled.
+    pub fn step(&mut self, steps: u64, weight: u64) -> Result<()> {
+        self.done.done += steps;
+        self.weight_done = (self.weight_done + weight).min(self.weight);
+        let took = self.clock.now().0.saturating_sub(self.started.0).max(0) as u128;
+        let left = took * u128::from(self.weight - self.weight_done);
+        self.done.left_micros = left.checked_div(self.weight_done.into()).map(|left| left.min(u64::MAX.into()) as u64);
+        self.task.step(self.done)
     }
 }

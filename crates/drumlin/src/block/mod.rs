@@ -5,9 +5,11 @@
 mod cache;
 mod directory;
 mod reader;
+mod repack;
 mod writer;
 
 pub use cache::CacheStat;
 pub use directory::{Address, Column, Directory};
 pub use reader::{BlockReader, Missing};
+pub use repack::{BlockFill, RepackPlan, repack};
 pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Written};

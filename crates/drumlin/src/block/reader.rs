@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
-use super::{Address, CacheStat, Directory};
-use crate::base::{Error, ErrorKind, Result, checksum_at};
+use super::{Address, CacheStat, Directory, EncodedRowGroup};
+use crate::base::{BlockId, Error, ErrorKind, Result, checksum_at};
+use crate::segment::Segment;
 use crate::storage::{Storage, names};
 
 /// A row group up to this size is read whole with its directory, in one request.
@@ -113,6 +114,26 @@ impl BlockReader {
             verify(address, &directory, index, &bytes[from..from + column.bytes as usize])?;
         }
         Ok(directory)
+    }
+
+    /// The row groups of one block at `addresses`, read and checked past the cache, as they were before they were placed.
+    pub fn row_groups(&self, block: BlockId, addresses: &[Address]) -> Result<Vec<EncodedRowGroup>> {
+        let end = |address: &Address| address.offset + address.bytes();
+        let ranges: Vec<Range<u64>> = addresses.iter().map(|address| address.offset..end(address)).collect();
+        let Some(first) = addresses.first() else { return Ok(Vec::new()) };
+        debug_assert!(addresses.iter().all(|address| address.block == block));
+        let group = |(address, bytes): (&Address, Bytes)| {
+            let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
+            let mut segments = Vec::with_capacity(directory.columns.len());
+            for (index, column) in directory.columns.iter().enumerate() {
+                let from = (column.offset - address.offset) as usize;
+                let bytes = bytes.slice(from..from + column.bytes as usize);
+                verify(address, &directory, index, &bytes)?;
+                segments.push(Segment { bytes: bytes.to_vec(), stats: column.stats.clone(), kept: column.kept });
+            }
+            Ok(EncodedRowGroup { rows: directory.rows, segments })
+        };
+        addresses.iter().zip(self.read(first, &ranges)?).map(group).collect()
     }
 
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

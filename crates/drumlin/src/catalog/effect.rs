@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
+use crate::block::Address;
 use crate::table::{Change, Rewrite, TableSpec};
 
 /// One thing that happens to a store.
@@ -136,6 +137,13 @@ pub enum Effect {
         /// Its name.
         name: String,
     },
+    /// Row groups of a table lie elsewhere now, byte for byte the same.
+    MoveGroups {
+        /// The table.
+        table: TableId,
+        /// From where to where.
+        moves: Vec<(Address, Address)>,
+    },
 }
 
 impl Effect {
@@ -146,6 +154,7 @@ impl Effect {
             | Effect::ChangeTable { table, .. }
             | Effect::RewriteTable { table, .. }
             | Effect::DeleteVersions { table, .. }
+            | Effect::MoveGroups { table, .. }
             | Effect::DropTable { table }
             | Effect::UndropTable { table, .. } => Some(table),
             _ => None,

@@ -334,6 +334,15 @@ impl State {
                 self.tables.insert(*table, Arc::new(next));
             }
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
+            Effect::MoveGroups { table, moves } => {
+                let (next, records) = self.get(*table)?.moved(moves)?;
+                for ((from, to), records) in moves.iter().zip(records) {
+                    self.ledger.add(to)?;
+                    (1..records).for_each(|_| self.ledger.share(to));
+                    (0..records).try_for_each(|_| self.ledger.release(from, seq))?;
+                }
+                self.tables.insert(*table, Arc::new(next));
+            }
             Effect::DeleteVersions { table, versions } => {
                 let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq)?;
                 copies.iter().for_each(|address| self.ledger.share(address));

@@ -44,6 +44,8 @@ struct Tail {
     offset: u64,
     last: Seq,
     base: Option<Base>,
+    /// Bytes of the entries behind the base.
+    bytes: u64,
     ended: bool,
     poisoned: bool,
 }
@@ -94,6 +96,7 @@ impl FileLog {
             offset: frame::HEADER_BYTES as u64,
             last: Seq(0),
             base: None,
+            bytes: 0,
             ended: false,
             poisoned: false,
         };
@@ -134,6 +137,7 @@ impl FileLog {
             offset: frame::align(newest.end as usize) as u64,
             last,
             base,
+            bytes: entries.iter().map(|entry| entry.payload.len() as u64).sum(),
             ended: newest.ended,
             poisoned: false,
         };
@@ -158,6 +162,7 @@ impl FileLog {
             _ => e,
         })?;
         tail.last = entry.seq;
+        tail.bytes += entry.payload.len() as u64;
         tail.ended = false;
         Ok(())
     }
@@ -169,6 +174,8 @@ impl FileLog {
             tail.check()?;
             assert!(base.seq <= tail.last, "a catalog snapshot is of a state that the log led to");
             self.roll(&mut tail, Some(base))?;
+            // What came while the snapshot was made is counted as gone: it counts again when the store is opened.
+            tail.bytes = 0;
         }
         self.cut()
     }
@@ -183,6 +190,11 @@ impl FileLog {
         tail.write(&record)?;
         tail.ended = true;
         Ok(())
+    }
+
+    /// Bytes of the entries since the newest catalog snapshot.
+    pub fn bytes(&self) -> u64 {
+        self.tail.lock().bytes
     }
 
     /// The newest catalog snapshot.

@@ -4,51 +4,42 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{
-    AnyDictionaryArray, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, PrimitiveArray, StringArray,
-};
+use arrow::array::{ArrayRef, AsArray, BinaryArray, StringArray};
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{DataType, UInt8Type, UInt16Type};
+use vortex_array::dtype::PType;
 
+use super::words::Words;
 use crate::base::{Error, Result};
 
-/// Writes out every row of a dictionary of `Utf8` or else `Binary`, with keys of 8 or 16 bits.
-pub(super) fn expand(array: &dyn AnyDictionaryArray, utf8: bool) -> Result<ArrayRef> {
-    let values = array.values();
+/// Writes out every row of a dictionary of `values`, `Utf8` or else `Binary`, with keys of 8 or 16 bits.
+pub(super) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) -> Result<ArrayRef> {
     let (offsets, bytes) = if utf8 {
         (values.as_string::<i32>().offsets(), values.as_string::<i32>().value_data())
     } else {
         (values.as_binary::<i32>().offsets(), values.as_binary::<i32>().value_data())
     };
-    let keys = array.keys();
-    let nulls = keys.nulls().cloned();
-    let (offsets, bytes) = match keys.data_type() {
-        DataType::UInt8 => repeat(keys.as_primitive::<UInt8Type>(), offsets, bytes),
-        _ => repeat(keys.as_primitive::<UInt16Type>(), offsets, bytes),
+    let of_one_byte = offsets.windows(2).all(|pair| pair[1] - pair[0] == 1);
+    let (offsets, bytes) = match keys.ptype {
+        PType::U8 if of_one_byte => repeat_bytes(keys.typed::<u8>(), offsets, bytes),
+        PType::U8 => repeat(keys.typed::<u8>(), offsets, bytes),
+        _ => repeat(keys.typed::<u16>(), offsets, bytes),
     }?;
     // Whole values, each of them checked, follow each other: they need not be checked again one by one, but
     // Arrow has no safe way to be told so.
-    let array = BinaryArray::try_new(offsets, bytes, nulls)?;
+    let array = BinaryArray::try_new(offsets, bytes, keys.nulls.clone())?;
     Ok(if utf8 { Arc::new(StringArray::try_from_binary(array)?) } else { Arc::new(array) })
 }
 
 /// Offsets and bytes of the values at `keys`.
-fn repeat<K: ArrowPrimitiveType<Native: Into<usize>>>(
-    keys: &PrimitiveArray<K>,
-    offsets: &[i32],
-    bytes: &[u8],
-) -> Result<(OffsetBuffer<i32>, Buffer)> {
+fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuffer<i32>, Buffer)> {
     let value = |key: usize| &bytes[offsets[key] as usize..offsets[key + 1] as usize];
     let longest = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
     let count = offsets.len() - 1;
-    if offsets.windows(2).all(|pair| pair[1] - pair[0] == 1) {
-        return repeat_bytes(keys, offsets, bytes);
-    }
     let mut end = 0_i64;
     let mut ends = Vec::with_capacity(keys.len() + 1);
     ends.push(0);
     // What lies under nulls is some valid key; it is written like the others.
-    for key in keys.values() {
+    for key in keys {
         let key: usize = (*key).into();
         if key >= count {
             return Err(Error::corrupt(format!("key {key} of a dictionary of {count} values")));
@@ -59,7 +50,7 @@ fn repeat<K: ArrowPrimitiveType<Native: Into<usize>>>(
     if i32::try_from(end).is_err() {
         return Err(Error::corrupt(format!("strings of {end} bytes in all")));
     }
-    let keys = keys.values().iter().map(|key| (*key).into());
+    let keys = keys.iter().map(|key| (*key).into());
     let bytes = match longest {
         0..=8 => repeat_padded::<8>(keys, count, &ends, value),
         9..=32 => repeat_padded::<32>(keys, count, &ends, value),
@@ -73,25 +64,38 @@ fn repeat<K: ArrowPrimitiveType<Native: Into<usize>>>(
 }
 
 /// Values of one byte each, as flags and codes often are: the offsets count, the bytes are looked up.
-fn repeat_bytes<K: ArrowPrimitiveType<Native: Into<usize>>>(
-    keys: &PrimitiveArray<K>,
-    offsets: &[i32],
-    bytes: &[u8],
-) -> Result<(OffsetBuffer<i32>, Buffer)> {
+fn repeat_bytes(keys: &[u8], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuffer<i32>, Buffer)> {
     let table = &bytes[offsets[0] as usize..offsets[offsets.len() - 1] as usize];
-    let greatest = keys.values().iter().map(|key| (*key).into()).max().unwrap_or(0);
-    if greatest >= table.len() && !keys.is_empty() {
+    let greatest = keys.iter().fold(0, |greatest, key| *key.max(&greatest));
+    if usize::from(greatest) >= table.len() && !keys.is_empty() {
         return Err(Error::corrupt(format!("key {greatest} of a dictionary of {} values", table.len())));
     }
-    // A table of 256 needs no check of an index of 8 bits.
-    let bytes = if table.len() <= 256 {
-        let mut all = [0; 256];
-        all[..table.len()].copy_from_slice(table);
-        keys.values().iter().map(|key| all[(*key).into() & 0xff]).collect()
-    } else {
-        keys.values().iter().map(|key| table[(*key).into()]).collect::<Vec<u8>>()
+    let bytes = match table.len() {
+        ..=4 => choose::<4>(keys, table),
+        5..=8 => choose::<8>(keys, table),
+        _ => {
+            // A table of 256 needs no check of an index of 8 bits.
+            let mut all = [0; 256];
+            all[..table.len()].copy_from_slice(table);
+            keys.iter().map(|key| all[usize::from(*key)]).collect()
+        }
     };
     Ok((counting(keys.len())?, Buffer::from_vec(bytes)))
+}
+
+/// The bytes at `keys` of a table of up to `N`: chosen by masks, which the machine does for many rows at once.
+fn choose<const N: usize>(keys: &[u8], table: &[u8]) -> Vec<u8> {
+    let mut all = [0; N];
+    all[..table.len()].copy_from_slice(table);
+    let mut bytes = vec![0; keys.len()];
+    for (byte, key) in bytes.iter_mut().zip(keys) {
+        let mut chosen = 0;
+        for (value, place) in all.iter().zip(0_u8..) {
+            chosen |= value & u8::from(*key == place).wrapping_neg();
+        }
+        *byte = chosen;
+    }
+    bytes
 }
 
 /// The offsets 0, 1, 2 … of `rows` values of one byte. All row groups share them: they are never written again.

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Scaling is for times that are multiples of a coarser unit, such as whole seconds counted in nanoseconds.
-//! A decimal of up to 9 digits takes 4 bytes, up to 18 digits 8 bytes, so that [`native_type`] is there for
-//! the taking; values beyond their precision are kept all the same.
+//! Decimals whose values fit 4 or 8 bytes are kept in so many, whatever their precision, so that [`native_type`] is
+//! near; values beyond their precision are kept all the same.
 
 use std::sync::Arc;
 
@@ -109,12 +109,8 @@ pub(super) fn write_narrow_decimal(out: &mut Writer, array: &ArrayRef, ptype: PT
 /// Writes a decimal of 128 or 256 bits.
 pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
     let nulls = array.nulls();
-    let digits = match array.data_type() {
-        DataType::Decimal128(digits, _) | DataType::Decimal256(digits, _) => *digits,
-        _ => u8::MAX,
-    };
     let wide: Vec<i128> = if let Some(array) = array.as_primitive_opt::<Decimal128Type>() {
-        if let Some(words) = narrow(array.values(), nulls, digits, |value| *value) {
+        if let Some(words) = narrow(array.values(), nulls, |value| *value) {
             return write_narrow(out, words);
         }
         array.values().to_vec()
@@ -127,7 +123,7 @@ pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
         let Some(wide) = wide else {
             return write_fixed(out, array, 32);
         };
-        if let Some(words) = narrow(&wide, nulls, digits, |value| *value) {
+        if let Some(words) = narrow(&wide, nulls, |value| *value) {
             return write_narrow(out, words);
         }
         wide
@@ -140,28 +136,40 @@ pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
     Words::new::<u64>(PType::U64, low, None).write(out);
 }
 
+/// Words of 4 bytes are read faster than those of 8, so these are taken where every value fits.
 fn write_narrow(out: &mut Writer, words: Words) {
+    let narrowed = (words.ptype == PType::I64).then(|| {
+        let narrow = |value: &i64| i128::from(*value);
+        narrow_to(words.typed::<i64>(), words.nulls.as_ref(), i32::MIN.into(), i32::MAX.into(), narrow)
+    });
+    let words = match narrowed {
+        Some(true) => {
+            let values = words.typed::<i64>().iter().map(|value| *value as i32).collect();
+            Words::new::<i32>(PType::I32, values, words.nulls)
+        }
+        _ => words,
+    };
     out.u8(Tag::Narrow as u8);
     out.u8(words.ptype.byte_width() as u8);
     words.write(out);
 }
 
-/// The values in 4 bytes if they have up to 9 digits, else in 8; `None` if one does not fit.
-fn narrow<T>(values: &[T], nulls: Option<&NullBuffer>, digits: u8, get: impl Fn(&T) -> i128) -> Option<Words> {
-    let narrowed: Vec<i64> = values.iter().map(|value| get(value) as i64).collect();
-    // What lies under a null may be anything and need not fit.
-    let fits = |least: i64, greatest: i64| {
-        let (least, greatest) = (i128::from(least), i128::from(greatest));
-        match nulls {
-            None => values.iter().fold(true, |fits, value| fits & (least..=greatest).contains(&get(value))),
-            Some(nulls) => nulls.valid_indices().all(|row| (least..=greatest).contains(&get(&values[row]))),
-        }
-    };
-    if digits <= 9 && fits(i32::MIN.into(), i32::MAX.into()) {
-        let narrowed = narrowed.into_iter().map(|value| value as i32).collect();
-        return Some(Words::new::<i32>(PType::I32, narrowed, nulls.cloned()));
+/// Whether every value lies between `least` and `greatest`. What lies under a null may be anything.
+fn narrow_to<T>(values: &[T], nulls: Option<&NullBuffer>, least: i64, greatest: i64, get: impl Fn(&T) -> i128) -> bool {
+    let range = i128::from(least)..=i128::from(greatest);
+    match nulls {
+        None => values.iter().fold(true, |fits, value| fits & range.contains(&get(value))),
+        Some(nulls) => nulls.valid_indices().all(|row| range.contains(&get(&values[row]))),
     }
-    fits(i64::MIN, i64::MAX).then(|| Words::new(PType::I64, narrowed, nulls.cloned()))
+}
+
+/// The values in 8 bytes; `None` if one does not fit.
+fn narrow<T>(values: &[T], nulls: Option<&NullBuffer>, get: impl Fn(&T) -> i128) -> Option<Words> {
+    if !narrow_to(values, nulls, i64::MIN, i64::MAX, &get) {
+        return None;
+    }
+    let narrowed: Vec<i64> = values.iter().map(|value| get(value) as i64).collect();
+    Some(Words::new(PType::I64, narrowed, nulls.cloned()))
 }
 
 /// Reads what [`write_decimal`] wrote.
@@ -177,8 +185,14 @@ pub(super) fn read_decimal(input: &mut Reader, rows: usize, data_type: &DataType
             };
             let words = Words::read(input, rows, ptype)?;
             let native = native_type(data_type, std::iter::empty());
-            if form == Form::Native && machine_type(&native) == Some(ptype) {
-                return Ok(make_array(words.into_array(rows, &native)?));
+            match machine_type(&native).filter(|_| form == Form::Native) {
+                Some(PType::I64) if ptype == PType::I32 => {
+                    let values = words.typed::<i32>().iter().map(|value| i64::from(*value)).collect();
+                    let words = Words::new::<i64>(PType::I64, values, words.nulls);
+                    return Ok(make_array(words.into_array(rows, &native)?));
+                }
+                Some(own) if own == ptype => return Ok(make_array(words.into_array(rows, &native)?)),
+                _ => {}
             }
             let values = if ptype == PType::I32 {
                 words.typed::<i32>().iter().map(|value| i128::from(*value)).collect()

@@ -30,7 +30,7 @@ use super::scheme::Encodings;
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
 use super::words::Words;
-use super::{Form, NULLS, Tag, dictionary};
+use super::{Form, NULLS, Tag, dictionary, read_column};
 use crate::base::{Error, Result};
 
 /// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
@@ -288,12 +288,14 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
         }
         Tag::Dictionary => {
             let count = dictionary::read_count(input)?;
-            let key = if count <= 1 << 8 { DataType::UInt8 } else { DataType::UInt16 };
-            let array = dictionary::read_parts(input, rows, count, &key, &plain)?;
+            let (key, ptype) =
+                if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) };
             if form == Form::Native {
-                return Ok(array);
+                return dictionary::read_parts(input, rows, count, &key, &plain);
             }
-            let array = expand(array.as_any_dictionary(), utf8)?;
+            let keys = Words::read(input, rows, ptype)?;
+            let values = read_column(input, count, &plain, Form::Exact)?;
+            let array = expand(&keys, &values, utf8)?;
             Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
         }
         tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),

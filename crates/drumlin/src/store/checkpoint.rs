@@ -9,16 +9,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::commit::{Proposal, Work, expiry};
+use super::repack::{Moves, plan_repack};
 use super::write::{add_blocks, settle};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{ErrorKind, Progress, Result, TableId, Task};
-use crate::block::{Address, Written};
+use crate::base::{ErrorKind, Meter, Result, TableId, Task};
+use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Footprint, State};
 use crate::storage::names;
 use crate::table::{
     GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, plan, remap, rewrite,
 };
+
+/// So many bytes are copied in the time that one is rewritten.
+pub(super) const COPY_SHARE: u64 = 8;
 
 /// What a checkpoint may do.
 #[derive(Clone, Default)]
@@ -40,6 +44,8 @@ pub struct CheckpointReport {
     pub groups_after: u64,
     /// Rows that no version needed, gone now.
     pub rows_removed: u64,
+    /// Row groups that were copied out of blocks mostly dead, or small and many.
+    pub groups_moved: u64,
     /// Bytes written.
     pub bytes_written: u64,
     /// Versions that retention took.
@@ -54,11 +60,13 @@ impl fmt::Display for CheckpointReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} row groups -> {}; {} tables rewritten, {} rows removed, {} bytes written, {} versions expired",
+            "{} row groups -> {}; {} tables rewritten, {} rows removed, {} row groups repacked, {} bytes written, \
+             {} versions expired",
             self.groups_before,
             self.groups_after,
             self.tables,
             self.rows_removed,
+            self.groups_moved,
             self.bytes_written,
             self.versions_expired
         )?;
@@ -95,8 +103,9 @@ impl Store {
         let plans = plans(&state, &options.plan);
         report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
         report.groups_after = report.groups_before;
-        if plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
-            self.vacuum(&state, plans, &options.task, &mut report)?;
+        let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes);
+        if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
+            self.vacuum(&state, plans, &repack, &options.task, &mut report)?;
         }
         self.write_catalog(&mut maintenance)?;
         Ok(report)
@@ -115,17 +124,23 @@ impl Store {
         Ok(count(&before).saturating_sub(count(&after)))
     }
 
-    /// Rewrites all windows and commits them.
+    /// Rewrites all windows, repacks blocks, and commits both.
     fn vacuum(
         &self,
         state: &Arc<State>,
         plans: Vec<(TableId, Plan)>,
+        repack: &RepackPlan,
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<()> {
         let inner = &self.inner;
-        let total = plans.iter().flat_map(|(_, plan)| &plan.windows).map(|window| window.inputs.len() as u64).sum();
-        let mut done = Progress { total, ..Progress::default() };
+        let windows = || plans.iter().flat_map(|(_, plan)| &plan.windows);
+        let copies = self.groups_to_copy(state, &plans, repack);
+        let copied: u64 = copies.values().map(|groups| groups.len() as u64).sum();
+        let total = windows().map(|window| window.inputs.len() as u64).sum::<u64>() + copied;
+        // A byte that is copied costs a fraction of one that is rewritten.
+        let weight = windows().map(|window| window.bytes).sum::<u64>() + repack.bytes_moved / COPY_SHARE;
+        let mut meter = Meter::new(task, &*inner.env.clock, total, weight);
         let mut writer = self.block_writer()?;
         let mut rewritten: Vec<Rewritten> = Vec::new();
         let mut failures = Vec::new();
@@ -149,12 +164,12 @@ impl Store {
                 }
             },
             |(table, window, groups)| {
-                done.done += window.inputs.len() as u64;
+                let (steps, weight) = (window.inputs.len() as u64, window.bytes);
                 let groups = match groups {
                     Ok(groups) => groups,
                     Err(failure) => {
                         failures.push(failure);
-                        return task.step(done);
+                        return meter.step(steps, weight);
                     }
                 };
                 let mut outputs = Vec::with_capacity(groups.len());
@@ -162,18 +177,19 @@ impl Store {
                     let rows = group.rows;
                     outputs.push((writer.push(group)?, rows, ordered));
                 }
-                done.rows += window.rows;
-                done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
+                meter.done.rows += window.rows;
+                meter.done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
                 rewritten.push(Rewritten { table, window, outputs });
-                task.step(done)
+                meter.step(steps, weight)
             },
         )?;
+        let moves = self.copy_groups(copies, &mut writer, task, &mut meter)?;
         let blocks = writer.finish()?.to_vec();
         task.cancel.check()?;
         report.bytes_written = blocks.iter().map(|written| written.bytes).sum();
         let (told, outcome) = std::sync::mpsc::channel();
         let build = move |now: &State| {
-            let (effects, done) = rewrites(now, rewritten, &blocks);
+            let (effects, done) = changes(now, rewritten, moves, &blocks);
             // The caller waits for the answer; it cannot be gone.
             let _ = told.send(done);
             Ok(effects)
@@ -185,6 +201,7 @@ impl Store {
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;
         report.windows_void = done.windows_void;
+        report.groups_moved = done.groups_moved;
         report.failures = failures;
         report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
         // What a void window wrote is referred to by nothing.
@@ -223,7 +240,7 @@ fn place(state: &State, id: TableId) -> String {
     state.path_of(id).map_or_else(|| format!("(table {id})"), ToString::to_string)
 }
 
-fn plans(state: &State, options: &PlanOptions) -> Vec<(TableId, Plan)> {
+pub(super) fn plans(state: &State, options: &PlanOptions) -> Vec<(TableId, Plan)> {
     state
         .tables()
         .filter(|(id, _)| !state.trash.contains_key(*id))
@@ -237,17 +254,19 @@ struct Outcome {
     tables: u64,
     rows_removed: u64,
     windows_void: u64,
-    /// Blocks that no window that took hold has a row group in.
+    groups_moved: u64,
+    /// Blocks that nothing that took hold has a row group in.
     unused: Vec<Written>,
 }
 
-/// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`.
-fn rewrites(now: &State, rewritten: Vec<Rewritten>, blocks: &[Written]) -> (Vec<Effect>, Outcome) {
+/// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`, and
+/// copies in the place of what was copied, as far as it is still there.
+fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Written]) -> (Vec<Effect>, Outcome) {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
-    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, unused: Vec::new() };
+    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: Vec::new() };
     for Rewritten { table: id, window, outputs } in rewritten {
         let groups = places.entry(id).or_insert_with(|| {
             let groups = now.table(id).into_iter().flat_map(|table| &table.groups);
@@ -269,6 +288,16 @@ fn rewrites(now: &State, rewritten: Vec<Rewritten>, blocks: &[Written]) -> (Vec<
         tables.insert(id);
         outcome.rows_removed += window.dead_rows;
         effects.push(Effect::RewriteTable { table: id, rewrite });
+    }
+    for (table, mut moves) in moves {
+        let groups = now.table(table).into_iter().flat_map(|table| &table.groups);
+        let there: BTreeSet<Address> = groups.map(|group| group.address).collect();
+        moves.retain(|(from, _)| there.contains(from));
+        used.extend(moves.iter().map(|(_, to)| to.block));
+        outcome.groups_moved += moves.len() as u64;
+        if !moves.is_empty() {
+            effects.push(Effect::MoveGroups { table, moves });
+        }
     }
     let (used, unused): (Vec<Written>, Vec<Written>) = blocks.iter().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;

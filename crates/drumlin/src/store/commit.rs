@@ -10,6 +10,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Store;
+use super::background::checkpoint_if_due;
 use super::feed::Record;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
@@ -192,6 +193,9 @@ impl Store {
     /// Waits for the turn, or for another that carries this one along.
     pub(super) fn commit(&self, proposal: Proposal) -> Answer {
         self.inner.log()?;
+        if !self.automatic {
+            self.inner.background.tell()?;
+        }
         let committer = &self.inner.committer;
         let slot = Arc::new(Slot { place: Mutex::new(Place::Waiting), changed: Condvar::new() });
         let waits = {
@@ -265,6 +269,7 @@ impl Store {
             }
             Ok(())
         });
+        checkpoint_if_due(&self.inner);
         let mut answers = answers.into_iter();
         for slot in &slots.0 {
             slot.set(Place::Answered(match (&outcome, answers.next()) {

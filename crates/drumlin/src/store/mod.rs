@@ -3,6 +3,7 @@
 //! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
 //! a commit ([`commit`]), or it deletes objects that a commit has already let go of ([`reclaim`]).
 
+mod background;
 mod checkpoint;
 mod commit;
 mod drop;
@@ -16,6 +17,7 @@ mod projection;
 mod read;
 mod reclaim;
 mod recover;
+mod repack;
 mod stat;
 mod transaction;
 mod trigger;
@@ -29,6 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use background::Background;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
 pub use drop::{DropReport, Missing, TrashItem};
 pub use export::ImportReport;
@@ -60,6 +63,8 @@ use trigger::Triggers;
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    /// Of the automatic checkpoint: what it does is not refused because it failed before.
+    automatic: bool,
 }
 
 struct Inner {
@@ -82,6 +87,7 @@ struct Inner {
     maintenance: Mutex<Maintenance>,
     /// In a store opened read-only: the log's files and their sizes as last followed.
     log_seen: Mutex<Vec<(String, u64)>>,
+    background: Background,
     closed: AtomicBool,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
@@ -165,6 +171,7 @@ impl Inner {
             return Ok(());
         }
         self.triggers.stop();
+        self.background.stop();
         self.feeds.close();
         // Whoever is in the middle of a commit ends it first.
         let _turn = self.committer.turn();

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
+use super::background::Background;
 use super::commit::Committer;
 use super::feed::Feeds;
 use super::pins::Pins;
@@ -95,12 +96,13 @@ impl Store {
             session: Mutex::new(None),
             maintenance: Mutex::new(Maintenance { catalog }),
             log_seen: Mutex::default(),
+            background: Background::default(),
             closed: AtomicBool::new(false),
             process,
             lock: Mutex::new(lock),
             options,
         };
-        Ok(Store { inner: Arc::new(inner) })
+        Ok(Store { inner: Arc::new(inner), automatic: false })
     }
 
     /// In a store opened for reading: takes in what the writer has committed since. Returns the last commit seen.

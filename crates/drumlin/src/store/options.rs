@@ -27,6 +27,8 @@ pub struct Options {
     pub cpu_threads: usize,
     /// A block is closed once it holds so many bytes. Default 8 MiB.
     pub block_bytes: u64,
+    /// A checkpoint is made in the background once the log has grown past so many bytes; 0 for never. Default 64 MiB.
+    pub checkpoint_log_bytes: u64,
     /// The commit log.
     pub log: LogOptions,
 }
@@ -39,6 +41,7 @@ impl Default for Options {
             cache_bytes: 256 << 20,
             cpu_threads: 0,
             block_bytes: 8 << 20,
+            checkpoint_log_bytes: 64 << 20,
             log: LogOptions::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::Store;
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Progress, Result, TableId, Task};
+use crate::base::{BlockId, Meter, Result, TableId, Task};
 use crate::catalog::{Effect, State};
 use crate::storage::names;
 
@@ -115,9 +115,10 @@ impl Store {
             .filter(|(_, condemned)| oldest.is_none_or(|oldest| oldest >= condemned.seq))
             .map(|(block, condemned)| (*block, condemned.bytes))
             .collect();
-        let mut done = Progress { total: free.len() as u64, ..Progress::default() };
+        let total = free.len() as u64;
+        let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);
         for batch in free.chunks(DELETE_BATCH) {
-            task.step(done)?;
+            task.cancel.check()?;
             let objects: Vec<String> = batch.iter().map(|(block, _)| names::block(*block)).collect();
             let mut gone = Vec::with_capacity(batch.len());
             for ((answer, name), (block, bytes)) in
@@ -127,18 +128,18 @@ impl Store {
                     Ok(()) => {
                         gone.push(*block);
                         report.bytes += bytes;
-                        done.bytes += bytes;
+                        meter.done.bytes += bytes;
                     }
                     Err(e) => report.failures.push((name, e.to_string())),
                 }
             }
             report.blocks += gone.len() as u64;
-            done.done += batch.len() as u64;
             if !gone.is_empty() {
                 self.commit_effects(move |_| Ok(vec![Effect::Reclaimed { blocks: gone }]))?;
             }
+            meter.step(batch.len() as u64, batch.len() as u64)?;
         }
-        task.step(done)
+        Ok(())
     }
 
     /// Deletes objects of ended sessions that nothing refers to. Lists; what the list misses waits for the next time.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Store, recover};
-use crate::base::{ErrorKind, Progress, Result, Task};
+use crate::base::{ErrorKind, Meter, Result, Task};
 use crate::block::Address;
 use crate::log::FileLog;
 use crate::storage::names;
@@ -65,8 +65,9 @@ impl Store {
                 work.push((place.clone(), group.id, group.rows, columns, group.address));
             }
         }
-        let mut done = Progress { total: work.len() as u64, ..Progress::default() };
         let inner = &self.inner;
+        let weight = work.iter().map(|(.., address)| address.bytes()).sum();
+        let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
         inner.env.pool.ordered(
             work.into_iter().map(Ok),
             |(.., address)| address.bytes(),
@@ -86,9 +87,8 @@ impl Store {
                 report.groups += 1;
                 report.bytes += bytes;
                 report.faults.extend(fault);
-                done.done += 1;
-                done.bytes += bytes;
-                task.step(done)
+                meter.done.bytes += bytes;
+                meter.step(1, bytes)
             },
         )?;
         // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it

@@ -18,13 +18,16 @@ pub struct PlanOptions {
     pub dead_share_min: f64,
     /// The share of dead rows from which a row group is rewritten alone. Default 0.5.
     pub lone_dead_share_min: f64,
-    /// The greatest share of the tables' bytes to rewrite, the most worthwhile first. Default 1.
+    /// The share of dead bytes from which a block's row groups are copied to another. Default 0.5.
+    pub repack_dead_share_min: f64,
+    /// The greatest share of the tables' bytes to rewrite, and of the blocks' to copy, the most worthwhile first.
+    /// Default 1.
     pub budget: f64,
 }
 
 impl Default for PlanOptions {
     fn default() -> Self {
-        Self { dead_share_min: 0.1, lone_dead_share_min: 0.5, budget: 1.0 }
+        Self { dead_share_min: 0.1, lone_dead_share_min: 0.5, repack_dead_share_min: 0.5, budget: 1.0 }
     }
 }
 

@@ -365,4 +365,24 @@ impl Table {
         next.layout_seq = seq;
         Ok((next, inputs.iter().map(|group| group.address).collect()))
     }
+
+    /// Row groups lie elsewhere: from where to where. Returns the table, and of each how many records name it.
+    /// `Conflict` if none does.
+    pub fn moved(&self, moves: &[(Address, Address)]) -> Result<(Table, Vec<u64>)> {
+        let places: BTreeMap<Address, usize> = moves.iter().enumerate().map(|(at, (from, _))| (*from, at)).collect();
+        let mut records = vec![0; moves.len()];
+        let mut next = self.clone();
+        for (index, group) in self.groups.iter().enumerate() {
+            if let Some(&at) = places.get(&group.address) {
+                records[at] += 1;
+                let moved = RowGroup { address: moves[at].1, ..RowGroup::clone(group) };
+                moved.check(next.schemas.len())?;
+                next.groups.set(index, Arc::new(moved));
+            }
+        }
+        match records.iter().position(|records| *records == 0) {
+            Some(at) => Err(Error::conflict(format!("a row group in block {} is gone", moves[at].0.block))),
+            None => Ok((next, records)),
+        }
+    }
 }

@@ -1,0 +1,99 @@
+//! The automatic checkpoint: once the log has grown past a bound, a thread of its own checkpoints, while reads and writes
+//! go on. If that fails, the next call that would write says so instead; the store is as it was, and the checkpoint is
+//! tried again when the log has grown as much once more.
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{CheckpointOptions, Inner, Store};
+use crate::base::{Cancel, Error, Result, Task};
+
+/// The state of automatic checkpoints.
+#[derive(Default)]
+pub(super) struct Background {
+    state: Mutex<Work>,
+    ended: Condvar,
+    cancel: Cancel,
+}
+
+#[derive(Default)]
+struct Work {
+    running: bool,
+    /// Not before the log has so many bytes.
+    not_before: u64,
+    /// The failure that nobody has been told of.
+    failed: Option<Error>,
+}
+
+impl Background {
+    /// Tells of a failed automatic checkpoint, once.
+    pub fn tell(&self) -> Result<()> {
+        // Rarely anything to be told: looked at before every write.
+        match self.state.lock().failed.take() {
+            Some(e) => Err(e.context("an automatic checkpoint failed, and what was asked now was not done")),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops a checkpoint under way, and waits for its end.
+    pub fn stop(&self) {
+        self.cancel.cancel();
+        let mut state = self.state.lock();
+        while state.running {
+            self.ended.wait(&mut state);
+        }
+    }
+
+    /// Waits until none is under way.
+    pub fn wait(&self) {
+        let mut state = self.state.lock();
+        while state.running {
+            self.ended.wait(&mut state);
+        }
+    }
+}
+
+/// Starts a checkpoint if one is due and none is under way.
+pub(super) fn checkpoint_if_due(inner: &Arc<Inner>) {
+    let bound = inner.options.checkpoint_log_bytes;
+    let Some(bytes) = inner.log.as_ref().map(|log| log.bytes()).filter(|bytes| bound > 0 && *bytes > bound) else {
+        return;
+    };
+    {
+        let mut state = inner.background.state.lock();
+        if state.running || bytes < state.not_before {
+            return;
+        }
+        state.running = true;
+    }
+    let store = Store { inner: inner.clone(), automatic: true };
+    let work = move || {
+        let task = Task { cancel: store.inner.background.cancel.clone(), progress: None };
+        let done = store.checkpoint(&CheckpointOptions { task, ..CheckpointOptions::default() });
+        end(&store.inner, done.err());
+    };
+    if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
+        end(inner, Some(e));
+    }
+}
+
+fn end(inner: &Inner, failed: Option<Error>) {
+    let open = inner.check_open().is_ok();
+    let mut state = inner.background.state.lock();
+    state.running = false;
+    state.not_before = match &failed {
+        Some(_) => inner.log.as_ref().map_or(0, |log| log.bytes()) + inner.options.checkpoint_log_bytes,
+        None => 0,
+    };
+    // Whoever closes the store wants to hear nothing of it.
+    state.failed = failed.filter(|_| open);
+    inner.background.ended.notify_all();
+}
+
+impl Store {
+    /// Waits for an automatic checkpoint that is under way, if there is one.
+    pub fn wait_for_checkpoint(&self) {
+        self.inner.background.wait();
+    }
+}
