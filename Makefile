@@ -38,6 +38,7 @@ bench: build
 	cargo bench --workspace $(PLANTED) --bench tree
 	$(BIN)/python bench/tree.py
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
+	$(BIN)/python bench/vacuum.py --scale $(SCALE)
 
 # Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
 fuzz:

@@ -1,4 +1,4 @@
-"""Drumlin beside DuckDB on TPC-H lineitem: import, size, reading Q1's columns, deleting half.
+"""Drumlin beside DuckDB on TPC-H lineitem: import, size, reading Q1's columns.
 
 Both run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
 below 1 means that Drumlin took less.
@@ -173,35 +173,6 @@ def main() -> None:
     store.close()
     connection.close()
 
-    times = ([], [])
-    before = bytes_under(ours)
-    for _ in range(max(3, arguments.runs // 2)):
-        work, other = folder / "work.drumlin", folder / "work.duckdb"
-        remove(work)
-        remove(other)
-        shutil.copytree(ours, work)
-        shutil.copyfile(theirs, other)
-
-        with drumlin.open(str(work), cpu_threads=THREADS) as store:
-            store.set_retention("lineitem", keep_last=1)
-
-            def half() -> None:
-                store.table("lineitem").delete("l_orderkey % 2 = 0")
-                store.checkpoint()
-                store.reclaim()
-
-            times[0].append(timed(half))
-        with duckdb_open(other) as connection:
-
-            def half_duckdb() -> None:
-                connection.execute("DELETE FROM lineitem WHERE l_orderkey % 2 = 0")
-                connection.execute("CHECKPOINT")
-
-            times[1].append(timed(half_duckdb))
-    report.pair("delete even orders, checkpoint, reclaim", *times)
-    report.sizes("size after it", bytes_under(work), bytes_under(other))
-    print(f"the store is {bytes_under(work) / before:.0%} of its size before")
-
     many = folder / "many.drumlin"
     remove(many)
     small = pa.table({"n": pa.array(range(10))})
@@ -216,8 +187,6 @@ def main() -> None:
     for leftover in (
         "bench.drumlin",
         "bench.duckdb",
-        "work.drumlin",
-        "work.duckdb",
         "many.drumlin",
     ):
         remove(folder / leftover)

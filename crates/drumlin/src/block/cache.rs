@@ -69,6 +69,11 @@ impl BlockCache {
         found
     }
 
+    /// Looks without counting it as use.
+    pub fn peek(&self, block: BlockId, offset: u64) -> Option<Cached> {
+        self.cache.peek(&(block, offset))
+    }
+
     pub fn insert(&self, block: BlockId, offset: u64, value: Cached) {
         self.cache.insert((block, offset), value);
     }

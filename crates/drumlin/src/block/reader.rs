@@ -66,6 +66,22 @@ impl BlockReader {
         Ok(directory)
     }
 
+    /// Has storage fetch what will be asked for: the directory of a row group, or, once that is known, its `columns`.
+    pub fn prefetch(&self, address: &Address, columns: &[usize]) {
+        let at = address.offset + address.segment_bytes;
+        let name = names::block(address.block);
+        let Some(Cached::Directory(directory)) = self.cache.peek(address.block, at) else {
+            let directory = at..at + u64::from(address.directory_bytes);
+            return self.storage.prefetch(&name, std::slice::from_ref(&directory));
+        };
+        let columns = columns.iter().filter_map(|index| directory.columns.get(*index));
+        let missing = columns.filter(|column| self.cache.peek(address.block, column.offset).is_none());
+        let ranges: Vec<Range<u64>> = missing.map(|column| column.offset..column.offset + column.bytes).collect();
+        if !ranges.is_empty() {
+            self.storage.prefetch(&name, &ranges);
+        }
+    }
+
     /// The segments of `columns` (indexes into the directory), in that order.
     pub fn segments(&self, address: &Address, directory: &Directory, columns: &[usize]) -> Result<Vec<Bytes>> {
         let mut found: Vec<Option<Bytes>> = columns

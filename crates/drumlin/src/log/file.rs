@@ -167,15 +167,15 @@ impl FileLog {
         Ok(())
     }
 
-    /// Records that the catalog snapshot `base` is durable, and removes the segments it makes needless.
-    pub fn rebase(&self, base: Base) -> Result<()> {
+    /// Records that the catalog snapshot `base` is durable, and removes the segments it makes needless. The snapshot holds
+    /// at least the entries that [`FileLog::bytes`] counted when it gave `bytes`.
+    pub fn rebase(&self, base: Base, bytes: u64) -> Result<()> {
         {
             let mut tail = self.tail.lock();
             tail.check()?;
             assert!(base.seq <= tail.last, "a catalog snapshot is of a state that the log led to");
             self.roll(&mut tail, Some(base))?;
-            // What came while the snapshot was made is counted as gone: it counts again when the store is opened.
-            tail.bytes = 0;
+            tail.bytes = tail.bytes.saturating_sub(bytes);
         }
         self.cut()
     }

@@ -258,12 +258,11 @@ impl Cutter {
     }
 }
 
-/// Unsigned integers of any width as `T`.
-fn integers<T: TryFrom<u64>>(codec: &Codec, array: &VortexRef) -> Result<Vec<T>> {
+/// Integers of any width, none below zero, as `T`.
+fn integers<T: TryFrom<i128>>(codec: &Codec, array: &VortexRef) -> Result<Vec<T>> {
     let array = array.clone().execute::<PrimitiveArray>(&mut codec.context()).map_err(refused)?;
-    let too_large = || Error::corrupt("a text's codes or offsets are too large");
+    let too_large = |_| Error::corrupt("a text's codes or offsets are too large");
     match_each_integer_ptype!(array.ptype(), |P| {
-        let narrow = |value: &P| u64::try_from(*value).ok().and_then(|value| T::try_from(value).ok());
-        array.as_slice::<P>().iter().map(|value| narrow(value).ok_or_else(too_large)).collect()
+        array.as_slice::<P>().iter().map(|value| T::try_from(i128::from(*value)).map_err(too_large)).collect()
     })
 }

@@ -42,6 +42,10 @@ pub trait Guard: Send + Sync {}
 pub trait DiskFile: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+    /// Says that a range will be read soon. A hint: nothing waits for it, nothing fails.
+    fn will_need(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
+    }
     /// Writes all of `bytes` at `offset`, growing the file as needed.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
     /// The file's size in bytes.

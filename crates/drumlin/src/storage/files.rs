@@ -97,6 +97,12 @@ impl Storage for FileStorage {
         ranges.iter().map(|range| read_range(&*file, name, range)).collect()
     }
 
+    fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
+        if let Ok(file) = self.disk.open(name, Access::Read) {
+            ranges.iter().for_each(|range| file.will_need(range.start, range.end.saturating_sub(range.start)));
+        }
+    }
+
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(Error::closed("an earlier sync of a folder failed: open the store again"));

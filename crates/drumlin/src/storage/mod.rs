@@ -47,6 +47,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Parts of one object, in the order asked. `Corrupt` if the object ends before a range does.
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
+    /// Says that parts of an object will be asked for soon. A hint: nothing waits for it, nothing fails.
+    fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
+        let _ = (name, ranges);
+    }
+
     /// Writes an object from `parts` put end to end. Durable, name and all, when it returns.
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()>;
 

@@ -111,6 +111,11 @@ impl DiskFile for OsFile {
         Ok(done)
     }
 
+    fn will_need(&self, offset: u64, bytes: u64) {
+        // Not every file system takes advice.
+        let _ = rustix::fs::fadvise(&self.file, offset, std::num::NonZeroU64::new(bytes), rustix::fs::Advice::WillNeed);
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write_all_at(bytes, offset).map_err(|e| io_failed("write", &self.name, &e))
     }

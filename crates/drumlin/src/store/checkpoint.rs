@@ -149,7 +149,8 @@ impl Store {
         inner.env.pool.ordered(
             windows,
             |(_, window)| window.bytes,
-            inner.env.pool.threads(),
+            // The threads go on while a block is being written.
+            inner.env.pool.threads() * 2,
             // Rows decoded take some four times the bytes of rows encoded, and both are there at a time.
             inner.options.memory_bytes / 8,
             |(id, window)| {
@@ -213,6 +214,7 @@ impl Store {
     /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces.
     fn write_catalog(&self, maintenance: &mut Maintenance) -> Result<()> {
         let log = self.inner.log()?;
+        let bytes = log.bytes();
         let state = self.state()?;
         if log.base().is_some_and(|base| base.seq == state.seq) || state.seq.0 == 0 {
             return Ok(());
@@ -221,10 +223,10 @@ impl Store {
         let old = storage.list(names::CATALOG)?;
         let before = maintenance.catalog.as_ref();
         if planted(Bug::CutLogBeforeSnapshot) {
-            log.rebase(recover::encode_catalog(&state, before)?.0)?;
+            log.rebase(recover::encode_catalog(&state, before)?.0, bytes)?;
         }
         let (base, catalog) = recover::write_catalog(storage, &state, before)?;
-        log.rebase(base)?;
+        log.rebase(base, bytes)?;
         let needed: BTreeSet<String> = catalog.index.objects().chain([state.seq]).map(names::catalog).collect();
         maintenance.catalog = Some(catalog);
         let old: Vec<String> =

@@ -42,12 +42,17 @@ pub struct Scan {
     shared: Arc<Shared>,
     /// In the order of the answer; each cluster makes one batch.
     pieces: VecDeque<Piece>,
+    /// How many pieces at the front storage was told of.
+    fetching: usize,
     running: VecDeque<Receiver<Result<Option<RecordBatch>>>>,
     /// Rows still to hand out; `None` is no limit.
     left: Option<u64>,
     tail: Option<u64>,
     cancel: Cancel,
 }
+
+/// So many pieces are fetched before they are read.
+const FETCH_AHEAD: usize = 16;
 
 /// Row groups whose rows mingle in the sort order, or one alone.
 type Piece = Vec<(Arc<RowGroup>, Rows)>;
@@ -129,6 +134,12 @@ impl Scan {
             }
         }
         let form = if options.native { Form::Native } else { Form::Exact };
+        if form == Form::Native {
+            // All directories are needed to settle on the types: asked for together, they come together.
+            let groups: Vec<&Arc<RowGroup>> = pieces.iter().flatten().map(|(group, _)| group).collect();
+            groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
+            pool.map(groups, |group| reader.directory(&group.address).map(drop))?;
+        }
         let types = output_types(&reader, &table, &version_schema, &columns, &pieces, form)?;
         let fields: Vec<FieldRef> = columns[..width]
             .iter()
@@ -148,6 +159,7 @@ impl Scan {
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
+            fetching: 0,
             running: VecDeque::new(),
             left: options.limit,
             tail: options.tail,
@@ -203,13 +215,28 @@ impl Scan {
         Ok(batches.into_iter().flatten().collect())
     }
 
+    /// Has storage fetch what the tasks to come will read, so that they compute instead of waiting.
+    fn fetch_ahead(&mut self) {
+        let shared = &self.shared;
+        let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
+        for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flatten() {
+            let own = &shared.table.schemas[group.schema as usize].0;
+            let index = |index: &usize| own.index_of(shared.version_schema.field(*index).name()).ok();
+            let columns: Vec<usize> = shared.columns.iter().filter_map(index).collect();
+            shared.reader.prefetch(&group.address, &columns);
+        }
+        self.fetching = self.fetching.max(ahead.min(self.pieces.len()));
+    }
+
     /// Starts tasks until enough run ahead.
     fn run_ahead(&mut self) {
+        self.fetch_ahead();
         // Unlimited scans keep every thread busy and one result waiting for each; a limit may end the scan soon.
         let ahead = self.shared.pool.threads() * if self.left.is_some() { 1 } else { 2 };
         while self.running.len() < ahead
             && let Some(piece) = self.pieces.pop_front()
         {
+            self.fetching = self.fetching.saturating_sub(1);
             let (sender, receiver) = sync_channel(1);
             let shared = self.shared.clone();
             self.shared.pool.spawn(move || {

@@ -1,5 +1,6 @@
 //! One binary of integration tests, a module a subject.
 
+mod checkpoint;
 mod corruption;
 mod crash;
 mod episodes;
