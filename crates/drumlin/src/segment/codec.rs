@@ -9,14 +9,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use vortex_array::{ArrayRef, ExecutionCtx, VortexSessionExecute, array_session};
+use vortex_alp::{ALP, ALPArrayExt, ALPArraySlotsExt, Exponents, alp_encode};
+use vortex_array::arrays::Primitive;
+use vortex_array::{ArrayRef, ExecutionCtx, IntoArray, VortexSessionExecute, array_session};
 use vortex_btrblocks::schemes::string::{FSSTScheme, OnPairScheme};
-use vortex_btrblocks::{BtrBlocksCompressor, BtrBlocksCompressorBuilder, CompressionSessionExt, Scheme, SchemeExt};
+use vortex_btrblocks::{
+    BtrBlocksCompressor, BtrBlocksCompressorBuilder, CompressionSessionExt, Scheme, SchemeExt, compress_patches,
+};
 use vortex_edition::{Edition, EditionId, EditionInclusion, EditionSessionExt};
 use vortex_session::VortexSession;
 use vortex_session::registry::Id;
 
-use super::scheme::Encodings;
+use super::scheme::{Encodings, Hint};
 use crate::base::Error;
 
 /// The encodings that a segment may hold: in the bytes each is its place in this list.
@@ -132,14 +136,33 @@ impl Codec {
 
     /// The smallest form that Vortex finds, with `only` these encodings if they are told; `None` if it fails, and then the
     /// plain form is stored.
-    pub(super) fn compress(&self, array: &ArrayRef, only: Option<Encodings>) -> Option<ArrayRef> {
-        let restricted = only.map(|only| self.restricted(only));
+    pub(super) fn compress(&self, array: &ArrayRef, only: Option<Hint>) -> Option<ArrayRef> {
+        if let Some(only) = only
+            && let Some(exponents) = only.exponents
+            && array.dtype().is_float()
+        {
+            return self.compress_floats(array, exponents, only);
+        }
+        let restricted = only.map(|only| self.restricted(only.encodings));
         let compressor = match &restricted {
             Some(restricted) => restricted,
             None if array.dtype().is_utf8() && array.len() >= LONG_ROWS_MIN => &self.texts,
             None => &self.compressor,
         };
         catch_unwind(AssertUnwindSafe(|| compressor.compress(array, &mut self.context()).ok())).ok().flatten()
+    }
+
+    /// Floats as integers by powers of ten that are known.
+    fn compress_floats(&self, array: &ArrayRef, exponents: Exponents, only: Hint) -> Option<ArrayRef> {
+        let compress = || {
+            let mut context = self.context();
+            let floats = array.as_opt::<Primitive>()?;
+            let encoded = alp_encode(floats, Some(exponents), &mut context).ok()?;
+            let patches = encoded.patches().map(|patches| compress_patches(patches, &mut context)).transpose().ok()?;
+            let integers = self.compress(encoded.encoded(), Some(Hint { exponents: None, ..only }))?;
+            Some(ALP::try_new(integers, exponents, patches).ok()?.into_array())
+        };
+        catch_unwind(AssertUnwindSafe(compress)).ok().flatten()
     }
 }
 

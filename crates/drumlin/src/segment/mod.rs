@@ -147,9 +147,9 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
             _ => measure(array),
         }
     };
-    let (encodings, text) = (out.encodings, out.text.take());
+    let (found, text) = (out.found, out.text.take());
     let bytes = out.finish();
-    let scheme = Scheme::new(encodings, bytes.len(), array.len(), text);
+    let scheme = Scheme::new(found, bytes.len(), array.len(), text);
     Ok((Segment { bytes, stats, kept }, scheme))
 }
 

@@ -23,6 +23,7 @@ use vortex_fastlanes::bitpack_compress::bitpack_encode;
 use vortex_onpair::{OnPair, OnPairArrayExt, OnPairArraySlotsExt};
 
 use super::codec::{Codec, LONG_ROWS_MIN, refused};
+use super::scheme::Hint;
 use super::tree::Tree;
 use crate::base::{Error, Result};
 
@@ -137,7 +138,7 @@ impl Codes {
             plain(self.dictionary.offsets),
             codes,
             plain(self.offsets.into()),
-            codec.compress(&lengths, Some(0))?,
+            codec.compress(&lengths, Some(Hint::CHEAP))?,
             validity,
         );
         Some(array.ok()?.into_array())

@@ -39,12 +39,12 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> R
     }
     let (mut scheme, mut pieces) = (Scheme::default(), Vec::with_capacity(sources.len()));
     for (at, source) in sources.iter().enumerate() {
-        let (array, encodings) = guarded(source.bytes.clone(), source.rows, data_type, |input| {
+        let (array, found) = guarded(source.bytes.clone(), source.rows, data_type, |input| {
             let array = read_whole(input, source.rows, data_type, Form::Native)?;
-            Ok((array, input.encodings))
+            Ok((array, input.found))
         })?;
-        if at == 0 && !Codec::is_text(encodings) {
-            scheme = Scheme::new(encodings, source.bytes.len(), source.rows, None);
+        if at == 0 && !Codec::is_text(found.encodings) {
+            scheme = Scheme::new(found, source.bytes.len(), source.rows, None);
         }
         pieces.push(kept(array, source)?);
     }

@@ -6,10 +6,38 @@
 
 use std::sync::Arc;
 
+use vortex_alp::Exponents;
+
 use super::onpair::Text;
 
 /// Which encodings a segment has in it: a bit each, by place in the list of encodings.
 pub(super) type Encodings = u64;
+
+/// What the search is left out for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hint {
+    pub encodings: Encodings,
+    /// The powers of ten by which floats become integers.
+    pub exponents: Option<Exponents>,
+}
+
+impl Default for Hint {
+    fn default() -> Self {
+        Self::CHEAP
+    }
+}
+
+impl Hint {
+    /// Nothing but what is cheap to judge.
+    pub const CHEAP: Self = Self { encodings: 0, exponents: None };
+    /// That, and steps.
+    pub const STEPS: Self = Self { encodings: STEPS_BIT, exponents: None };
+
+    /// Without steps of steps.
+    pub fn below_steps(self) -> Self {
+        Self { encodings: self.encodings & !STEPS_BIT, ..self }
+    }
+}
 
 /// The encoding of ascending integers by their distances, which is ours.
 pub(super) const STEPS_BIT: Encodings = 1 << 63;
@@ -25,7 +53,7 @@ pub struct Scheme {
 
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    pub encodings: Encodings,
+    pub hint: Hint,
     /// Bytes of the segment, and its rows.
     pub bytes: u64,
     pub rows: u64,
@@ -34,8 +62,8 @@ pub(super) struct Found {
 }
 
 impl Scheme {
-    pub(super) fn new(encodings: Encodings, bytes: usize, rows: usize, text: Option<Arc<Text>>) -> Self {
-        Self { found: Some(Found { encodings, bytes: bytes as u64, rows: rows as u64, text }) }
+    pub(super) fn new(hint: Hint, bytes: usize, rows: usize, text: Option<Arc<Text>>) -> Self {
+        Self { found: Some(Found { hint, bytes: bytes as u64, rows: rows as u64, text }) }
     }
 
     /// Whether it was found on enough rows to be used for so many.

@@ -26,7 +26,7 @@ use super::codec::{Codec, LONG_ROWS_MIN};
 use super::expand::expand;
 use super::export::{as_dictionary, contiguous, export};
 use super::onpair::{Codes, Text};
-use super::scheme::Encodings;
+use super::scheme::Hint;
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
 use super::words::Words;
@@ -236,7 +236,7 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Word
 }
 
 /// What Vortex makes of strings or binary of any Arrow type.
-pub(super) fn compress(array: &ArrayRef, only: Option<Encodings>) -> Option<Tree> {
+pub(super) fn compress(array: &ArrayRef, only: Option<Hint>) -> Option<Tree> {
     let codec = Codec::get();
     let nullable = array.null_count() > 0;
     let array = codec.session.arrow().from_arrow_array(Arc::clone(array), nullable).ok()?;

@@ -15,6 +15,7 @@
 //! only child the distances from each value to the next, as unsigned integers of the same width.
 
 use bytes::Bytes;
+use vortex_alp::{ALP, ALPArrayExt};
 use vortex_array::arrays::PrimitiveArray;
 use vortex_array::arrays::primitive::PrimitiveArrayExt;
 use vortex_array::buffer::BufferHandle;
@@ -29,7 +30,7 @@ use vortex_buffer::{Alignment, BufferMut, ByteBuffer};
 use vortex_error::{VortexResult, vortex_bail, vortex_ensure, vortex_err};
 
 use super::codec::{Codec, refused};
-use super::scheme::{Encodings, STEPS_BIT};
+use super::scheme::{Hint, STEPS_BIT};
 use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::{Error, Result};
 
@@ -48,15 +49,15 @@ pub(super) struct Tree {
     buffers: Vec<ByteBuffer>,
     /// The longest array in it.
     elements: usize,
-    encodings: Encodings,
+    found: Hint,
 }
 
 impl Tree {
     /// Compresses `array`, with `only` these encodings if they are told; `None` if Vortex fails, or uses an encoding that
     /// segments may not hold, or what it gives would not be read again.
-    pub(super) fn compress(codec: &Codec, array: &ArrayRef, only: Option<Encodings>) -> Option<Self> {
+    pub(super) fn compress(codec: &Codec, array: &ArrayRef, only: Option<Hint>) -> Option<Self> {
         let tree = match only {
-            Some(only) if only & STEPS_BIT != 0 => Self::steps(codec, array, DEPTH_MAX, Some(only)),
+            Some(only) if only.encodings & STEPS_BIT != 0 => Self::steps(codec, array, DEPTH_MAX, Some(only)),
             _ => None,
         };
         let tree = match tree {
@@ -68,14 +69,14 @@ impl Tree {
 
     /// The tree of an array that is encoded already; its ascending children may yet be taken as steps.
     pub(super) fn of_encoded(codec: &Codec, array: &ArrayRef) -> Option<Self> {
-        Self::of(codec, array, DEPTH_MAX, Some(STEPS_BIT))?.checked(array.len())
+        Self::of(codec, array, DEPTH_MAX, Some(Hint::STEPS))?.checked(array.len())
     }
 
     fn checked(self, rows: usize) -> Option<Self> {
         (self.elements <= elements_max(rows, self.size())).then_some(self)
     }
 
-    fn of(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Encodings>) -> Option<Self> {
+    fn of(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Hint>) -> Option<Self> {
         let depth = depth.checked_sub(1)?;
         let parts = codec.session.array_serialize(array).ok()??;
         let encoding = codec.ids.iter().position(|id| *id == parts.serialized_id)?;
@@ -90,12 +91,13 @@ impl Tree {
             nodes.varint((buffer.len() as u64) << 3 | u64::from(exponent));
         }
         nodes.varint(parts.children.len() as u64);
-        let (nodes, encodings) = (nodes.finish(), 1 << encoding);
-        let mut tree = Self { nodes, buffers: parts.buffers, elements: array.len(), encodings };
+        let exponents = array.as_opt::<ALP>().map(|floats| floats.exponents());
+        let found = Hint { encodings: 1 << encoding, exponents };
+        let mut tree = Self { nodes: nodes.finish(), buffers: parts.buffers, elements: array.len(), found };
         for child in &parts.children {
             tree.append(Self::of(codec, child, depth, only)?);
         }
-        if only.is_some_and(|only| only & STEPS_BIT == 0) {
+        if only.is_some_and(|only| only.encodings & STEPS_BIT == 0) {
             return Some(tree);
         }
         match Self::steps(codec, array, depth, only) {
@@ -106,7 +108,7 @@ impl Tree {
     }
 
     /// The array as steps, if it ascends.
-    fn steps(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Encodings>) -> Option<Self> {
+    fn steps(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Hint>) -> Option<Self> {
         if array.len() < STEPS_MIN || !array.dtype().is_int() || array.dtype().is_nullable() {
             return None;
         }
@@ -123,7 +125,7 @@ impl Tree {
         });
         let steps = steps.reinterpret_cast(array.ptype().to_unsigned()).into_array();
         // Steps of steps are not looked for.
-        let only = only.map(|only| only & !STEPS_BIT);
+        let only = only.map(Hint::below_steps);
         let steps = Self::of(codec, &codec.compress(&steps, only)?, depth, only)?;
         let mut nodes = Writer::default();
         nodes.u8(STEPS);
@@ -132,7 +134,7 @@ impl Tree {
         nodes.varint(0);
         nodes.varint(1);
         let (nodes, elements) = (nodes.finish(), array.len());
-        let mut tree = Self { nodes, buffers: Vec::new(), elements, encodings: STEPS_BIT };
+        let mut tree = Self { nodes, buffers: Vec::new(), elements, found: Hint::STEPS };
         tree.append(steps);
         Some(tree)
     }
@@ -141,7 +143,7 @@ impl Tree {
         self.nodes.extend_from_slice(&child.nodes);
         self.buffers.extend(child.buffers);
         self.elements = self.elements.max(child.elements);
-        self.encodings |= child.encodings;
+        self.found.encodings |= child.found.encodings;
     }
 
     /// The bytes it takes, but for padding.
@@ -150,7 +152,8 @@ impl Tree {
     }
 
     pub(super) fn write(&self, out: &mut Writer) {
-        out.encodings |= self.encodings;
+        out.found.encodings |= self.found.encodings;
+        out.found.exponents = out.found.exponents.or(self.found.exponents);
         out.raw(&self.nodes);
         for buffer in &self.buffers {
             out.buffer(buffer);
@@ -186,7 +189,8 @@ impl Node {
     fn read(input: &mut Reader, depth: usize) -> Result<Self> {
         let depth = depth.checked_sub(1).ok_or_else(|| Error::corrupt("encodings of a segment nest too deep"))?;
         let encoding = input.u8()?;
-        input.encodings |= if encoding == STEPS { STEPS_BIT } else { 1_u64.checked_shl(encoding.into()).unwrap_or(0) };
+        input.found.encodings |=
+            if encoding == STEPS { STEPS_BIT } else { 1_u64.checked_shl(encoding.into()).unwrap_or(0) };
         let metadata = input.count()?;
         let metadata = input.raw(metadata)?;
         let shapes = (0..input.count()?).map(|_| input.count()).collect::<Result<_>>()?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::onpair::Text;
-use super::scheme::{Encodings, Scheme};
+use super::scheme::{Hint, Scheme};
 use crate::base::{Error, Result};
 
 /// Where long buffers start: enough for every machine type of Arrow, and what a reader's memory is aligned to.
@@ -26,7 +26,7 @@ pub(super) struct Writer {
     /// How to encode; unknown is searched for.
     pub like: Scheme,
     /// How it was encoded.
-    pub encodings: Encodings,
+    pub found: Hint,
     pub text: Option<Arc<Text>>,
 }
 
@@ -36,9 +36,9 @@ impl Writer {
         Self { like: like.clone(), ..Self::default() }
     }
 
-    /// The encodings to try; `None` for all.
-    pub(super) fn only(&self) -> Option<Encodings> {
-        self.like.found.as_ref().map(|found| found.encodings)
+    /// What to try; `None` for everything.
+    pub(super) fn only(&self) -> Option<Hint> {
+        self.like.found.as_ref().map(|found| found.hint)
     }
 
     pub(super) fn u8(&mut self, value: u8) {
@@ -75,13 +75,13 @@ impl Writer {
 pub(super) struct Reader {
     bytes: Bytes,
     at: usize,
-    /// The encodings met so far.
-    pub encodings: Encodings,
+    /// What was met so far.
+    pub found: Hint,
 }
 
 impl Reader {
     pub(super) fn new(bytes: Bytes) -> Self {
-        Self { bytes, at: 0, encodings: 0 }
+        Self { bytes, at: 0, found: Hint::CHEAP }
     }
 
     pub(super) fn u8(&mut self) -> Result<u8> {

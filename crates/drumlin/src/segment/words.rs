@@ -14,6 +14,7 @@
 use arrow::array::ArrayData;
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
+use vortex_alp::{ALP, ALPArrayExt};
 use vortex_array::IntoArray;
 use vortex_array::arrays::PrimitiveArray;
 use vortex_array::dtype::{DType, PType};
@@ -23,7 +24,7 @@ use vortex_buffer::{Alignment, ByteBuffer};
 use super::bits::{read_nulls, write_nulls};
 use super::codec::{Codec, refused};
 use super::plain::Plain;
-use super::scheme::Encodings;
+use super::scheme::Hint;
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
 use super::{NULLS, Tag};
@@ -112,7 +113,7 @@ impl Words {
     }
 
     /// Chooses the smaller form, with `only` these encodings if they are told.
-    pub(super) fn prepare(self, only: Option<Encodings>) -> Prepared {
+    pub(super) fn prepare(self, only: Option<Hint>) -> Prepared {
         let words = self.without_garbage();
         let rows = words.rows();
         if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
@@ -129,7 +130,7 @@ impl Words {
         Prepared::Plain(plain.unwrap_or_else(|| Plain::new(&words)), words.nulls)
     }
 
-    fn compress(&self, only: Option<Encodings>) -> Option<Tree> {
+    fn compress(&self, only: Option<Hint>) -> Option<Tree> {
         let codec = Codec::get();
         let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
         let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
@@ -161,6 +162,9 @@ impl Words {
                 let codec = Codec::get();
                 let dtype = DType::Primitive(ptype, nullable.into());
                 let array = tree::read(codec, input, &dtype, rows)?;
+                if let Some(floats) = array.as_opt::<ALP>() {
+                    input.found.exponents = Some(floats.exponents());
+                }
                 let mut context = codec.context();
                 let array = array.execute::<PrimitiveArray>(&mut context).map_err(refused)?;
                 let validity = array.as_ref().validity().map_err(refused)?;

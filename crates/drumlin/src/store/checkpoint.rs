@@ -144,44 +144,45 @@ impl Store {
         let mut writer = self.block_writer()?;
         let mut rewritten: Vec<Rewritten> = Vec::new();
         let mut failures = Vec::new();
-        let windows =
-            plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| Ok((id, window))));
+        let windows = plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| (id, window)));
+        let rewrite = |(id, window): (TableId, Window)| {
+            task.cancel.check()?;
+            let table = state.table(id).expect("the plan is of this state");
+            let schema = &table.schemas[window.inputs[0].schema as usize];
+            match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec.sort, &window) {
+                Ok(groups) => Ok((id, window, Ok(groups))),
+                Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
+                // One window that cannot be rewritten must not keep all others, and the log, from it.
+                Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
+            }
+        };
         inner.env.pool.ordered(
-            windows,
-            |(_, window)| window.bytes,
+            batches(windows),
+            |batch| batch.iter().map(|(_, window)| window.bytes).sum(),
             // The threads go on while a block is being written.
             inner.env.pool.threads() * 2,
             // Rows decoded take some four times the bytes of rows encoded, and both are there at a time.
             inner.options.memory_bytes / 8,
-            |(id, window)| {
-                task.cancel.check()?;
-                let table = state.table(id).expect("the plan is of this state");
-                let schema = &table.schemas[window.inputs[0].schema as usize];
-                match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec.sort, &window) {
-                    Ok(groups) => Ok((id, window, Ok(groups))),
-                    Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
-                    // One window that cannot be rewritten must not keep all others, and the log, from it.
-                    Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
-                }
-            },
-            |(table, window, groups)| {
-                let (steps, weight) = (window.inputs.len() as u64, window.bytes);
-                let groups = match groups {
-                    Ok(groups) => groups,
-                    Err(failure) => {
-                        failures.push(failure);
-                        return meter.step(steps, weight);
+            |batch| batch.into_iter().map(rewrite).collect::<Result<Vec<_>>>(),
+            |batch| {
+                for (table, window, groups) in batch {
+                    let (steps, weight) = (window.inputs.len() as u64, window.bytes);
+                    match groups {
+                        Ok(groups) => {
+                            let mut outputs = Vec::with_capacity(groups.len());
+                            for (group, ordered) in groups {
+                                let rows = group.rows;
+                                outputs.push((writer.push(group)?, rows, ordered));
+                            }
+                            meter.done.rows += window.rows;
+                            meter.done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
+                            rewritten.push(Rewritten { table, window, outputs });
+                        }
+                        Err(failure) => failures.push(failure),
                     }
-                };
-                let mut outputs = Vec::with_capacity(groups.len());
-                for (group, ordered) in groups {
-                    let rows = group.rows;
-                    outputs.push((writer.push(group)?, rows, ordered));
+                    meter.step(steps, weight)?;
                 }
-                meter.done.rows += window.rows;
-                meter.done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
-                rewritten.push(Rewritten { table, window, outputs });
-                meter.step(steps, weight)
+                Ok(())
             },
         )?;
         let moves = self.copy_groups(copies, &mut writer, task, &mut meter)?;
@@ -235,6 +236,20 @@ impl Store {
         storage.delete_many(&old);
         Ok(())
     }
+}
+
+/// Windows in batches worth a task: a small one takes less time than handing it to a thread.
+fn batches(windows: impl Iterator<Item = (TableId, Window)>) -> impl Iterator<Item = Result<Vec<(TableId, Window)>>> {
+    const TASK_BYTES: u64 = 512 << 10;
+    let mut windows = windows.peekable();
+    std::iter::from_fn(move || {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(window) = windows.next_if(|(_, window)| batch.is_empty() || bytes + window.bytes <= TASK_BYTES) {
+            bytes += window.1.bytes;
+            batch.push(window);
+        }
+        (!batch.is_empty()).then_some(Ok(batch))
+    })
 }
 
 /// Where a table is, for messages.
