@@ -20,7 +20,17 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from duckdb_compare import Q1_COLUMNS, THREADS, Report, bytes_under, duckdb_open, import_drumlin, lineitem, remove, timed
+from duckdb_compare import (
+    Q1_COLUMNS,
+    THREADS,
+    Report,
+    bytes_under,
+    duckdb_open,
+    import_drumlin,
+    lineitem,
+    remove,
+    timed,
+)
 
 import drumlin
 
@@ -192,7 +202,8 @@ def threads(folder: Path, ours: Path, runs: int) -> None:
     one, two = pairs(runs, lambda: vacuum(1), lambda: vacuum(2))
     ratio = statistics.median(a / b for a, b in zip(one, two, strict=True))
     print(
-        f"vacuum of lineitem: one thread {statistics.median(one):.3f} s, two {statistics.median(two):.3f} s: {ratio:.2f}"
+        f"vacuum of lineitem: one thread {statistics.median(one):.3f} s, "
+        f"two {statistics.median(two):.3f} s: {ratio:.2f}"
     )
 
 

@@ -15,8 +15,8 @@ from drumlin.tree import P, PatternLike, plain_text
 #: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
 #: datetime without zone is UTC).
 AsOf: TypeAlias = int | str | dt.datetime
-#: Is told of each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the seconds
-#: left (None while unknown). What it raises stops the call.
+#: Is told of each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the
+#: seconds left (None while unknown). What it raises stops the call.
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

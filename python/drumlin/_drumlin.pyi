@@ -62,6 +62,7 @@ def open(
     cache_bytes: int | None = None,
     cpu_threads: int | None = None,
     checkpoint_log_bytes: int | None = None,
+    inline_bytes: int | None = None,
 ) -> Store: ...
 def main(args: list[str]) -> int: ...
 
@@ -368,13 +369,16 @@ class StoreStat:
         """Row groups of all tables."""
     @property
     def blocks(self) -> int:
-        """Blocks in use."""
+        """Blocks in use that are on storage."""
     @property
     def block_bytes(self) -> int:
         """Bytes of those blocks."""
     @property
     def live_bytes(self) -> int:
         """Bytes of row groups in use within them."""
+    @property
+    def inline_blocks(self) -> int:
+        """Blocks in use that came with commits, lie in the log or the catalog, and wait for a checkpoint."""
     @property
     def condemned(self) -> int:
         """Blocks that wait for a reclaim."""

@@ -40,13 +40,13 @@ from drumlin._drumlin import (
     Node,
     ProjectionView,
     ReclaimReport,
+    RepackPlan,
     Schema,
     Snapshot,
     StoreStat,
     TableStat,
     TrashItem,
     TriggerFailure,
-    RepackPlan,
     VacuumPlan,
     VerifyReport,
     Version,
@@ -81,6 +81,7 @@ def open(
     cache_bytes: int | None = None,
     cpu_threads: int | None = None,
     checkpoint_log_bytes: int | None = None,
+    inline_bytes: int | None = None,
 ) -> "Store":
     """Opens the store at ``uri``: a folder's path, ``file://`` and a path, or ``memory://`` for one that lives in
     memory.
@@ -90,8 +91,9 @@ def open(
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
     reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core). Once the log has grown past
-    ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, the next
-    call that would write raises its error.
+    ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, the
+    next call that would write raises its error. What a call adds travels in its commit, without a block of its own,
+    if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).
 
     >>> import drumlin
     >>> with drumlin.open("memory://") as store:
@@ -108,6 +110,7 @@ def open(
             count(cache_bytes, "cache_bytes"),
             count(cpu_threads, "cpu_threads"),
             count(checkpoint_log_bytes, "checkpoint_log_bytes"),
+            count(inline_bytes, "inline_bytes"),
         )
     )
 

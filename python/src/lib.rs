@@ -52,7 +52,7 @@ mod _drumlin {
 
     /// Opens the store at `uri`.
     #[pyfunction]
-    #[pyo3(signature = (uri, mode, memory_bytes=None, cache_bytes=None, cpu_threads=None, checkpoint_log_bytes=None))]
+    #[pyo3(signature = (uri, mode, memory_bytes=None, cache_bytes=None, cpu_threads=None, checkpoint_log_bytes=None, inline_bytes=None))]
     fn open(
         py: Python<'_>,
         uri: &str,
@@ -61,8 +61,9 @@ mod _drumlin {
         cache_bytes: Option<u64>,
         cpu_threads: Option<usize>,
         checkpoint_log_bytes: Option<u64>,
+        inline_bytes: Option<u64>,
     ) -> PyResult<Store> {
-        let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads, checkpoint_log_bytes);
+        let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads, checkpoint_log_bytes, inline_bytes);
         Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 

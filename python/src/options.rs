@@ -35,6 +35,7 @@ pub fn open(
     cache_bytes: Option<u64>,
     cpu_threads: Option<usize>,
     checkpoint_log_bytes: Option<u64>,
+    inline_bytes: Option<u64>,
 ) -> Options {
     let default = Options::default();
     Options {
@@ -42,6 +43,7 @@ pub fn open(
         memory_bytes: memory_bytes.unwrap_or(default.memory_bytes),
         cache_bytes: cache_bytes.unwrap_or(default.cache_bytes),
         cpu_threads: cpu_threads.unwrap_or(default.cpu_threads),
+        inline_bytes: inline_bytes.unwrap_or(default.inline_bytes),
         checkpoint_log_bytes: checkpoint_log_bytes.unwrap_or(default.checkpoint_log_bytes),
         ..default
     }

@@ -460,12 +460,14 @@ record! {
         versions: u64,
         /// Row groups of all tables.
         row_groups: u64,
-        /// Blocks in use.
+        /// Blocks in use that are on storage.
         blocks: u64,
         /// Bytes of those blocks.
         block_bytes: u64,
         /// Bytes of row groups in use within them.
         live_bytes: u64,
+        /// Blocks in use that came with commits, lie in the log or the catalog, and wait for a checkpoint.
+        inline_blocks: u64,
         /// Blocks that wait for a reclaim.
         condemned: u64,
         /// Bytes of those blocks.
@@ -499,6 +501,7 @@ impl From<store::StoreStat> for StoreStat {
             blocks: stat.blocks,
             block_bytes: stat.block_bytes,
             live_bytes: stat.live_bytes,
+            inline_blocks: stat.inline_blocks,
             condemned: stat.condemned,
             condemned_bytes: stat.condemned_bytes,
             log_bytes: stat.log_bytes,

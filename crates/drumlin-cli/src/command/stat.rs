@@ -67,7 +67,7 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
 fn of_store(stat: &StoreStat) -> (Value, Lines) {
     let exact = json!({
         "seq": stat.seq, "nodes": stat.nodes, "tables": stat.tables, "trash": stat.trash, "snapshots": stat.snapshots,
-        "versions": stat.versions, "row_groups": stat.row_groups, "blocks": stat.blocks, "block_bytes": stat.block_bytes,
+        "versions": stat.versions, "row_groups": stat.row_groups, "blocks": stat.blocks, "inline_blocks": stat.inline_blocks, "block_bytes": stat.block_bytes,
         "live_bytes": stat.live_bytes, "condemned": stat.condemned, "condemned_bytes": stat.condemned_bytes,
         "log_bytes": stat.log_bytes, "bytes": stat.bytes(),
     });
@@ -79,6 +79,7 @@ fn of_store(stat: &StoreStat) -> (Value, Lines) {
         ("tables in the trash", count(stat.trash)),
         ("row groups", count(stat.row_groups)),
         ("blocks", count(stat.blocks)),
+        ("blocks in the log", count(stat.inline_blocks)),
         ("size of blocks", bytes(stat.block_bytes)),
         ("  of it in use", bytes(stat.live_bytes)),
         ("size that waits for a reclaim", bytes(stat.condemned_bytes)),

@@ -15,6 +15,8 @@ pub struct BlockFill {
     pub bytes: u64,
     /// Bytes of the row groups that are to stay.
     pub live_bytes: u64,
+    /// It is not on storage, and so to be emptied whatever it holds: it would be written with the catalog.
+    pub inline: bool,
 }
 
 impl BlockFill {
@@ -58,9 +60,9 @@ const SMALL_MIN: usize = 8;
 
 /// Plans the repacking of `blocks`. One of which at least `dead_share_min` is dead is emptied; small ones are put
 /// together if there are many, of like sizes, so that each byte is copied O(log n) times however many come. At most
-/// `budget` bytes are copied, the most worthwhile first. O(n log n).
+/// `budget` bytes are copied, the most worthwhile first. Those not on storage get there, whatever the budget. O(n log n).
 pub fn repack(blocks: &[BlockFill], block_bytes: u64, dead_share_min: f64, budget: u64) -> RepackPlan {
-    let alive = || blocks.iter().filter(|fill| fill.live_bytes > 0);
+    let alive = || blocks.iter().filter(|fill| fill.live_bytes > 0 && !fill.inline);
     let is_sparse = |fill: &&BlockFill| fill.dead_bytes() as f64 >= dead_share_min * fill.bytes as f64;
     let mut chosen: Vec<&BlockFill> = alive().filter(is_sparse).collect();
     // Bytes gained for each byte copied.
@@ -79,9 +81,10 @@ pub fn repack(blocks: &[BlockFill], block_bytes: u64, dead_share_min: f64, budge
     if worthwhile >= SMALL_MIN {
         chosen.extend(&small[..worthwhile]);
     }
+    let inline = blocks.iter().filter(|fill| fill.live_bytes > 0 && fill.inline);
     let mut plan = RepackPlan { blocks_before: blocks.len() as u64, ..RepackPlan::default() };
-    for fill in chosen {
-        if plan.bytes_moved + fill.live_bytes > budget {
+    for fill in inline.chain(chosen) {
+        if !fill.inline && plan.bytes_moved + fill.live_bytes > budget {
             plan.left_out += 1;
             continue;
         }
@@ -103,6 +106,7 @@ mod tests {
             block: block(n as u64),
             bytes: *bytes,
             live_bytes: *live_bytes,
+            inline: false,
         };
         sizes.iter().enumerate().map(fill).collect()
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, MAGIC};
 use crate::base::{BlockId, Result, SessionId, checksum_at};
 use crate::segment::Segment;
-use crate::storage::{PutMode, Storage, names};
+use crate::storage::{InlineStorage, PutMode, Storage, names};
 
 /// A row group ready to be written: one segment for each column.
 pub struct EncodedRowGroup {
@@ -45,20 +45,24 @@ impl BlockNumbers {
     }
 }
 
-/// A block that is on storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A block that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Its id.
     pub block: BlockId,
     /// Its size in bytes.
     pub bytes: u64,
+    /// Its content, if it is not on storage but is to travel in the commit that refers to it.
+    pub inline: Option<Bytes>,
 }
 
 /// Packs row groups into blocks.
 pub struct BlockWriter {
-    storage: Arc<dyn Storage>,
+    storage: Arc<InlineStorage>,
     numbers: Arc<BlockNumbers>,
     block_bytes: u64,
+    /// A writer's only block may travel in the commit if it is no larger.
+    inline_bytes: u64,
     current: Option<Current>,
     written: Vec<Written>,
     process: u32,
@@ -89,8 +93,16 @@ impl Current {
 
 impl BlockWriter {
     /// A writer that closes a block once it holds `block_bytes`.
-    pub fn new(storage: Arc<dyn Storage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
-        Self { storage, numbers, block_bytes, current: None, written: Vec::new(), process: std::process::id() }
+    pub fn new(storage: Arc<InlineStorage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
+        let (current, written, process) = (None, Vec::new(), std::process::id());
+        Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, process }
+    }
+
+    /// The same, and what it writes is to travel in the commit if it is no larger than this in all.
+    #[must_use]
+    pub fn inline(mut self, bytes: u64) -> Self {
+        self.inline_bytes = bytes;
+        self
     }
 
     /// Places a row group behind the ones before it; writes the block if that fills it.
@@ -137,7 +149,7 @@ impl BlockWriter {
     fn flush(&mut self) -> Result<()> {
         if let Some(current) = self.current.take() {
             // Listed before the put: what may be there is deleted if this fails.
-            self.written.push(Written { block: current.id, bytes: current.bytes });
+            self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
             self.storage.put(&current.name, &current.parts, PutMode::Create)?;
         }
         Ok(())
@@ -145,6 +157,14 @@ impl BlockWriter {
 
     /// Writes the last block. The blocks stay the caller's to abandon until [`BlockWriter::keep`].
     pub fn finish(&mut self) -> Result<&[Written]> {
+        match self.current.take() {
+            Some(current) if self.written.is_empty() && current.bytes <= self.inline_bytes => {
+                let bytes = Bytes::from(current.parts.concat());
+                self.storage.hold(&current.name, bytes.clone());
+                self.written.push(Written { block: current.id, bytes: current.bytes, inline: Some(bytes) });
+            }
+            current => self.current = current,
+        }
         self.flush()?;
         Ok(&self.written)
     }

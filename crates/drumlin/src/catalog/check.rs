@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ledger, State};
-use crate::base::{Error, Result, TableId};
+use super::{Inline, Ledger, State};
+use crate::base::{BlockId, Error, Result, TableId};
 
 impl State {
     /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups).
@@ -27,6 +27,12 @@ impl State {
                     ledger.share(&group.address);
                 }
             }
+        }
+        let known = |(block, inline): (&BlockId, &Inline)| {
+            self.ledger.blocks.get(block).is_some_and(|used| used.bytes == inline.0.len() as u64)
+        };
+        if !self.ledger.inline().all(known) {
+            return bad("a block that is here is not in use, or of another size".into());
         }
         if !self.ledger.same_use(&ledger) {
             return bad("the use of blocks is not what the tables say".into());

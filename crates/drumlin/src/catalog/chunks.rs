@@ -88,6 +88,7 @@ pub struct Index {
     blocks: Chunks<BlockId>,
     shared: Chunks<Address>,
     condemned: Chunks<BlockId>,
+    inline: Chunks<BlockId>,
 }
 
 impl Index {
@@ -113,6 +114,7 @@ impl Index {
                 &now.ledger.condemned,
                 &mut pack,
             )?,
+            inline: write_map(Section::new(&old.inline, &emptied), &then.ledger.inline, &now.ledger.inline, &mut pack)?,
         };
         let written = pack.parts.iter().map(|part| part.len() as u64).sum();
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
@@ -127,7 +129,7 @@ impl Index {
             chunks.iter().map(|chunk| &chunk.place)
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
-        catalog.chain(of(&self.blocks)).chain(of(&self.shared)).chain(of(&self.condemned))
+        catalog.chain(of(&self.blocks)).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline))
     }
 
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
@@ -145,6 +147,7 @@ impl Index {
         state.ledger.blocks = read_map(chunks.by_ref().take(self.blocks.len()))?;
         state.ledger.shared = read_map(chunks.by_ref().take(self.shared.len()))?;
         state.ledger.condemned = read_map(chunks.by_ref().take(self.condemned.len()))?;
+        state.ledger.inline = read_map(chunks.by_ref().take(self.inline.len()))?;
         Ok(state)
     }
 

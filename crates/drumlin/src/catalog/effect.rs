@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NodeEffects, Path, Projection, Retention, TriggerFilter};
+use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{Change, Rewrite, TableSpec};
@@ -143,6 +143,13 @@ pub enum Effect {
         table: TableId,
         /// From where to where.
         moves: Vec<(Address, Address)>,
+    },
+    /// A block that is not on storage: the effect brings it.
+    AddInline {
+        /// The block.
+        block: BlockId,
+        /// Its content.
+        content: Inline,
     },
 }
 

@@ -3,8 +3,9 @@
 //! Invariants: a block's `parts` are the distinct addresses in it that some row group record names; a block whose last
 //! part goes is condemned at once, and stays listed until its object is deleted.
 
+use bytes::Bytes;
 use imbl::OrdMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::{BlockId, Error, Result, Seq};
 use crate::block::Address;
@@ -18,6 +19,22 @@ pub struct BlockUse {
     pub live_bytes: u64,
     /// Row groups in use.
     pub parts: u64,
+}
+
+/// The content of a block that travels in commits and catalog snapshots until a checkpoint moves it to storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inline(pub Bytes);
+
+impl Serialize for Inline {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Inline {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Ok(Self(<Vec<u8>>::deserialize(deserializer)?.into()))
+    }
 }
 
 /// A block that nothing needs any more.
@@ -36,6 +53,8 @@ pub struct Ledger {
     /// Addresses that more than one record names, with the number of records beyond the first.
     pub(super) shared: OrdMap<Address, u64>,
     pub(super) condemned: OrdMap<BlockId, Condemned>,
+    /// Blocks in use that are not on storage.
+    pub(super) inline: OrdMap<BlockId, Inline>,
 }
 
 impl Ledger {
@@ -54,6 +73,16 @@ impl Ledger {
         self.condemned.iter()
     }
 
+    /// Blocks in use that are not on storage.
+    pub fn inline(&self) -> impl Iterator<Item = (&BlockId, &Inline)> {
+        self.inline.iter()
+    }
+
+    /// Whether a block in use is not on storage.
+    pub fn is_inline(&self, block: BlockId) -> bool {
+        self.inline.contains_key(&block)
+    }
+
     /// Whether both say the same of every block in use.
     pub(super) fn same_use(&self, other: &Ledger) -> bool {
         self.blocks == other.blocks && self.shared == other.shared
@@ -64,6 +93,12 @@ impl Ledger {
             return Err(Error::corrupt(format!("block {block} is added twice")));
         }
         self.blocks.insert(block, BlockUse { bytes, ..BlockUse::default() });
+        Ok(())
+    }
+
+    pub(super) fn add_inline(&mut self, block: BlockId, content: &Inline) -> Result<()> {
+        self.add_block(block, content.0.len() as u64)?;
+        self.inline.insert(block, content.clone());
         Ok(())
     }
 
@@ -97,6 +132,7 @@ impl Ledger {
         if used.parts == 0 {
             let bytes = used.bytes;
             self.blocks.remove(&address.block);
+            self.inline.remove(&address.block);
             self.condemned.insert(address.block, Condemned { bytes, seq });
         }
         Ok(())

@@ -37,7 +37,7 @@ pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;
 pub use footprint::{Footprint, Read, check_written};
 pub use keep::Keep;
-pub use ledger::{BlockUse, Ledger};
+pub use ledger::{BlockUse, Inline, Ledger};
 pub use nodes::{Cause, NodeEffect, NodeEffects, NodeReader};
 pub use path::{PATH_NAMES_MAX, Path, check_path};
 pub use pattern::{Glob, Part, Pattern};

@@ -328,6 +328,7 @@ impl State {
                     self.ledger.add_block(*block, *bytes)?;
                 }
             }
+            Effect::AddInline { block, content } => self.ledger.add_inline(*block, content)?,
             Effect::ChangeTable { table, change } => {
                 let next = self.get(*table)?.change(change, seq, time)?;
                 change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;

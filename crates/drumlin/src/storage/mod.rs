@@ -6,12 +6,14 @@
 
 mod disk;
 mod files;
+mod inline;
 pub mod names;
 mod os;
 mod sim;
 
 pub use disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename};
 pub use files::FileStorage;
+pub use inline::InlineStorage;
 pub use os::OsDisk;
 pub use sim::{Counters, Fault, Moment, SimDisk};
 

@@ -16,7 +16,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{ErrorKind, Meter, Result, TableId, Task};
 use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Footprint, State};
-use crate::storage::names;
+use crate::storage::{Storage, names};
 use crate::table::{
     GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, plan, remap, rewrite,
 };
@@ -316,7 +316,8 @@ fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Writt
             effects.push(Effect::MoveGroups { table, moves });
         }
     }
-    let (used, unused): (Vec<Written>, Vec<Written>) = blocks.iter().partition(|written| used.contains(&written.block));
+    let (used, unused): (Vec<Written>, Vec<Written>) =
+        blocks.iter().cloned().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;
     outcome.unused = unused;
     (add_blocks(&used).into_iter().chain(effects).collect(), outcome)

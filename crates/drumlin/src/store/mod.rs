@@ -53,7 +53,7 @@ use crate::base::{Env, Error, Result};
 use crate::block::{BlockNumbers, BlockReader};
 use crate::catalog::State;
 use crate::log::FileLog;
-use crate::storage::{Disk, Guard, Storage};
+use crate::storage::{Disk, Guard, InlineStorage, names};
 use commit::Committer;
 use feed::Feeds;
 use pins::{Pin, Pins};
@@ -72,7 +72,7 @@ struct Inner {
     options: Options,
     env: Env,
     disk: Arc<dyn Disk>,
-    storage: Arc<dyn Storage>,
+    storage: Arc<InlineStorage>,
     reader: Arc<BlockReader>,
     /// `None` in a store opened read-only.
     log: Option<FileLog>,
@@ -140,6 +140,11 @@ impl Store {
 }
 
 impl Inner {
+    /// Brings the blocks that came with commits of others, or of the past, to where they are read.
+    fn hold_inline(&self, state: &State) {
+        state.ledger.inline().for_each(|(block, inline)| self.storage.hold(&names::block(*block), inline.0.clone()));
+    }
+
     fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::closed(format!("the store {} is closed", self.uri)));

@@ -17,7 +17,7 @@ use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
 use crate::log::FileLog;
-use crate::storage::{Disk, FileStorage, OsDisk, PutMode, SimDisk, Storage, names};
+use crate::storage::{Disk, FileStorage, InlineStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
 const FORMAT_VERSION: u32 = 3;
@@ -58,7 +58,7 @@ impl Store {
     /// Opens the store at the root of `disk`, taking clock, randomness and threads from `env`. `uri` is what messages
     /// call it.
     pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
-        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(disk.clone()));
+        let storage = Arc::new(InlineStorage::new(Arc::new(FileStorage::new(disk.clone()))));
         let process = std::process::id();
         let lock = match options.mode {
             Mode::Read => None,
@@ -102,6 +102,7 @@ impl Store {
             lock: Mutex::new(lock),
             options,
         };
+        inner.hold_inline(&inner.state.read());
         Ok(Store { inner: Arc::new(inner), automatic: false })
     }
 
@@ -127,6 +128,7 @@ impl Store {
         if next.seq > current.seq {
             next.take_functions(&current);
             next.catch_up(None);
+            self.inner.hold_inline(&next);
             *self.inner.state.write() = Arc::new(next);
             self.inner.feeds.wake();
         }

@@ -27,6 +27,9 @@ pub struct Options {
     pub cpu_threads: usize,
     /// A block is closed once it holds so many bytes. Default 8 MiB.
     pub block_bytes: u64,
+    /// What a write, append or update adds travels in its commit, without a block of its own, if it takes no more bytes
+    /// than this; the next checkpoint moves it to a block. 0 for never. Default 64 KiB.
+    pub inline_bytes: u64,
     /// A checkpoint is made in the background once the log has grown past so many bytes; 0 for never. Default 64 MiB.
     pub checkpoint_log_bytes: u64,
     /// The commit log.
@@ -41,6 +44,7 @@ impl Default for Options {
             cache_bytes: 256 << 20,
             cpu_threads: 0,
             block_bytes: 8 << 20,
+            inline_bytes: 64 << 10,
             checkpoint_log_bytes: 64 << 20,
             log: LogOptions::default(),
         }

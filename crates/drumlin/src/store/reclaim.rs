@@ -7,7 +7,7 @@ use super::Store;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Meter, Result, TableId, Task};
 use crate::catalog::{Effect, State};
-use crate::storage::names;
+use crate::storage::{Storage, names};
 
 /// What a reclaim may take.
 #[derive(Clone, Default)]

@@ -34,7 +34,8 @@ pub(super) fn plan_repack(
     }
     let fill = |(block, used): (&BlockId, &BlockUse)| {
         let leaving = leaving.get(block).copied().unwrap_or(0);
-        BlockFill { block: *block, bytes: used.bytes, live_bytes: used.live_bytes.saturating_sub(leaving) }
+        let inline = state.ledger.is_inline(*block);
+        BlockFill { block: *block, bytes: used.bytes, live_bytes: used.live_bytes.saturating_sub(leaving), inline }
     };
     let blocks: Vec<BlockFill> = state.ledger.blocks().map(fill).collect();
     let live: u64 = blocks.iter().map(|fill| fill.live_bytes).sum();

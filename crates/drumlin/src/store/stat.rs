@@ -5,7 +5,7 @@ use super::write::table_at;
 use crate::base::Result;
 use crate::block::CacheStat;
 use crate::catalog::Path;
-use crate::storage::names;
+use crate::storage::{Storage, names};
 
 /// Figures about a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,12 +24,14 @@ pub struct StoreStat {
     pub versions: u64,
     /// Row groups of all tables.
     pub row_groups: u64,
-    /// Blocks in use.
+    /// Blocks in use that are on storage.
     pub blocks: u64,
     /// Bytes of those blocks.
     pub block_bytes: u64,
     /// Bytes of row groups in use within them.
     pub live_bytes: u64,
+    /// Blocks in use that are not: they came with commits, lie in the log or the catalog, and wait for a checkpoint.
+    pub inline_blocks: u64,
     /// Blocks that wait for a reclaim.
     pub condemned: u64,
     /// Bytes of those blocks.
@@ -89,7 +91,11 @@ impl Store {
                 stat.versions += table.versions.len() as u64;
             }
         }
-        for (_, used) in state.ledger.blocks() {
+        for (block, used) in state.ledger.blocks() {
+            if state.ledger.is_inline(*block) {
+                stat.inline_blocks += 1;
+                continue;
+            }
             stat.blocks += 1;
             stat.block_bytes += used.bytes;
             stat.live_bytes += used.live_bytes;

@@ -83,7 +83,7 @@ impl Store {
         let mut change = Change::new(VersionKind::Delete);
         change.metadata = options.metadata.clone();
         change.deletions = positions(found);
-        Ok((rest_on_rows(table.id, path, None, (rows > 0).then_some(change)), rows))
+        Ok((rest_on_rows(table.id, path, Vec::new(), (rows > 0).then_some(change)), rows))
     }
 
     /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
@@ -118,7 +118,7 @@ impl Store {
             frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
         let pool = &self.inner.env.pool;
-        let mut writer = self.block_writer()?;
+        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
         let mut known: Option<Schemes> = None;
         for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
@@ -159,7 +159,7 @@ fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
 }
 
 /// A change of the table at `path` that rests on all that its newest version sees.
-fn rest_on_rows(table: TableId, path: &Path, blocks: Option<Effect>, change: Option<Change>) -> RowsChange {
+fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<Change>) -> RowsChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
     let change = change.map(|change| Effect::ChangeTable { table, change });

@@ -6,7 +6,7 @@ use super::{Store, recover};
 use crate::base::{ErrorKind, Meter, Result, Task};
 use crate::block::Address;
 use crate::log::FileLog;
-use crate::storage::names;
+use crate::storage::{Storage, names};
 use crate::table::GroupId;
 
 /// Something that verify found wrong.

@@ -10,7 +10,7 @@ use super::commit::{Proposal, Work};
 use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
-use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::catalog::{Effect, Footprint, Inline, Path, Read, State};
 use crate::table::{
     Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableSpec, Trust, VersionKind, check_sort,
     encode_group, sorted_schema,
@@ -224,7 +224,7 @@ impl Store {
             landings.push(Landing { path, schema: schema.clone(), sort: sort.clone(), groups: Vec::new() });
             parts.push(RowGroups::new(frame.batches, schema).map(move |group| Ok((at, group?))));
         }
-        let mut writer = self.block_writer()?;
+        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut done = Progress::default();
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();
         let pool = &self.inner.env.pool;
@@ -318,10 +318,17 @@ pub(super) fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
     answer
 }
 
-/// The effect that makes blocks known.
-pub(super) fn add_blocks(blocks: &[Written]) -> Option<Effect> {
-    let blocks: Vec<_> = blocks.iter().map(|written| (written.block, written.bytes)).collect();
-    (!blocks.is_empty()).then_some(Effect::AddBlocks { blocks })
+/// The effects that make blocks known, and bring those that are not on storage.
+pub(super) fn add_blocks(blocks: &[Written]) -> Vec<Effect> {
+    let (mut effects, mut stored) = (Vec::new(), Vec::new());
+    for Written { block, bytes, inline } in blocks {
+        match inline {
+            Some(content) => effects.push(Effect::AddInline { block: *block, content: Inline(content.clone()) }),
+            None => stored.push((*block, *bytes)),
+        }
+    }
+    effects.extend((!stored.is_empty()).then_some(Effect::AddBlocks { blocks: stored }));
+    effects
 }
 
 fn batch_bytes(batch: &RecordBatch) -> u64 {
@@ -373,7 +380,7 @@ fn effects(
     kind: VersionKind,
     metadata: Option<String>,
 ) -> Result<Vec<Effect>> {
-    let mut effects: Vec<Effect> = add_blocks(blocks).into_iter().collect();
+    let mut effects = add_blocks(blocks);
     let mut next_table = state.next_table();
     for landing in landings {
         let existing = state.table_at(&landing.path);

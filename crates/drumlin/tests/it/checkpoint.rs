@@ -15,12 +15,13 @@ use drumlin::table::ScanOptions;
 use drumlin::{Result, Store};
 
 use crate::crash::no_orphans;
-use crate::support::{Row, batch, env, numbered, open, open_with, read};
+use crate::support::{Row, batch, env, numbered, open, open_inline, open_with, read};
 
 fn checkpoint(store: &Store) -> drumlin::store::CheckpointReport {
     store.checkpoint(&CheckpointOptions::default()).unwrap()
 }
 
+/// What is small travels in commits.
 fn open_with_options(disk: &SimDisk, options: Options) -> Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
@@ -379,4 +380,69 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
     store.wait_for_checkpoint();
     assert!(disk.files().iter().any(|(name, _)| name.starts_with("catalog/")));
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+}
+
+#[test]
+fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
+    let disk = SimDisk::new();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let store = open_inline(&disk, &clock, 2).unwrap();
+    let objects = || disk.files().iter().filter(|(name, _)| name.starts_with("blocks/")).count();
+    store.write("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
+    let before = disk.counters();
+    let mut expected = numbered(0, 5);
+    for n in 1..20 {
+        store.append("t", batch(&numbered(n * 10, 1)), &Default::default()).unwrap();
+        expected.extend(numbered(n * 10, 1));
+    }
+    let after = disk.counters();
+    // One write and one sync of the log each, and nothing else.
+    assert_eq!(
+        (after.changes - before.changes, after.syncs - before.syncs, after.folder_syncs),
+        (38, 19, before.folder_syncs)
+    );
+    assert_eq!((objects(), store.stat().unwrap().inline_blocks), (0, 20));
+    // In a transaction too, before and after it commits; and what is not committed leaves nothing.
+    let mut tx = store.transaction().unwrap();
+    tx.append("t", batch(&numbered(900, 2)), &Default::default()).unwrap();
+    drop(tx);
+    store
+        .transact(|tx| {
+            tx.append("t", batch(&numbered(500, 2)), &Default::default())?;
+            tx.put("n", Payload::from(1)).map(drop)
+        })
+        .unwrap();
+    expected.extend(numbered(500, 2));
+    store.delete_rows("t", "id = 30", &Default::default()).unwrap();
+    expected.retain(|(id, _)| *id != 30);
+    assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), expected);
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+    store.close().unwrap();
+
+    // Found again: from the log, by a follower, and from a catalog snapshot.
+    let store = open_inline(&disk, &clock, 2).unwrap();
+    assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), expected);
+    let options = Options { mode: drumlin::store::Mode::Read, ..Options::default() };
+    let follower = open_with_options(&disk, options).unwrap();
+    assert_eq!(read(&follower, "t", AsOf::Newest).unwrap(), expected);
+    store.append("t", batch(&numbered(700, 1)), &Default::default()).unwrap();
+    expected.extend(numbered(700, 1));
+    follower.refresh().unwrap();
+    assert_eq!(read(&follower, "t", AsOf::Newest).unwrap(), expected);
+    checkpoint(&store);
+    assert_eq!((objects(), store.stat().unwrap().inline_blocks), (1, 0));
+    assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), expected);
+    // The older states that are pinned, and the follower, still have what they read.
+    assert_eq!(read(&follower, "t", AsOf::Newest).unwrap(), expected);
+    no_orphans(&store, &disk);
+    store.append("t", batch(&numbered(800, 1)), &Default::default()).unwrap();
+    store.drop(&["t".into()], Default::default()).unwrap();
+    store.undrop("t", None).unwrap();
+    store.drop(&["t".into()], Default::default()).unwrap();
+    let report = store.reclaim(&Default::default()).unwrap();
+    assert_eq!((report.failures.len(), objects()), (0, 0));
+    no_orphans(&store, &disk);
+    // What is large is not carried along.
+    store.write("large", wide(0, 50_000), &Default::default()).unwrap();
+    assert_eq!((objects(), store.stat().unwrap().inline_blocks), (1, 0));
 }

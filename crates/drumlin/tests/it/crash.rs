@@ -10,7 +10,7 @@ use drumlin::{ErrorKind, Store};
 
 use crate::model::{Model, ModelTable};
 use crate::random::{Op, apply, check, compare, draw, run};
-use crate::support::open_with;
+use crate::support::{Opener, opener};
 
 type Trash = Vec<(String, ModelTable)>;
 
@@ -45,16 +45,21 @@ pub fn no_orphans(store: &Store, disk: &SimDisk) {
 }
 
 /// Runs `ops` until the planned fault strikes; says at which operation, if it did.
-fn run_until_struck(disk: &SimDisk, clock: &Arc<ManualClock>, ops: &[Op]) -> Option<(usize, Model, Model)> {
+fn run_until_struck(
+    disk: &SimDisk,
+    clock: &Arc<ManualClock>,
+    ops: &[Op],
+    open: Opener,
+) -> Option<(usize, Model, Model)> {
     let (mut model, mut trash) = (Model::default(), Trash::new());
-    let mut store = match open_with(disk, clock, 2) {
+    let mut store = match open(disk, clock, 2) {
         Ok(store) => store,
         Err(_) => return Some((0, model.clone(), model)),
     };
     for (at, op) in ops.iter().enumerate() {
         let before = model.clone();
         assert!(apply(&mut model, &mut trash, op));
-        if run(&mut store, || open_with(disk, clock, 2), op).is_err() {
+        if run(&mut store, || open(disk, clock, 2), op).is_err() {
             return Some((at, before, model));
         }
     }
@@ -63,11 +68,12 @@ fn run_until_struck(disk: &SimDisk, clock: &Arc<ManualClock>, ops: &[Op]) -> Opt
 
 /// Strikes every operation of the workload, with every kind of crash.
 fn strike_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
+    let open = opener(seed);
     let ops = workload(seed, steps);
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let total = {
         let disk = SimDisk::new();
-        assert!(run_until_struck(&disk, &clock, &ops).is_none());
+        assert!(run_until_struck(&disk, &clock, &ops, open).is_none());
         disk.counters().changes
     };
     let mut struck = 0;
@@ -76,12 +82,12 @@ fn strike_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
             let disk = SimDisk::new();
             disk.plan(at, Fault::Crash(moment));
             // The last change may come at the close; the crash then strikes nobody.
-            let Some((step, before, after)) = run_until_struck(&disk, &clock, &ops) else { continue };
+            let Some((step, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { continue };
             struck += 1;
             for crash in 0..2 {
                 let survived = disk.crash(at * 31 + crash);
                 let place = || format!("seed {seed}, change {at} {moment:?}, crash {crash}, at {:?}", ops[step]);
-                let store = open_with(&survived, &clock, 2).unwrap_or_else(|e| panic!("{}: {e}", place()));
+                let store = open(&survived, &clock, 2).unwrap_or_else(|e| panic!("{}: {e}", place()));
                 if let (Err(a), Err(b)) = (compare(&store, &after), compare(&store, &before)) {
                     panic!("{}: neither after ({a}) nor before ({b})", place());
                 }
@@ -111,21 +117,22 @@ fn a_crash_at_any_operation_leaves_before_or_after() {
 fn a_crash_during_recovery_is_recovered_from() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     for seed in 30..40 {
+        let open = opener(seed);
         let ops = workload(seed, 15);
         let disk = SimDisk::new();
         disk.plan(60 + seed, Fault::Crash(Moment::During));
-        let Some((_, before, after)) = run_until_struck(&disk, &clock, &ops) else { continue };
+        let Some((_, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { continue };
         let mut survived = disk.crash(seed);
         let mut opened = BTreeSet::new();
         for deep in 0..6 {
             survived.plan(survived.counters().changes + deep, Fault::Crash(Moment::During));
-            if let Ok(store) = open_with(&survived, &clock, 2) {
+            if let Ok(store) = open(&survived, &clock, 2) {
                 opened.insert(deep);
                 drop(store);
             }
             survived = survived.crash(seed + deep);
         }
-        let store = open_with(&survived, &clock, 2).unwrap();
+        let store = open(&survived, &clock, 2).unwrap();
         if compare(&store, &before).is_err() {
             check(&store, &after);
         }
@@ -137,33 +144,34 @@ fn a_crash_during_recovery_is_recovered_from() {
 fn an_error_at_any_operation_fails_that_call_alone() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     for (seed, fault) in [(50, Fault::Fail), (51, Fault::Full), (52, Fault::Fail), (53, Fault::Full)] {
+        let open = opener(seed);
         let ops = workload(seed, 20);
         let total = {
             let disk = SimDisk::new();
-            assert!(run_until_struck(&disk, &clock, &ops).is_none());
+            assert!(run_until_struck(&disk, &clock, &ops, open).is_none());
             disk.counters().changes
         };
         for at in 0..total {
             let disk = SimDisk::new();
             disk.plan(at, fault);
             let (mut model, mut trash) = (Model::default(), Trash::new());
-            let Ok(mut store) = open_with(&disk, &clock, 2) else {
+            let Ok(mut store) = open(&disk, &clock, 2) else {
                 disk.heal();
-                let store = open_with(&disk, &clock, 2).unwrap();
+                let store = open(&disk, &clock, 2).unwrap();
                 check(&store, &model);
                 continue;
             };
             for op in &ops {
                 let before = model.clone();
                 assert!(apply(&mut model, &mut trash, op));
-                let Err(e) = run(&mut store, || open_with(&disk, &clock, 2), op) else { continue };
+                let Err(e) = run(&mut store, || open(&disk, &clock, 2), op) else { continue };
                 let place = || format!("seed {seed}, change {at} {fault:?}, {op:?}: {e}");
                 let kinds = [ErrorKind::Unavailable, ErrorKind::InDoubt, ErrorKind::Closed];
                 assert!(kinds.contains(&e.kind()), "{}", place());
-                let open = store.stat().is_ok();
+                let is_open = store.stat().is_ok();
                 // A full disk still reads; and but for what a composite operation had done, nothing has changed.
                 let composite = matches!(op, Op::Checkpoint | Op::Reclaim | Op::Reopen);
-                if open && e.kind() == ErrorKind::Unavailable && !composite {
+                if is_open && e.kind() == ErrorKind::Unavailable && !composite {
                     compare(&store, &before).unwrap_or_else(|e| panic!("{}: {e}", place()));
                 }
                 disk.heal();
@@ -176,7 +184,7 @@ fn an_error_at_any_operation_fails_that_call_alone() {
                 // Whatever became of it, opened again the store shows one or the other, and takes the rest.
                 store.close().ok();
                 drop(store);
-                store = open_with(&disk, &clock, 2).unwrap_or_else(|e| panic!("{}: reopen: {e}", place()));
+                store = open(&disk, &clock, 2).unwrap_or_else(|e| panic!("{}: reopen: {e}", place()));
                 if compare(&store, &before).is_err() {
                     compare(&store, &after).unwrap_or_else(|e| panic!("{}: reopened: {e}", place()));
                 }

@@ -10,7 +10,7 @@ use drumlin::{ErrorKind, Store};
 
 use crate::model::Model;
 use crate::random::{apply, check, draw, run};
-use crate::support::{Row, open_with, rows};
+use crate::support::{Row, opener, rows};
 
 /// Filters, limits and tails agree with the whole.
 fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
@@ -36,17 +36,18 @@ fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
 }
 
 fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
+    let open = opener(seed);
     let mut rng = fastrand::Rng::with_seed(seed);
     let disk = SimDisk::new();
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    let mut store = open_with(&disk, &clock, threads).unwrap();
+    let mut store = open(&disk, &clock, threads).unwrap();
     let (mut model, mut trash) = (Model::default(), Vec::new());
     for step in 0..steps {
         clock.advance(rng.i64(-5..50));
         let op = draw(&mut rng, &model, big);
         let before = (model.clone(), trash.clone());
         let expected = apply(&mut model, &mut trash, &op);
-        let done = run(&mut store, || open_with(&disk, &clock, threads), &op);
+        let done = run(&mut store, || open(&disk, &clock, threads), &op);
         match (&done, expected) {
             (Ok(()), true) => {}
             (Err(e), false) => {
@@ -71,7 +72,7 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
         store.drop(&["t/**".into()], Default::default()).unwrap();
     }
     store.close().unwrap();
-    let store = open_with(&disk, &clock, threads).unwrap();
+    let store = open(&disk, &clock, threads).unwrap();
     store.reclaim(&Default::default()).unwrap();
     let blocks: Vec<_> = disk.files().into_iter().filter(|(name, _)| name.starts_with("blocks/")).collect();
     assert_eq!(blocks.iter().map(|(name, _)| name).collect::<Vec<_>>(), Vec::<&String>::new(), "seed {seed}");

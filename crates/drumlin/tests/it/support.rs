@@ -35,8 +35,27 @@ pub fn open(disk: &SimDisk) -> Result<Store> {
 }
 
 pub fn open_with(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
+    // Small tables get blocks of their own, so that what happens to blocks is tested.
+    let options = Options { inline_bytes: 0, ..Options::default() };
+    open_as(disk, clock, threads, options)
+}
+
+/// Opens the store on `disk` as users do: what is small travels in commits.
+pub fn open_inline(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
+    open_as(disk, clock, threads, Options::default())
+}
+
+/// How a test opens its store.
+pub type Opener = fn(&SimDisk, &Arc<ManualClock>, usize) -> Result<Store>;
+
+/// One way or the other, by seed.
+pub fn opener(seed: u64) -> Opener {
+    if seed % 3 == 2 { open_inline } else { open_with }
+}
+
+fn open_as(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize, options: Options) -> Result<Store> {
     let seed = disk.counters().changes;
-    Store::open_on(Arc::new(disk.clone()), env(clock, seed, threads), "sim", Options::default())
+    Store::open_on(Arc::new(disk.clone()), env(clock, seed, threads), "sim", options)
 }
 
 pub fn batch(rows: &[Row]) -> RecordBatch {

@@ -1,0 +1,87 @@
+//! Small blocks that travel in the commit that refers to them: kept in memory, and read like those on storage.
+//!
+//! Whoever writes a block here hands its bytes to the log; whoever reads the log brings what it finds there. So a name is
+//! here or on storage, never both.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+
+use super::{ObjectMeta, PutMode, Storage};
+use crate::base::{Error, Result};
+
+/// A [`Storage`] beside which some objects live in memory.
+#[derive(Debug)]
+pub struct InlineStorage {
+    storage: Arc<dyn Storage>,
+    objects: RwLock<BTreeMap<String, Bytes>>,
+}
+
+impl InlineStorage {
+    /// None in memory yet.
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
+        Self { storage, objects: RwLock::default() }
+    }
+
+    /// Keeps an object in memory, until it is deleted.
+    pub fn hold(&self, name: &str, bytes: Bytes) {
+        self.objects.write().insert(name.to_owned(), bytes);
+    }
+
+    fn held(&self, name: &str) -> Option<Bytes> {
+        self.objects.read().get(name).cloned()
+    }
+}
+
+impl Storage for InlineStorage {
+    fn get(&self, name: &str) -> Result<Bytes> {
+        self.held(name).map_or_else(|| self.storage.get(name), Ok)
+    }
+
+    fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let Some(bytes) = self.held(name) else { return self.storage.get_ranges(name, ranges) };
+        let part = |range: &Range<u64>| {
+            let fits = range.start <= range.end && range.end <= bytes.len() as u64;
+            let (end, from) = (bytes.len(), range.start..range.end);
+            fits.then(|| bytes.slice(from.start as usize..from.end as usize)).ok_or_else(|| {
+                Error::corrupt(format!("{name}: ends at {end}, expected bytes {}..{}", range.start, range.end))
+            })
+        };
+        ranges.iter().map(part).collect()
+    }
+
+    fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
+        if self.held(name).is_none() {
+            self.storage.prefetch(name, ranges);
+        }
+    }
+
+    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+        self.storage.put(name, parts, mode)
+    }
+
+    fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
+        let here: Vec<bool> = {
+            let mut objects = self.objects.write();
+            names.iter().map(|name| objects.remove(name).is_some()).collect()
+        };
+        let others: Vec<String> = names.iter().zip(&here).filter(|(_, here)| !**here).map(|(n, _)| n.clone()).collect();
+        let mut answers = if others.is_empty() { Vec::new() } else { self.storage.delete_many(&others) }.into_iter();
+        here.into_iter().map(|here| if here { Ok(()) } else { answers.next().expect("one for each name") }).collect()
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        self.storage.list(folder)
+    }
+
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
+        self.storage.list_folders(folder)
+    }
+
+    fn remove_empty_folder(&self, folder: &str) -> Result<()> {
+        self.storage.remove_empty_folder(folder)
+    }
+}
