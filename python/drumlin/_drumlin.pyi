@@ -55,15 +55,7 @@ __all__ = [
 
 __version__: Final[str]
 
-def open(
-    uri: str,
-    mode: str,
-    memory_bytes: int | None = None,
-    cache_bytes: int | None = None,
-    cpu_threads: int | None = None,
-    checkpoint_log_bytes: int | None = None,
-    inline_bytes: int | None = None,
-) -> Store: ...
+def open(uri: str, mode: str, settings: dict[str, int | None]) -> Store: ...
 def main(args: list[str]) -> int: ...
 
 @final

@@ -102,17 +102,15 @@ def open(
     """
     if mode not in _MODES:
         raise InvalidArgument(f"mode {mode!r} is not known; expected one of {', '.join(map(repr, _MODES))}")
-    return Store(
-        _drumlin.open(
-            os.fspath(uri),
-            mode,
-            count(memory_bytes, "memory_bytes"),
-            count(cache_bytes, "cache_bytes"),
-            count(cpu_threads, "cpu_threads"),
-            count(checkpoint_log_bytes, "checkpoint_log_bytes"),
-            count(inline_bytes, "inline_bytes"),
-        )
-    )
+    settings = {
+        "memory_bytes": memory_bytes,
+        "cache_bytes": cache_bytes,
+        "cpu_threads": cpu_threads,
+        "checkpoint_log_bytes": checkpoint_log_bytes,
+        "inline_bytes": inline_bytes,
+    }
+    checked = {name: count(value, name) for name, value in settings.items()}
+    return Store(_drumlin.open(os.fspath(uri), mode, checked))
 
 
 class Retention(NamedTuple):

@@ -52,18 +52,8 @@ mod _drumlin {
 
     /// Opens the store at `uri`.
     #[pyfunction]
-    #[pyo3(signature = (uri, mode, memory_bytes=None, cache_bytes=None, cpu_threads=None, checkpoint_log_bytes=None, inline_bytes=None))]
-    fn open(
-        py: Python<'_>,
-        uri: &str,
-        mode: options::ModeName,
-        memory_bytes: Option<u64>,
-        cache_bytes: Option<u64>,
-        cpu_threads: Option<usize>,
-        checkpoint_log_bytes: Option<u64>,
-        inline_bytes: Option<u64>,
-    ) -> PyResult<Store> {
-        let options = options::open(mode, memory_bytes, cache_bytes, cpu_threads, checkpoint_log_bytes, inline_bytes);
+    fn open(py: Python<'_>, uri: &str, mode: options::ModeName, settings: options::Settings) -> PyResult<Store> {
+        let options = options::open(mode, settings);
         Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 

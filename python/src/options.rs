@@ -28,23 +28,27 @@ impl<'py> FromPyObject<'_, 'py> for ModeName {
     }
 }
 
-/// The settings of a store; what is not given is the core's default.
-pub fn open(
-    mode: ModeName,
+/// The settings of a store, by name; what is `None` is the core's default.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Settings {
     memory_bytes: Option<u64>,
     cache_bytes: Option<u64>,
     cpu_threads: Option<usize>,
     checkpoint_log_bytes: Option<u64>,
     inline_bytes: Option<u64>,
-) -> Options {
+}
+
+/// How a store is opened.
+pub fn open(mode: ModeName, settings: Settings) -> Options {
     let default = Options::default();
     Options {
         mode: mode.0,
-        memory_bytes: memory_bytes.unwrap_or(default.memory_bytes),
-        cache_bytes: cache_bytes.unwrap_or(default.cache_bytes),
-        cpu_threads: cpu_threads.unwrap_or(default.cpu_threads),
-        inline_bytes: inline_bytes.unwrap_or(default.inline_bytes),
-        checkpoint_log_bytes: checkpoint_log_bytes.unwrap_or(default.checkpoint_log_bytes),
+        memory_bytes: settings.memory_bytes.unwrap_or(default.memory_bytes),
+        cache_bytes: settings.cache_bytes.unwrap_or(default.cache_bytes),
+        cpu_threads: settings.cpu_threads.unwrap_or(default.cpu_threads),
+        checkpoint_log_bytes: settings.checkpoint_log_bytes.unwrap_or(default.checkpoint_log_bytes),
+        inline_bytes: settings.inline_bytes.unwrap_or(default.inline_bytes),
         ..default
     }
 }

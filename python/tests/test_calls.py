@@ -49,7 +49,7 @@ def test_progress_is_told(store: drumlin.Store) -> None:
         steps.clear()
         call()
         assert steps, "nothing was told"
-        assert all(len(step) == 4 for step in steps)
+        assert all(len(step) == 5 for step in steps)
     assert steps[-1][0] == steps[-1][1]
 
 
@@ -61,7 +61,7 @@ def test_a_progress_callback_may_use_the_store(store: drumlin.Store) -> None:
 
 
 def test_what_a_progress_callback_raises_stops_the_call(store: drumlin.Store) -> None:
-    def refuse(done: int, total: int, rows: int, size: int) -> None:
+    def refuse(done: int, total: int, rows: int, size: int, left: float | None) -> None:
         raise ZeroDivisionError("stop here")
 
     for call in (

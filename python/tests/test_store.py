@@ -256,7 +256,7 @@ def test_undrop(store: drumlin.Store) -> None:
 
 
 def test_reclaim_frees_space(folder: str) -> None:
-    with drumlin.open(folder) as store:
+    with drumlin.open(folder, inline_bytes=0) as store:
         store.write("t", pa.table({"n": range(200_000)}))
         store.write("kept", {"n": [1]})
         store.drop("t")
@@ -322,7 +322,7 @@ def test_checkpoint_merges_and_vacuums(folder: str) -> None:
 
 
 def test_verify_finds_damage(folder: str) -> None:
-    with drumlin.open(folder) as store:
+    with drumlin.open(folder, inline_bytes=0) as store:
         store.write("t", {"n": range(1000), "s": [str(n) for n in range(1000)]})
     [block] = [file for file in Path(folder).rglob("*") if file.is_file() and "block" in str(file.parent)]
     data = bytearray(block.read_bytes())
@@ -392,3 +392,37 @@ def test_threads_share_a_store(store: drumlin.Store) -> None:
     assert sorted(store.read("t").to_arrow()["n"].to_pylist()) == sorted(
         [0] + [n * 100 + at for n in range(1, 9) for at in range(10)]
     )
+
+
+def test_small_appends_travel_in_the_log(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        store.write("t", {"n": [0]})
+        for n in range(1, 30):
+            store.append("t", {"n": [n]})
+        assert (store.stat().blocks, store.stat().inline_blocks) == (0, 30)
+        assert store.read("t").to_arrow()["n"].to_pylist() == list(range(30))
+    with drumlin.open(folder) as store:
+        assert store.read("t", as_of=12).to_arrow()["n"].to_pylist() == list(range(13))
+        assert store.repack_plan().blocks <= 30
+        assert store.checkpoint().row_groups_after == 1
+        assert (store.stat().blocks, store.stat().inline_blocks) == (1, 0)
+        assert store.read("t").to_arrow()["n"].to_pylist() == list(range(30))
+
+
+def test_blocks_left_mostly_dead_are_repacked(folder: str) -> None:
+    with drumlin.open(folder, inline_bytes=0, checkpoint_log_bytes=0) as store:
+        rows = {"n": range(5000), "s": [str(n * 7919 % 5003) for n in range(5000)]}
+        store.write_many({f"t/{n}": rows for n in range(30)})
+        store.drop("t/1*")
+        store.drop("t/2*")
+        store.reclaim()
+        plan = store.repack_plan()
+        assert (plan.blocks, plan.blocks_before, plan.left_out) == (1, 1, 0)
+        assert plan.bytes_gained > plan.bytes_moved > 0
+        assert "1 of 1 blocks repacked" in str(plan)
+        before = store.stat().block_bytes
+        assert store.checkpoint().row_groups_moved == 8
+        store.reclaim()
+        assert store.stat().block_bytes < before / 2
+        assert store.read("t/7").to_arrow().num_rows == 5000
+        assert store.verify().ok

@@ -139,7 +139,7 @@ impl Store {
             }
             meter.step(batch.len() as u64, batch.len() as u64)?;
         }
-        Ok(())
+        meter.step(0, 0)
     }
 
     /// Deletes objects of ended sessions that nothing refers to. Lists; what the list misses waits for the next time.
