@@ -11,7 +11,7 @@ use crate::base::BlockId;
 pub struct BlockFill {
     /// The block.
     pub block: BlockId,
-    /// Its size in bytes.
+    /// Its size in bytes, but for what any block has beside row groups.
     pub bytes: u64,
     /// Bytes of the row groups that are to stay.
     pub live_bytes: u64,
@@ -63,7 +63,10 @@ const SMALL_MIN: usize = 8;
 /// `budget` bytes are copied, the most worthwhile first. Those not on storage get there, whatever the budget. O(n log n).
 pub fn repack(blocks: &[BlockFill], block_bytes: u64, dead_share_min: f64, budget: u64) -> RepackPlan {
     let alive = || blocks.iter().filter(|fill| fill.live_bytes > 0 && !fill.inline);
-    let is_sparse = |fill: &&BlockFill| fill.dead_bytes() as f64 >= dead_share_min * fill.bytes as f64;
+    let is_sparse = |fill: &&BlockFill| {
+        let dead = fill.dead_bytes();
+        dead > 0 && dead as f64 >= dead_share_min * fill.bytes as f64
+    };
     let mut chosen: Vec<&BlockFill> = alive().filter(is_sparse).collect();
     // Bytes gained for each byte copied.
     let worth = |fill: &BlockFill| fill.dead_bytes() as f64 / fill.live_bytes as f64;

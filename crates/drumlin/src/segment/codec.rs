@@ -9,8 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use vortex_alp::{ALP, ALPArrayExt, ALPArraySlotsExt, Exponents, alp_encode};
+use vortex_alp::{ALP, ALPArrayExt, ALPArraySlotsExt, ALPFloat, Exponents, alp_encode};
 use vortex_array::arrays::Primitive;
+use vortex_array::dtype::{DType, PType};
 use vortex_array::{ArrayRef, ExecutionCtx, IntoArray, VortexSessionExecute, array_session};
 use vortex_btrblocks::schemes::string::{FSSTScheme, OnPairScheme};
 use vortex_btrblocks::{
@@ -139,7 +140,7 @@ impl Codec {
     pub(super) fn compress(&self, array: &ArrayRef, only: Option<Hint>) -> Option<ArrayRef> {
         if let Some(only) = only
             && let Some(exponents) = only.exponents
-            && array.dtype().is_float()
+            && fits(exponents, array.dtype())
         {
             return self.compress_floats(array, exponents, only);
         }
@@ -164,6 +165,16 @@ impl Codec {
         };
         catch_unwind(AssertUnwindSafe(compress)).ok().flatten()
     }
+}
+
+/// Whether a type of float has these powers of ten.
+fn fits(exponents: Exponents, dtype: &DType) -> bool {
+    let most = match dtype {
+        DType::Primitive(PType::F32, _) => f32::MAX_EXPONENT,
+        DType::Primitive(PType::F64, _) => f64::MAX_EXPONENT,
+        _ => return false,
+    };
+    exponents.e <= most && exponents.f <= most
 }
 
 /// What Vortex says of bytes that it cannot decode.

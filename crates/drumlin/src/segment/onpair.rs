@@ -114,6 +114,11 @@ impl Codes {
         self.lengths.len()
     }
 
+    /// Bytes of the text.
+    pub fn decoded_bytes(&self) -> u64 {
+        self.lengths.iter().map(|length| u64::from(*length)).sum()
+    }
+
     pub fn null_count(&self) -> usize {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count)
     }

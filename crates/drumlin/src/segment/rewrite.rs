@@ -13,7 +13,7 @@ use super::onpair::{Codes, Cutter};
 use super::scheme::Scheme;
 use super::wire::Writer;
 use super::{ColumnStats, Form, Kept, Segment, Stat, Tag, encode_like, guarded, read_whole, text};
-use crate::base::Result;
+use crate::base::{Error, Result};
 
 /// A segment of which some rows are wanted.
 pub struct Source<'a> {
@@ -28,7 +28,8 @@ pub struct Source<'a> {
 }
 
 /// Puts the wanted rows of segments of one column, at least one row, end to end, and encodes them as segments of `sizes`
-/// rows. `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined. Memory: the decoded
+/// rows. `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined, or strings too many
+/// bytes for one segment. Memory: the decoded
 /// column, twice.
 pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Vec<Segment>> {
     if text::plain_type(data_type) == Some(DataType::Utf8)
@@ -92,6 +93,9 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
             Ok(parts)
         })?;
         let Some(parts) = parts else { return Ok(None) };
+        if parts.iter().map(Codes::rows).sum::<usize>() != source.rows {
+            return Err(Error::corrupt(format!("a text has other rows than its segment of {}", source.rows)));
+        }
         let mut start = 0;
         for part in &parts {
             let keep = source.keep.map(|keep| keep.slice(start, part.rows()));
@@ -104,6 +108,7 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
     let bounds = bounds(sources.iter().map(|source| source.stats));
     let mut segments = Vec::with_capacity(sizes.len());
     for parts in cutter.finish() {
+        text::check_size(parts.iter().map(Codes::decoded_bytes).sum())?;
         let nulls: usize = parts.iter().map(Codes::null_count).sum();
         if nulls == parts.iter().map(Codes::rows).sum::<usize>() {
             return Ok(None);
@@ -114,6 +119,9 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
         tree.write(&mut out);
         let stats = ColumnStats { nulls: nulls as u64, ..bounds.clone() };
         segments.push(Segment { bytes: out.finish(), stats, kept: Kept::Values });
+    }
+    if segments.len() != sizes.len() {
+        return Err(Error::corrupt(format!("a text has rows for {} of {} segments", segments.len(), sizes.len())));
     }
     Ok(Some(segments))
 }

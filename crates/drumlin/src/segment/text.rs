@@ -60,6 +60,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         && array.len() >= DICTIONARY_ROWS_MIN
         && let Some((keys, distinct)) = find_dictionary(&values, nulls)
     {
+        check_size(values.iter().map(|value| value.len() as u64).sum())?;
         let distinct: ArrayRef = if plain_type(array.data_type()) == Some(DataType::Utf8) {
             Arc::new(StringArray::try_from_binary(distinct)?)
         } else {
@@ -74,6 +75,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         .collect::<Result<_, _>>()
         .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored"))?;
     let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
+    check_size(bytes as u64)?;
     if trained.is_some()
         && let Some(tree) = encode_text(out, trained, &values, nulls)
         && tree.size() < bytes
@@ -110,6 +112,16 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
     Ok(None)
 }
 
+/// Refuses what Arrow's offsets of 32 bits could not give back.
+pub(super) fn check_size(bytes: u64) -> Result<()> {
+    if i32::try_from(bytes).is_err() {
+        return Err(Error::schema_mismatch(format!(
+            "strings of {bytes} bytes in one row group; expected less than 2 GiB"
+        )));
+    }
+    Ok(())
+}
+
 /// A long text by OnPair, with the dictionary that was trained, or else one of its own, which `out` is told.
 fn encode_text(
     out: &mut Writer,
@@ -137,6 +149,8 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     }
     let plain = cast(keyed.values(), &DataType::Binary)?;
     let plain = plain.as_binary::<i32>();
+    let length = |(row, key): (usize, &usize)| if valid(row) { plain.value(*key).len() as u64 } else { 0 };
+    check_size(keys.iter().enumerate().map(length).sum())?;
     order.sort_unstable_by_key(|value| plain.value(*value));
     // Values may be there twice.
     order.dedup_by_key(|value| plain.value(*value));

@@ -3,7 +3,7 @@
 //! Whoever writes a block here hands its bytes to the log; whoever reads the log brings what it finds there. So a name is
 //! here or on storage, never both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,6 +29,20 @@ impl InlineStorage {
     /// Keeps an object in memory, until it is deleted.
     pub fn hold(&self, name: &str, bytes: Bytes) {
         self.objects.write().insert(name.to_owned(), bytes);
+    }
+
+    /// Forgets objects kept in memory.
+    pub fn let_go(&self, names: impl Iterator<Item = String>) {
+        let mut objects = self.objects.write();
+        if !objects.is_empty() {
+            names.for_each(|name| drop(objects.remove(&name)));
+        }
+    }
+
+    /// Forgets all objects kept in memory but these.
+    pub fn keep(&self, names: impl Iterator<Item = String>) {
+        let kept: BTreeSet<String> = names.collect();
+        self.objects.write().retain(|name, _| kept.contains(name));
     }
 
     fn held(&self, name: &str) -> Option<Bytes> {
@@ -83,5 +97,28 @@ impl Storage for InlineStorage {
 
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {
         self.storage.remove_empty_folder(folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{FileStorage, SimDisk};
+
+    #[test]
+    fn what_is_held_is_read_like_the_rest_until_it_is_let_go() {
+        let storage = InlineStorage::new(Arc::new(FileStorage::new(Arc::new(SimDisk::in_memory()))));
+        let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
+        storage.put(&names[0], &[Bytes::from_static(b"stored")], PutMode::Create).unwrap();
+        (1..4).for_each(|n| storage.hold(&names[n], Bytes::from_static(b"held")));
+        assert_eq!(storage.get(&names[0]).unwrap(), "stored");
+        assert_eq!(storage.get_ranges(&names[1], &[1..3, 0..4]).unwrap(), ["el", "held"]);
+        assert_eq!(storage.get_ranges(&names[1], &[0..1, 3..5]).unwrap_err().kind(), crate::ErrorKind::Corrupt);
+        assert!(storage.delete_many(&names[..2]).into_iter().all(|answer| answer.is_ok()));
+        storage.let_go([names[2].clone()].into_iter());
+        let there = |storage: &InlineStorage| names.iter().map(|name| storage.get(name).is_ok()).collect::<Vec<_>>();
+        assert_eq!(there(&storage), [false, false, false, true]);
+        storage.keep(std::iter::empty());
+        assert_eq!(there(&storage), [false; 4]);
     }
 }

@@ -2,12 +2,13 @@
 //! go on. If that fails, the next call that would write says so instead; the store is as it was, and the checkpoint is
 //! tried again when the log has grown as much once more.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{CheckpointOptions, Inner, Store};
-use crate::base::{Cancel, Error, Result, Task};
+use super::{CheckpointOptions, CheckpointReport, Inner, Store};
+use crate::base::{Cancel, Error, ErrorKind, Result, Task};
 
 /// The state of automatic checkpoints.
 #[derive(Default)]
@@ -24,6 +25,8 @@ struct Work {
     not_before: u64,
     /// The failure that nobody has been told of.
     failed: Option<Error>,
+    /// What was left as it is the last time, so that it is told once.
+    left: Vec<String>,
 }
 
 impl Background {
@@ -31,7 +34,12 @@ impl Background {
     pub fn tell(&self) -> Result<()> {
         // Rarely anything to be told: looked at before every write.
         match self.state.lock().failed.take() {
-            Some(e) => Err(e.context("an automatic checkpoint failed, and what was asked now was not done")),
+            // Of a kind that says of the call itself that nothing was done.
+            Some(e) => {
+                let kind = if e.kind() == ErrorKind::Corrupt { ErrorKind::Corrupt } else { ErrorKind::Unavailable };
+                let what = "an automatic checkpoint failed, and what was asked now was not done";
+                Err(Error::new(kind, format!("{what}: {e}")))
+            }
             None => Ok(()),
         }
     }
@@ -67,20 +75,30 @@ pub(super) fn checkpoint_if_due(inner: &Arc<Inner>) {
         }
         state.running = true;
     }
-    let store = Store { inner: inner.clone(), automatic: true };
+    let store = Store { inner: inner.clone(), handle: None };
     let work = move || {
         let task = Task { cancel: store.inner.background.cancel.clone(), progress: None };
-        let done = store.checkpoint(&CheckpointOptions { task, ..CheckpointOptions::default() });
-        end(&store.inner, done.err());
+        let options = CheckpointOptions { task, ..CheckpointOptions::default() };
+        let done = catch_unwind(AssertUnwindSafe(|| store.checkpoint(&options)));
+        let done = done.unwrap_or_else(|_| Err(Error::closed("the checkpoint panicked")));
+        end(&store.inner, done);
     };
     if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
-        end(inner, Some(e));
+        end(inner, Err(e));
     }
 }
 
-fn end(inner: &Inner, failed: Option<Error>) {
+fn end(inner: &Inner, done: Result<CheckpointReport>) {
     let open = inner.check_open().is_ok();
     let mut state = inner.background.state.lock();
+    let failed = match done {
+        Err(e) => Some(e),
+        Ok(report) => {
+            let news = !report.failures.is_empty() && report.failures != state.left;
+            state.left = report.failures;
+            news.then(|| Error::corrupt(format!("left as they are: {}", state.left.join("; "))))
+        }
+    };
     state.running = false;
     state.not_before = match &failed {
         Some(_) => inner.log.as_ref().map_or(0, |log| log.bytes()) + inner.options.checkpoint_log_bytes,

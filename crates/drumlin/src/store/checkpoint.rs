@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::commit::{Proposal, Work, expiry};
 use super::repack::{Moves, plan_repack};
@@ -52,7 +53,7 @@ pub struct CheckpointReport {
     pub versions_expired: u64,
     /// Windows that were void: others changed their row groups meanwhile.
     pub windows_void: u64,
-    /// Windows that could not be rewritten and were left as they are: the table and why.
+    /// Windows and blocks that could not be rewritten and were left as they are: the table or block, and why.
     pub failures: Vec<String>,
 }
 
@@ -97,7 +98,14 @@ impl Store {
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         self.inner.log()?;
-        let mut maintenance = self.inner.maintenance.lock();
+        let mut maintenance = match &self.handle {
+            Some(_) => self.inner.maintenance.lock(),
+            // Of its own it does not wait: whoever is at it will be done before the log has grown much more.
+            None => match self.inner.maintenance.try_lock() {
+                Some(maintenance) => maintenance,
+                None => return Ok(CheckpointReport::default()),
+            },
+        };
         let mut report = CheckpointReport { versions_expired: self.expire()?, ..CheckpointReport::default() };
         let (state, _pin) = self.pinned_state()?;
         let plans = plans(&state, &options.plan);
@@ -108,6 +116,7 @@ impl Store {
             self.vacuum(&state, plans, &repack, &options.task, &mut report)?;
         }
         self.write_catalog(&mut maintenance)?;
+        self.inner.let_go_of_inline(&*self.state()?);
         Ok(report)
     }
 
@@ -185,7 +194,7 @@ impl Store {
                 Ok(())
             },
         )?;
-        let moves = self.copy_groups(copies, &mut writer, task, &mut meter)?;
+        let moves = self.copy_groups(copies, &mut writer, task, &mut meter, &mut failures)?;
         let blocks = writer.finish()?.to_vec();
         task.cancel.check()?;
         report.bytes_written = blocks.iter().map(|written| written.bytes).sum();
@@ -215,14 +224,23 @@ impl Store {
     /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces.
     fn write_catalog(&self, maintenance: &mut Maintenance) -> Result<()> {
         let log = self.inner.log()?;
-        let bytes = log.bytes();
-        let state = self.state()?;
+        let damaged = self.inner.catalog_damaged.load(Ordering::SeqCst);
+        if damaged && log.base().is_some_and(|base| self.seq().is_ok_and(|seq| seq == base.seq)) {
+            // A snapshot of its own takes a commit of its own.
+            let same = |state: &State| vec![Effect::SetDefaultRetention { retention: state.default_retention }];
+            self.commit_effects(move |state| Ok(same(state)))?;
+        }
+        let (bytes, state) = {
+            let _turn = self.inner.committer.turn();
+            (log.bytes(), self.state()?)
+        };
         if log.base().is_some_and(|base| base.seq == state.seq) || state.seq.0 == 0 {
             return Ok(());
         }
         let storage = &*self.inner.storage;
         let old = storage.list(names::CATALOG)?;
-        let before = maintenance.catalog.as_ref();
+        // What was found damaged is written anew, all of it.
+        let before = maintenance.catalog.as_ref().filter(|_| !damaged);
         if planted(Bug::CutLogBeforeSnapshot) {
             log.rebase(recover::encode_catalog(&state, before)?.0, bytes)?;
         }
@@ -230,6 +248,7 @@ impl Store {
         log.rebase(base, bytes)?;
         let needed: BTreeSet<String> = catalog.index.objects().chain([state.seq]).map(names::catalog).collect();
         maintenance.catalog = Some(catalog);
+        self.inner.catalog_damaged.store(false, Ordering::SeqCst);
         let old: Vec<String> =
             old.into_iter().map(|object| object.name).filter(|name| !needed.contains(name)).collect();
         // What stays is removed by the next checkpoint.

@@ -193,7 +193,7 @@ impl Store {
     /// Waits for the turn, or for another that carries this one along.
     pub(super) fn commit(&self, proposal: Proposal) -> Answer {
         self.inner.log()?;
-        if !self.automatic {
+        if self.handle.is_some() {
             self.inner.background.tell()?;
         }
         let committer = &self.inner.committer;
@@ -269,7 +269,9 @@ impl Store {
             }
             Ok(())
         });
-        checkpoint_if_due(&self.inner);
+        if outcome.is_ok() {
+            checkpoint_if_due(&self.inner);
+        }
         let mut answers = answers.into_iter();
         for slot in &slots.0 {
             slot.set(Place::Answered(match (&outcome, answers.next()) {

@@ -63,8 +63,19 @@ use trigger::Triggers;
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
-    /// Of the automatic checkpoint: what it does is not refused because it failed before.
-    automatic: bool,
+    /// Shared by the handles of users; threads of the store's own have none: they keep nothing open, and are not told what
+    /// automatic checkpoints failed at.
+    handle: Option<Arc<Handle>>,
+}
+
+/// When the last one goes, the store is closed.
+struct Handle(Arc<Inner>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // A failure shows at the next open, as recovery.
+        let _ = self.0.close();
+    }
 }
 
 struct Inner {
@@ -88,6 +99,8 @@ struct Inner {
     /// In a store opened read-only: the log's files and their sizes as last followed.
     log_seen: Mutex<Vec<(String, u64)>>,
     background: Background,
+    /// Whether the newest catalog snapshot was found damaged.
+    catalog_damaged: AtomicBool,
     closed: AtomicBool,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
@@ -129,7 +142,8 @@ impl Store {
         // Before the log is closed, so that they are not called again for what they have been called for.
         self.inner.triggers.stop();
         let open = self.inner.log.is_some() && self.inner.check().is_ok();
-        let noted = if open { self.note_triggers() } else { Ok(()) };
+        let own = Store { inner: self.inner.clone(), handle: None };
+        let noted = if open { own.note_triggers() } else { Ok(()) };
         self.inner.close().and(noted)
     }
 
@@ -140,6 +154,14 @@ impl Store {
 }
 
 impl Inner {
+    /// Forgets blocks that no state needs any more which is newest or being read.
+    fn let_go_of_inline(&self, state: &State) {
+        let oldest = self.pins.oldest();
+        let gone =
+            state.ledger.condemned().filter(|(_, condemned)| oldest.is_none_or(|oldest| oldest >= condemned.seq));
+        self.storage.let_go(gone.map(|(block, _)| names::block(*block)));
+    }
+
     /// Brings the blocks that came with commits of others, or of the past, to where they are read.
     fn hold_inline(&self, state: &State) {
         state.ledger.inline().for_each(|(block, inline)| self.storage.hold(&names::block(*block), inline.0.clone()));

@@ -12,7 +12,7 @@ use super::commit::Committer;
 use super::feed::Feeds;
 use super::pins::Pins;
 use super::trigger::Triggers;
-use super::{Inner, Maintenance, Mode, Options, Store, recover};
+use super::{Handle, Inner, Maintenance, Mode, Options, Store, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
@@ -97,13 +97,15 @@ impl Store {
             maintenance: Mutex::new(Maintenance { catalog }),
             log_seen: Mutex::default(),
             background: Background::default(),
+            catalog_damaged: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             process,
             lock: Mutex::new(lock),
             options,
         };
         inner.hold_inline(&inner.state.read());
-        Ok(Store { inner: Arc::new(inner), automatic: false })
+        let inner = Arc::new(inner);
+        Ok(Store { handle: Some(Arc::new(Handle(inner.clone()))), inner })
     }
 
     /// In a store opened for reading: takes in what the writer has committed since. Returns the last commit seen.
@@ -129,6 +131,10 @@ impl Store {
             next.take_functions(&current);
             next.catch_up(None);
             self.inner.hold_inline(&next);
+            if self.inner.pins.oldest().is_none() {
+                // Nobody reads an older state.
+                self.inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block)));
+            }
             *self.inner.state.write() = Arc::new(next);
             self.inner.feeds.wake();
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Store;
 use super::checkpoint::{COPY_SHARE, plans};
-use crate::base::{BlockId, Meter, Result, TableId, Task};
-use crate::block::{Address, BlockFill, BlockWriter, RepackPlan, repack};
+use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task};
+use crate::block::{ALIGNMENT, Address, BlockFill, BlockWriter, RepackPlan, repack};
 use crate::catalog::{BlockUse, State};
 use crate::table::{Plan, PlanOptions, RowGroup};
 
@@ -35,7 +35,10 @@ pub(super) fn plan_repack(
     let fill = |(block, used): (&BlockId, &BlockUse)| {
         let leaving = leaving.get(block).copied().unwrap_or(0);
         let inline = state.ledger.is_inline(*block);
-        BlockFill { block: *block, bytes: used.bytes, live_bytes: used.live_bytes.saturating_sub(leaving), inline }
+        let live_bytes = used.live_bytes.saturating_sub(leaving);
+        // What a block has beside its row groups is there wherever they are.
+        let overhead = ALIGNMENT * (used.parts + 1);
+        BlockFill { block: *block, bytes: used.bytes.saturating_sub(overhead), live_bytes, inline }
     };
     let blocks: Vec<BlockFill> = state.ledger.blocks().map(fill).collect();
     let live: u64 = blocks.iter().map(|fill| fill.live_bytes).sum();
@@ -74,6 +77,7 @@ impl Store {
         writer: &mut BlockWriter,
         task: &Task,
         meter: &mut Meter<'_>,
+        failures: &mut Vec<String>,
     ) -> Result<Moves> {
         let (inner, mut moves) = (&self.inner, Moves::new());
         inner.env.pool.ordered(
@@ -84,14 +88,24 @@ impl Store {
             |(block, groups)| {
                 task.cancel.check()?;
                 let addresses: Vec<Address> = groups.keys().copied().collect();
-                Ok((inner.reader.row_groups(block, &addresses)?, groups))
+                match inner.reader.row_groups(block, &addresses) {
+                    Ok(encoded) => Ok((Ok(encoded), groups)),
+                    Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
+                    // One damaged block must not keep all others, and the log, from it.
+                    Err(e) => Ok((Err(e.to_string()), groups)),
+                }
             },
             |(encoded, groups)| {
                 let (steps, bytes) = (groups.len() as u64, groups.keys().map(Address::bytes).sum::<u64>());
-                for (group, (from, table)) in encoded.into_iter().zip(groups) {
-                    moves.entry(table).or_default().push((from, writer.push(group)?));
+                match encoded {
+                    Ok(encoded) => {
+                        for (group, (from, table)) in encoded.into_iter().zip(groups) {
+                            moves.entry(table).or_default().push((from, writer.push(group)?));
+                        }
+                        meter.done.bytes += bytes;
+                    }
+                    Err(failure) => failures.push(failure),
                 }
-                meter.done.bytes += bytes;
                 meter.step(steps, bytes / COPY_SHARE)
             },
         )?;

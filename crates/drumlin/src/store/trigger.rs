@@ -229,7 +229,7 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         if dirty && (idle || cursor.seq().0 - noted.0 >= NOTED_EVERY) {
             dirty = false;
             noted = cursor.seq();
-            let store = Store { inner: strong.clone(), automatic: false };
+            let store = Store { inner: strong.clone(), handle: None };
             // It is tried again with the next batch, and when the store is closed.
             let _ = store.note_triggers();
         }

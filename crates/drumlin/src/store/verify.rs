@@ -52,6 +52,8 @@ impl Store {
         match recover::look(|| self.verify_catalog()) {
             Ok(bytes) => report.bytes += bytes,
             Err(e) if e.kind() == ErrorKind::Corrupt => {
+                // The state in memory is sound: the next checkpoint writes all of it.
+                self.inner.catalog_damaged.store(true, std::sync::atomic::Ordering::SeqCst);
                 report.faults.push(Fault { table: "(catalog)".into(), group: 0, error: e.to_string() });
             }
             Err(e) => return Err(e),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, RecordBatchReader};
+use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work};
@@ -12,8 +12,8 @@ use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Inline, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableSpec, Trust, VersionKind, check_sort,
-    encode_group, sorted_schema,
+    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableSpec, Trust, VersionKind, batch_bytes,
+    check_sort, encode_group, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -329,11 +329,6 @@ pub(super) fn add_blocks(blocks: &[Written]) -> Vec<Effect> {
     }
     effects.extend((!stored.is_empty()).then_some(Effect::AddBlocks { blocks: stored }));
     effects
-}
-
-fn batch_bytes(batch: &RecordBatch) -> u64 {
-    let bytes = |column: &Arc<dyn Array>| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
-    batch.columns().iter().map(bytes).sum()
 }
 
 /// The table at `path`, or `NotFound` with what could be meant.

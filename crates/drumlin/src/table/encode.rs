@@ -8,6 +8,15 @@ use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
 use crate::segment::{Scheme, Segment, encode_like, join, join_batches};
 
+/// A row group is closed once its rows take about so many bytes in memory.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes that a batch's rows take in memory.
+pub fn batch_bytes(batch: &RecordBatch) -> u64 {
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+    batch.columns().iter().map(bytes).sum()
+}
+
 /// The batches of one row group, not yet put together.
 pub struct RowGroups<I> {
     batches: I,
@@ -18,7 +27,8 @@ pub struct RowGroups<I> {
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>>> RowGroups<I> {
-    /// Cuts `batches`, each made to fit `schema`, into row groups of [`ROWS_MAX`] rows; the last may be smaller.
+    /// Cuts `batches`, each made to fit `schema`, into row groups of [`ROWS_MAX`] rows, fewer if
+    /// they are large; the last may be smaller.
     pub fn new(batches: I, schema: SchemaRef) -> Self {
         Self { batches, schema, rest: None, ended: false }
     }
@@ -29,8 +39,8 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut parts = Vec::new();
-        let mut rows = 0;
-        while rows < ROWS_MAX as usize && !self.ended {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < ROWS_MAX as usize && bytes < BYTES_MAX && !self.ended {
             let batch = match self.rest.take() {
                 Some(rest) => rest,
                 None => match self.batches.next().map(|batch| conform(&batch?, &self.schema)) {
@@ -45,13 +55,18 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
                     }
                 },
             };
-            let room = ROWS_MAX as usize - rows;
+            // As many rows as may be expected to fit, at least one.
+            let size = batch_bytes(&batch);
+            let fit = (BYTES_MAX - bytes).saturating_mul(batch.num_rows() as u64) / size.max(1);
+            let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
+            let room = (ROWS_MAX as usize - rows).min(fit);
             if batch.num_rows() > room {
                 self.rest = Some(batch.slice(room, batch.num_rows() - room));
             }
             let taken = batch.num_rows().min(room);
             if taken > 0 {
                 rows += taken;
+                bytes += size * taken as u64 / batch.num_rows().max(1) as u64;
                 parts.push(batch.slice(0, taken));
             }
         }
@@ -112,4 +127,25 @@ pub fn encode_group(
     })?;
     let (segments, schemes) = segments.into_iter().unzip();
     Ok((EncodedRowGroup { rows: rows as u32, segments }, schemes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn large_rows_make_row_groups_of_few_rows() {
+        let rows: StringArray = (0..60).map(|n| Some(format!("{n}{}", "x".repeat(5_000_000)))).collect();
+        let batch = RecordBatch::try_from_iter([("s", Arc::new(rows) as ArrayRef)]).unwrap();
+        let schema = batch.schema();
+        let groups: Vec<Vec<RecordBatch>> =
+            RowGroups::new([Ok(batch)].into_iter(), schema).collect::<Result<_>>().unwrap();
+        let sizes: Vec<usize> = groups.iter().map(|group| group.iter().map(RecordBatch::num_rows).sum()).collect();
+        assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (2, 60), "{sizes:?}");
+        assert!(sizes[0] < 60 && sizes[0] > 40, "{sizes:?}");
+    }
 }

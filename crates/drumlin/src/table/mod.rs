@@ -17,7 +17,7 @@ mod state;
 
 pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
 pub use conform::conform;
-pub use encode::{RowGroups, Schemes, Trust, encode_group};
+pub use encode::{RowGroups, Schemes, Trust, batch_bytes, encode_group};
 pub use order::{check_sort, sorted_schema};
 pub use plan::{LeftAlone, Plan, PlanOptions, Reason, Window, plan};
 pub use range::KeyRange;

@@ -210,7 +210,12 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
                 *live += c.live;
                 Some(*live)
             });
-            let small = live.take_while(|live| *live <= SMALL_ROWS).count();
+            let bytes = candidates[at..stretch.end].iter().scan(0, |bytes, c| {
+                *bytes += c.group.address.bytes();
+                Some(*bytes)
+            });
+            let small = live.zip(bytes).take_while(|(live, bytes)| *live <= SMALL_ROWS && *bytes <= WINDOW_BYTES_MAX);
+            let small = small.count();
             let most = (stretch.end - at).min(WINDOW_MAX);
             if small > WINDOW_MAX {
                 found.extend(window(&candidates[at..at + small], options).map(|window| (at..at + small, window)));

@@ -15,7 +15,7 @@ use super::scan::mask;
 use super::{Deletion, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, Window, order};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory, EncodedRowGroup};
-use crate::segment::{self, ColumnStats, Form, Segment, Source, decode};
+use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, measure};
 
 /// The sizes of the row groups that `rows` rows go to: as few as can be, evenly filled.
 fn output_rows(rows: u64) -> Vec<u32> {
@@ -75,8 +75,8 @@ pub fn rewrite(
     let mut groups = Vec::with_capacity(sizes.len());
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
     for rows in sizes {
-        let segments: Vec<Segment> = columns.iter_mut().filter_map(Iterator::next).collect();
-        let ordered = keys.is_empty() || is_sorted(&segments, rows, schema, &keys)?;
+        let mut segments: Vec<Segment> = columns.iter_mut().filter_map(Iterator::next).collect();
+        let ordered = keys.is_empty() || measure_keys(&mut segments, rows, schema, &keys)?;
         groups.push((EncodedRowGroup { rows, segments }, ordered));
     }
     Ok(groups)
@@ -90,14 +90,20 @@ struct Input<'a> {
     keep: Option<BooleanBuffer>,
 }
 
-/// Whether the rows of a new row group are in the order of the columns `keys`.
-fn is_sorted(segments: &[Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<bool> {
-    let key = |index: &usize| {
-        let bytes = Bytes::from(segments[*index].bytes.clone());
-        decode(bytes, rows as usize, schema.0.field(*index).data_type(), Form::Exact)
-    };
-    let keys: Vec<ArrayRef> = keys.iter().map(key).collect::<Result<_>>()?;
-    Ok(order::sorted_positions(&keys)?.is_none())
+/// Whether the rows of a new row group are in the order of the columns `keys`. Their bounds, by which row groups are put
+/// in order, are made exact.
+fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<bool> {
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(keys.len());
+    for &index in keys {
+        let segment = &mut segments[index];
+        let bytes = Bytes::from(segment.bytes.clone());
+        let array = decode(bytes, rows as usize, schema.0.field(index).data_type(), Form::Exact)?;
+        if !segment.stats.exact {
+            segment.stats = measure(&array);
+        }
+        arrays.push(array);
+    }
+    Ok(order::sorted_positions(&arrays)?.is_none())
 }
 
 /// Which versions see the rows of one output.

@@ -446,3 +446,94 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
     store.write("large", wide(0, 50_000), &Default::default()).unwrap();
     assert_eq!((objects(), store.stat().unwrap().inline_blocks), (1, 0));
 }
+
+#[test]
+fn a_damaged_block_keeps_nothing_else_from_being_repacked() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    (0..20).for_each(|n| drop(store.write(&format!("t/{n}"), batch(&numbered(n, 30)), &Default::default()).unwrap()));
+    let (name, mut bytes) = disk.files().into_iter().find(|(name, _)| name.starts_with("blocks/")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    disk.damage(&name, bytes);
+    let report = checkpoint(&store);
+    assert_eq!((report.failures.len(), report.groups_moved), (1, 19), "{report}");
+    assert!(report.failures[0].contains(&name), "{report}");
+    assert!(disk.files().iter().any(|(name, _)| name.starts_with("catalog/")));
+    assert_eq!((0..20).filter(|n| read(&store, &format!("t/{n}"), AsOf::Newest).is_ok()).count(), 19);
+}
+
+#[test]
+fn a_damaged_catalog_is_written_anew_while_it_is_known() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    store.transact(|tx| (0..9000).try_for_each(|n| tx.put(&format!("a/n{n}"), Payload::from(n)).map(drop))).unwrap();
+    checkpoint(&store);
+    store.put("b", Payload::from(1)).unwrap();
+    checkpoint(&store);
+    let (name, mut bytes) = disk.files().into_iter().find(|(name, _)| name.starts_with("catalog/")).unwrap();
+    bytes[2000] ^= 1;
+    disk.damage(&name, bytes);
+    let faults = store.verify(&Default::default()).unwrap().faults;
+    assert!(faults.len() == 1 && faults[0].error.contains(&name), "{faults:?}");
+    checkpoint(&store);
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+    store.close().unwrap();
+    assert_eq!(open(&disk).unwrap().count("a/*").unwrap(), 9000);
+}
+
+#[test]
+fn what_was_repacked_stays() {
+    for open in [open_with, open_inline] {
+        let disk = SimDisk::in_memory();
+        let store = open(&disk, &Arc::new(ManualClock::new(Timestamp(1_000_000))), 2).unwrap();
+        let one =
+            || RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
+        (0..9).for_each(|n| drop(store.write(&format!("t/{n}"), one(), &Default::default()).unwrap()));
+        assert_eq!(checkpoint(&store).groups_moved, 9);
+        let before = store.seq().unwrap();
+        assert_eq!((checkpoint(&store).bytes_written, store.seq().unwrap()), (0, before));
+    }
+}
+
+#[test]
+fn a_checkpoint_of_its_own_waits_for_nobody_and_ends_with_the_last_handle() {
+    let disk = SimDisk::in_memory();
+    let options = Options { checkpoint_log_bytes: 5_000, inline_bytes: 0, ..Options::default() };
+    let store = open_with_options(&disk, options.clone()).unwrap();
+    store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
+    store.write("t", wide(0, 20_000), &Default::default()).unwrap();
+    store.delete_rows("t", "i % 2 = 0", &Default::default()).unwrap();
+    // In the middle of one that was asked for, another becomes due: it does not wait, and so can be waited for.
+    let inner = store.clone();
+    let tell = move |_: Progress| {
+        (0..30).for_each(|n| drop(inner.put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
+        inner.wait_for_checkpoint();
+    };
+    let task = Task { progress: Some(Arc::new(tell)), ..Task::default() };
+    store.checkpoint(&CheckpointOptions { task, ..Default::default() }).unwrap();
+    drop(store);
+    for round in 0..40 {
+        let store = open_with_options(&disk, options.clone()).unwrap_or_else(|e| panic!("round {round}: {e}"));
+        (0..30).for_each(|n| drop(store.put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
+        assert!(store.exists("t").unwrap());
+        // It is closed now, whatever goes on in the background.
+        drop(store);
+    }
+}
+
+#[test]
+fn row_groups_of_a_table_sorted_by_text_stay_apart() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
+    let words: StringArray = (0..300_000).map(|n| Some(format!("key {:08} of {}", n, n * 7919 % 10_007))).collect();
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..300_000));
+    let rows = RecordBatch::try_from_iter([("w", Arc::new(words) as ArrayRef), ("i", ids)]).unwrap();
+    let sorted = drumlin::store::WriteOptions { sort: Some(vec!["w".into()]), ..Default::default() };
+    store.write("t", rows, &sorted).unwrap();
+    store.delete_rows("t", "i % 3 = 0", &Default::default()).unwrap();
+    let report = checkpoint(&store);
+    assert_eq!((report.rows_removed, report.groups_after), (100_000, 2));
+    let batches = store.collect("t", &Default::default()).unwrap();
+    assert!(batches.len() == 2, "{} batches", batches.len());
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 200_000);
+}

@@ -141,3 +141,16 @@ fn a_scheme_is_used_while_it_holds_up() {
     let (_, scheme) = encode_like(&few, &DataType::Int64, &Scheme::default()).unwrap();
     assert_eq!(encode_like(&many, &DataType::Int64, &scheme).unwrap().0, encode(&many).unwrap());
 }
+
+#[test]
+fn strings_that_arrow_could_not_give_back_are_refused() {
+    // 3 GB written out, one of them kept.
+    let long = StringArray::from(vec!["x".repeat(1 << 20)]);
+    let keys = UInt8Array::from(vec![0; 3000]);
+    let keyed: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::new(long.clone())));
+    let refused = encode_like(&keyed, &DataType::Utf8, &Scheme::default()).unwrap_err();
+    assert!(refused.message().contains("3145728000 bytes"), "{refused}");
+    let views: ArrayRef = cast(&keyed, &DataType::Utf8View).unwrap();
+    assert!(encode(&views).unwrap_err().message().contains("expected less than 2 GiB"));
+    assert!(encode(&views.slice(0, 1000)).is_ok());
+}
