@@ -308,8 +308,8 @@ fn an_interrupted_import_changes_nothing() {
     desk.file("big.csv", &text);
     let args: Vec<&str> = ["import", "s", "--table", "big"].into_iter().chain(["big.csv"; 200]).collect();
     let mut child = desk.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A third session's blocks show that rows are on their way.
-    let begun = || std::fs::read_dir(desk.path("s/blocks")).unwrap().count() > 2;
+    // Blocks show that rows are on their way: those of small tables travel in the log.
+    let begun = || std::fs::read_dir(desk.path("s/blocks")).is_ok_and(|sessions| sessions.count() > 0);
     while !begun() {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -869,6 +869,8 @@ fn exports_never_replace_unasked_nor_leave_halves() {
 #[test]
 fn damage_is_found_and_named() {
     let desk = Desk::with_tables();
+    // Now the rows are in a block.
+    desk.ok(&["checkpoint", "s"]);
     let folder = desk.path("s/blocks");
     let mut blocks: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -877,8 +879,8 @@ fn damage_is_found_and_named() {
         .collect();
     blocks.sort();
     let mut bytes = std::fs::read(&blocks[0]).unwrap();
-    let at = bytes.len() / 2;
-    bytes[at] ^= 1;
+    // The first byte of the first row group: in between there are gaps, which nobody reads.
+    bytes[64] ^= 1;
     std::fs::write(&blocks[0], bytes).unwrap();
     let ran = desk.run(&["verify", "s"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
@@ -888,6 +890,7 @@ fn damage_is_found_and_named() {
     assert_eq!((ran.code, report["faults"].as_array().unwrap().len()), (Some(1), 1));
     // An object that nothing refers to is named, and no fault.
     let desk = Desk::with_tables();
+    std::fs::create_dir_all(desk.path("s/blocks/1")).unwrap();
     std::fs::write(desk.path("s/blocks/1/999.blk"), "left behind").unwrap();
     assert!(desk.ok(&["verify", "s"]).contains("orphan: blocks/1/999.blk, 11 B"));
     // A file that says it is another kind of store.
