@@ -47,10 +47,7 @@ impl Background {
     /// Stops a checkpoint under way, and waits for its end.
     pub fn stop(&self) {
         self.cancel.cancel();
-        let mut state = self.state.lock();
-        while state.running {
-            self.ended.wait(&mut state);
-        }
+        self.wait();
     }
 
     /// Waits until none is under way.
