@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -90,6 +91,10 @@ class Report:
             flush=True,
         )
 
+    def show(self) -> None:
+        print(f"\n{date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, duckdb {duckdb.__version__}\n")
+        print(self.markdown())
+
     def markdown(self) -> str:
         head = "| what | Drumlin | DuckDB | ratio |\n|---|---|---|---|\n"
         return head + "\n".join("| " + " | ".join(row) + " |" for row in self.rows)
@@ -134,20 +139,32 @@ def exact(table: pa.Table) -> pa.Schema:
     return pa.schema([field.remove_metadata() for field in table.schema])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+@contextmanager
+def workplace(description: str | None) -> Iterator[tuple[Path, Path, int]]:
+    """What the arguments say: a folder to work in, which goes if nobody named it; the rows; how many runs."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None)
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="drumlin-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
-    parquet = lineitem(folder, arguments.scale)
+    yield folder, lineitem(folder, arguments.scale), arguments.runs
+    if arguments.folder is None:
+        shutil.rmtree(folder)
+
+
+def main() -> None:
+    with workplace(__doc__) as (folder, parquet, runs):
+        compare(folder, parquet, runs)
+
+
+def compare(folder: Path, parquet: Path, runs: int) -> None:
     report = Report()
     ours, theirs = folder / "bench.drumlin", folder / "bench.duckdb"
 
     times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(arguments.runs):
+    for _ in range(runs):
         remove(ours)
         remove(theirs)
         times[0].append(timed(lambda: import_drumlin(ours, parquet)))
@@ -165,7 +182,7 @@ def main() -> None:
     for name, native in (("same types", False), ("Drumlin's own types", True)):
         read = partial(store.read, "lineitem", columns=Q1_COLUMNS, native=native)
         times = ([], [])
-        for _ in range(arguments.runs * 2 + 1):
+        for _ in range(runs * 2 + 1):
             times[0].append(timed(lambda read=read: read().to_arrow()))
             times[1].append(timed(lambda: connection.sql(query).to_arrow_table()))
         # The first pair warms both up.
@@ -179,19 +196,16 @@ def main() -> None:
     with drumlin.open(str(many)) as store:
         store.write_many({f"t/{i:05}": small for i in range(10_000)})
         store.checkpoint()
-    opened = [timed(lambda: drumlin.open(str(many)).close()) for _ in range(arguments.runs)]
+    opened = [timed(lambda: drumlin.open(str(many)).close()) for _ in range(runs)]
     print(f"open a store of 10,000 tables: {statistics.median(opened):.3f} s")
 
-    print(f"\n{date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, duckdb {duckdb.__version__}\n")
-    print(report.markdown())
+    report.show()
     for leftover in (
         "bench.drumlin",
         "bench.duckdb",
         "many.drumlin",
     ):
         remove(folder / leftover)
-    if arguments.folder is None:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,11 @@ below 1 means that Drumlin took less. Only the newest version is kept.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
-import tempfile
-from collections.abc import Callable
-from datetime import date
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -27,9 +25,10 @@ from duckdb_compare import (
     bytes_under,
     duckdb_open,
     import_drumlin,
-    lineitem,
+    import_duckdb,
     remove,
     timed,
+    workplace,
 )
 
 import drumlin
@@ -62,9 +61,17 @@ def ours_q1(store: drumlin.Store, engine: duckdb.DuckDBPyConnection) -> list[tup
 
 
 def in_memory() -> duckdb.DuckDBPyConnection:
-    engine = duckdb.connect()
-    engine.execute(f"SET threads = {THREADS}")
-    return engine
+    return duckdb_open(Path(":memory:"))
+
+
+@contextmanager
+def copied(ours: Path, work: Path, threads: int = THREADS) -> Iterator[drumlin.Store]:
+    """A copy of a store, opened, that keeps the newest version only."""
+    remove(work)
+    shutil.copytree(ours, work)
+    with opened(work, threads) as store:
+        store.set_retention("lineitem", keep_last=1)
+        yield store
 
 
 def pairs(runs: int, ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[list[float], list[float]]:
@@ -79,10 +86,7 @@ def delete_half(report: Report, folder: Path, ours: Path, theirs: Path, runs: in
     work, other = folder / "work.drumlin", folder / "work.duckdb"
 
     def mine() -> float:
-        remove(work)
-        shutil.copytree(ours, work)
-        with opened(work) as store:
-            store.set_retention("lineitem", keep_last=1)
+        with copied(ours, work) as store:
 
             def half() -> None:
                 store.table("lineitem").delete(HALF)
@@ -176,10 +180,7 @@ def queries(report: Report, name: str, ours: Path, theirs: Path, runs: int) -> N
 
 def before_and_after(folder: Path, ours: Path, runs: int) -> None:
     work = folder / "work.drumlin"
-    remove(work)
-    shutil.copytree(ours, work)
-    with opened(work) as store, in_memory() as engine:
-        store.set_retention("lineitem", keep_last=1)
+    with copied(ours, work) as store, in_memory() as engine:
         store.table("lineitem").delete(HALF)
         before = statistics.median([timed(lambda: ours_q1(store, engine)) for _ in range(runs + 1)][1:])
         store.checkpoint()
@@ -192,10 +193,7 @@ def threads(folder: Path, ours: Path, runs: int) -> None:
     work = folder / "work.drumlin"
 
     def vacuum(n: int) -> float:
-        remove(work)
-        shutil.copytree(ours, work)
-        with opened(work, n) as store:
-            store.set_retention("lineitem", keep_last=1)
+        with copied(ours, work, n) as store:
             store.table("lineitem").delete(HALF)
             return timed(store.checkpoint)
 
@@ -239,22 +237,17 @@ def many_small(folder: Path, runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None)
-    arguments = parser.parse_args()
-    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="drumlin-bench-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    parquet = lineitem(folder, arguments.scale)
-    report, runs = Report(), arguments.runs
+    with workplace(__doc__) as (folder, parquet, runs):
+        compare(folder, parquet, runs)
+
+
+def compare(folder: Path, parquet: Path, runs: int) -> None:
+    report = Report()
     ours, theirs = folder / "whole.drumlin", folder / "whole.duckdb"
     remove(ours)
     remove(theirs)
     import_drumlin(ours, parquet)
-    with duckdb_open(theirs) as connection:
-        connection.execute(f"CREATE TABLE lineitem AS FROM read_parquet('{parquet}')")
-        connection.execute("CHECKPOINT")
+    import_duckdb(theirs, parquet)
 
     delete_half(report, folder, ours, theirs, runs)
     queries(report, "of lineitem", ours, theirs, runs)
@@ -264,13 +257,10 @@ def main() -> None:
     chained = chain(report, folder, parquet, max(3, runs // 2))
     queries(report, "after the chain", *chained, runs)
 
-    print(f"\n{date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, duckdb {duckdb.__version__}\n")
-    print(report.markdown())
+    report.show()
     for leftover in ("whole", "work", "chain"):
         for kind in ("drumlin", "duckdb"):
             remove(folder / f"{leftover}.{kind}")
-    if arguments.folder is None:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

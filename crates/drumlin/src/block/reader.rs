@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
-use super::{Address, CacheStat, Directory, EncodedRowGroup};
-use crate::base::{BlockId, Error, ErrorKind, Result, checksum_at};
+use super::{Address, CacheStat, Column, Directory, EncodedRowGroup};
+use crate::base::{Error, ErrorKind, Result, checksum_at};
 use crate::segment::Segment;
 use crate::storage::{Storage, names};
 
@@ -53,15 +53,16 @@ impl BlockReader {
         let end = at + u64::from(address.directory_bytes);
         let start = if address.bytes() <= WHOLE_BYTES_MAX { address.offset } else { at };
         let bytes = self.read(address, std::slice::from_ref(&(start..end)))?.remove(0);
-        let directory = Arc::new(Directory::decode(&bytes[(at - start) as usize..], address)?);
-        if start < at {
-            for (index, column) in directory.columns.iter().enumerate() {
-                let from = (column.offset - start) as usize;
-                let segment = bytes.slice(from..from + column.bytes as usize);
-                verify(address, &directory, index, &segment)?;
+        let directory = if start < at {
+            let (directory, segments) = take_apart(address, &bytes)?;
+            for (column, segment) in directory.columns.iter().zip(segments) {
                 self.cache.insert(address.block, column.offset, Cached::Segment(own(segment, bytes.len())));
             }
-        }
+            directory
+        } else {
+            Directory::decode(&bytes, address)?
+        };
+        let directory = Arc::new(directory);
         self.cache.insert(address.block, at, Cached::Directory(directory.clone()));
         Ok(directory)
     }
@@ -120,33 +121,23 @@ impl BlockReader {
 
     /// Reads and checks every byte of a row group from storage, past the cache.
     pub fn verify(&self, address: &Address) -> Result<Directory> {
-        let at = address.offset + address.segment_bytes;
-        let bytes = self
-            .read(address, std::slice::from_ref(&(address.offset..at + u64::from(address.directory_bytes))))?
-            .remove(0);
-        let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-        for (index, column) in directory.columns.iter().enumerate() {
-            let from = (column.offset - address.offset) as usize;
-            verify(address, &directory, index, &bytes[from..from + column.bytes as usize])?;
-        }
-        Ok(directory)
+        let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
+        Ok(take_apart(address, &bytes)?.0)
     }
 
-    /// The row groups of one block at `addresses`, read and checked past the cache, as they were before they were placed.
-    pub fn row_groups(&self, block: BlockId, addresses: &[Address]) -> Result<Vec<EncodedRowGroup>> {
-        let end = |address: &Address| address.offset + address.bytes();
-        let ranges: Vec<Range<u64>> = addresses.iter().map(|address| address.offset..end(address)).collect();
+    /// The row groups at `addresses`, all of one block, read and checked past the cache, as they were before they were
+    /// placed.
+    pub fn row_groups(&self, addresses: &[Address]) -> Result<Vec<EncodedRowGroup>> {
         let Some(first) = addresses.first() else { return Ok(Vec::new()) };
-        debug_assert!(addresses.iter().all(|address| address.block == block));
+        let ranges: Vec<Range<u64>> = addresses.iter().map(whole).collect();
         let group = |(address, bytes): (&Address, Bytes)| {
-            let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-            let mut segments = Vec::with_capacity(directory.columns.len());
-            for (index, column) in directory.columns.iter().enumerate() {
-                let from = (column.offset - address.offset) as usize;
-                let bytes = bytes.slice(from..from + column.bytes as usize);
-                verify(address, &directory, index, &bytes)?;
-                segments.push(Segment { bytes: bytes.to_vec(), stats: column.stats.clone(), kept: column.kept });
-            }
+            let (directory, segments) = take_apart(address, &bytes)?;
+            let segment = |(column, bytes): (&Column, Bytes)| Segment {
+                bytes: bytes.to_vec(),
+                stats: column.stats.clone(),
+                kept: column.kept,
+            };
+            let segments = directory.columns.iter().zip(segments).map(segment).collect();
             Ok(EncodedRowGroup { rows: directory.rows, segments })
         };
         addresses.iter().zip(self.read(first, &ranges)?).map(group).collect()
@@ -162,6 +153,24 @@ impl BlockReader {
             _ => e,
         })
     }
+}
+
+/// Where a row group lies, directory and all.
+fn whole(address: &Address) -> Range<u64> {
+    address.offset..address.offset + address.bytes()
+}
+
+/// The directory and the segments of a whole row group, every byte checked.
+fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>)> {
+    let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
+    let mut segments = Vec::with_capacity(directory.columns.len());
+    for (index, column) in directory.columns.iter().enumerate() {
+        let from = (column.offset - address.offset) as usize;
+        let segment = bytes.slice(from..from + column.bytes as usize);
+        verify(address, &directory, index, &segment)?;
+        segments.push(segment);
+    }
+    Ok((directory, segments))
 }
 
 /// A slice that is less than half of its buffer of `whole` bytes is copied, so that the cache holds what it counts.

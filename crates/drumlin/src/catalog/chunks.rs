@@ -61,9 +61,13 @@ struct Chunk<K> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct TreePath(String);
 
+fn in_tree_order(a: &str, b: &str) -> Ordering {
+    a.split('/').cmp(b.split('/'))
+}
+
 impl Ord for TreePath {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.split('/').cmp(other.0.split('/'))
+        in_tree_order(&self.0, &other.0)
     }
 }
 
@@ -290,7 +294,7 @@ fn write_nodes(
         let mut writer = Writer::default();
         let mut answer = Ok(());
         now.tree.each_from(from.map(|from| &*from.0), |path, node| {
-            if until.is_some_and(|until| path.split('/').cmp(until.0.split('/')).is_ge()) {
+            if until.is_some_and(|until| in_tree_order(path, &until.0).is_ge()) {
                 return false;
             }
             let write = |chunk: &mut Vec<u8>| {

@@ -83,6 +83,13 @@ impl Ledger {
         self.inline.contains_key(&block)
     }
 
+    /// Blocks that wait to be deleted and that no reader of `oldest` or a newer state needs; of any, if there is none.
+    pub fn unneeded(&self, oldest: Option<Seq>) -> impl Iterator<Item = (BlockId, u64)> {
+        let unneeded = move |condemned: &Condemned| oldest.is_none_or(|oldest| oldest >= condemned.seq);
+        let condemned = self.condemned().filter(move |(_, condemned)| unneeded(condemned));
+        condemned.map(|(block, condemned)| (*block, condemned.bytes))
+    }
+
     /// Whether both say the same of every block in use.
     pub(super) fn same_use(&self, other: &Ledger) -> bool {
         self.blocks == other.blocks && self.shared == other.shared

@@ -19,6 +19,7 @@
 //! Decimals whose values fit 4 or 8 bytes are kept in so many, whatever their precision, so that [`native_type`] is
 //! near; values beyond their precision are kept all the same.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BinaryArray, BooleanArray, make_array};
@@ -110,7 +111,7 @@ pub(super) fn write_narrow_decimal(out: &mut Writer, array: &ArrayRef, ptype: PT
 pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
     let nulls = array.nulls();
     let wide: Vec<i128> = if let Some(array) = array.as_primitive_opt::<Decimal128Type>() {
-        if let Some(words) = narrow(array.values(), nulls, |value| *value) {
+        if let Some(words) = narrow(array.values(), nulls) {
             return write_narrow(out, words);
         }
         array.values().to_vec()
@@ -123,7 +124,7 @@ pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
         let Some(wide) = wide else {
             return write_fixed(out, array, 32);
         };
-        if let Some(words) = narrow(&wide, nulls, |value| *value) {
+        if let Some(words) = narrow(&wide, nulls) {
             return write_narrow(out, words);
         }
         wide
@@ -137,39 +138,29 @@ pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
 }
 
 /// Words of 4 bytes are read faster than those of 8, so these are taken where every value fits.
-fn write_narrow(out: &mut Writer, words: Words) {
-    let narrowed = (words.ptype == PType::I64).then(|| {
-        let narrow = |value: &i64| i128::from(*value);
-        narrow_to(words.typed::<i64>(), words.nulls.as_ref(), i32::MIN.into(), i32::MAX.into(), narrow)
-    });
-    let words = match narrowed {
-        Some(true) => {
-            let values = words.typed::<i64>().iter().map(|value| *value as i32).collect();
-            Words::new::<i32>(PType::I32, values, words.nulls)
-        }
-        _ => words,
-    };
+fn write_narrow(out: &mut Writer, mut words: Words) {
+    let four = i128::from(i32::MIN)..=i128::from(i32::MAX);
+    if words.ptype == PType::I64 && all_in(words.typed::<i64>(), words.nulls.as_ref(), four) {
+        let values = words.typed::<i64>().iter().map(|value| *value as i32).collect();
+        words = Words::new::<i32>(PType::I32, values, words.nulls);
+    }
     out.u8(Tag::Narrow as u8);
     out.u8(words.ptype.byte_width() as u8);
     words.write(out);
 }
 
-/// Whether every value lies between `least` and `greatest`. What lies under a null may be anything.
-fn narrow_to<T>(values: &[T], nulls: Option<&NullBuffer>, least: i64, greatest: i64, get: impl Fn(&T) -> i128) -> bool {
-    let range = i128::from(least)..=i128::from(greatest);
+/// Whether every value lies in `range`. What lies under a null may be anything.
+fn all_in<T: Copy + Into<i128>>(values: &[T], nulls: Option<&NullBuffer>, range: RangeInclusive<i128>) -> bool {
     match nulls {
-        None => values.iter().fold(true, |fits, value| fits & range.contains(&get(value))),
-        Some(nulls) => nulls.valid_indices().all(|row| range.contains(&get(&values[row]))),
+        None => values.iter().fold(true, |fits, value| fits & range.contains(&(*value).into())),
+        Some(nulls) => nulls.valid_indices().all(|row| range.contains(&values[row].into())),
     }
 }
 
 /// The values in 8 bytes; `None` if one does not fit.
-fn narrow<T>(values: &[T], nulls: Option<&NullBuffer>, get: impl Fn(&T) -> i128) -> Option<Words> {
-    if !narrow_to(values, nulls, i64::MIN, i64::MAX, &get) {
-        return None;
-    }
-    let narrowed: Vec<i64> = values.iter().map(|value| get(value) as i64).collect();
-    Some(Words::new(PType::I64, narrowed, nulls.cloned()))
+fn narrow(values: &[i128], nulls: Option<&NullBuffer>) -> Option<Words> {
+    let fits = all_in(values, nulls, i64::MIN.into()..=i64::MAX.into());
+    fits.then(|| Words::new::<i64>(PType::I64, values.iter().map(|value| *value as i64).collect(), nulls.cloned()))
 }
 
 /// Reads what [`write_decimal`] wrote.

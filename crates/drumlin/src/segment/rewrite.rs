@@ -12,7 +12,7 @@ use super::join::join;
 use super::onpair::{Codes, Cutter};
 use super::scheme::Scheme;
 use super::wire::Writer;
-use super::{ColumnStats, Form, Kept, Segment, Stat, Tag, encode_like, guarded, read_whole, text};
+use super::{ColumnStats, Form, Kept, Segment, Tag, encode_like, guarded, read_whole, text};
 use crate::base::{Error, Result};
 
 /// A segment of which some rows are wanted.
@@ -105,7 +105,7 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
             start += part.rows();
         }
     }
-    let bounds = bounds(sources.iter().map(|source| source.stats));
+    let bounds = sources.iter().map(|source| source.stats.clone()).reduce(|a, b| a.union(&b)).unwrap_or_default();
     let mut segments = Vec::with_capacity(sizes.len());
     for parts in cutter.finish() {
         text::check_size(parts.iter().map(Codes::decoded_bytes).sum())?;
@@ -117,29 +117,11 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
         let mut out = Writer::default();
         Tag::Vortex.write(&mut out, nulls > 0);
         tree.write(&mut out);
-        let stats = ColumnStats { nulls: nulls as u64, ..bounds.clone() };
+        let stats = ColumnStats { nulls: nulls as u64, exact: false, ..bounds.clone() };
         segments.push(Segment { bytes: out.finish(), stats, kept: Kept::Values });
     }
     if segments.len() != sizes.len() {
         return Err(Error::corrupt(format!("a text has rows for {} of {} segments", segments.len(), sizes.len())));
     }
     Ok(Some(segments))
-}
-
-/// Bounds that hold for rows of all of them.
-fn bounds<'a>(all: impl Iterator<Item = &'a ColumnStats>) -> ColumnStats {
-    let widen = |a: ColumnStats, b: &ColumnStats| {
-        let pick = |a: Option<Stat>, b: &Option<Stat>, wanted: std::cmp::Ordering| match (a, b) {
-            (Some(a), Some(b)) => Some(if b.compare(&a) == Some(wanted) { b.clone() } else { a }),
-            _ => None,
-        };
-        ColumnStats {
-            min: pick(a.min, &b.min, std::cmp::Ordering::Less),
-            max: pick(a.max, &b.max, std::cmp::Ordering::Greater),
-            ..ColumnStats::default()
-        }
-    };
-    let mut all = all;
-    let first = all.next().cloned().unwrap_or_default();
-    all.fold(ColumnStats { nulls: 0, exact: false, ..first }, widen)
 }

@@ -62,3 +62,19 @@ pub struct ColumnStats {
     /// Whether `min` and `max` are values of the column rather than bounds around them.
     pub exact: bool,
 }
+
+impl ColumnStats {
+    /// What holds for the rows of both.
+    pub fn union(&self, other: &Self) -> Self {
+        let pick = |a: &Option<Stat>, b: &Option<Stat>, wanted: Ordering| {
+            let (a, b) = (a.as_ref()?, b.as_ref()?);
+            Some(if a.compare(b)? == wanted { a.clone() } else { b.clone() })
+        };
+        Self {
+            nulls: self.nulls + other.nulls,
+            min: pick(&self.min, &other.min, Ordering::Less),
+            max: pick(&self.max, &other.max, Ordering::Greater),
+            exact: false,
+        }
+    }
+}

@@ -55,20 +55,6 @@ const ROWS_A_VALUE_MIN: usize = 16;
 pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let values = values(array);
-    let trained = out.like.found.as_ref().and_then(|found| found.text.clone());
-    if trained.is_none()
-        && array.len() >= DICTIONARY_ROWS_MIN
-        && let Some((keys, distinct)) = find_dictionary(&values, nulls)
-    {
-        check_size(values.iter().map(|value| value.len() as u64).sum())?;
-        let distinct: ArrayRef = if plain_type(array.data_type()) == Some(DataType::Utf8) {
-            Arc::new(StringArray::try_from_binary(distinct)?)
-        } else {
-            Arc::new(distinct)
-        };
-        dictionary::write_parts(out, keys, &distinct)?;
-        return Ok(Some(distinct));
-    }
     let lengths: Vec<u32> = values
         .iter()
         .map(|value| u32::try_from(value.len()))
@@ -76,6 +62,13 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored"))?;
     let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
     check_size(bytes as u64)?;
+    let trained = out.like.found.as_ref().and_then(|found| found.text.clone());
+    if trained.is_none()
+        && array.len() >= DICTIONARY_ROWS_MIN
+        && let Some((places, distinct)) = find_dictionary(&values, nulls)
+    {
+        return Ok(Some(write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls)?));
+    }
     if trained.is_some()
         && let Some(tree) = encode_text(out, trained, &values, nulls)
         && tree.size() < bytes
@@ -161,17 +154,33 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     let distinct = BinaryArray::from_iter_values(order.iter().map(|value| plain.value(*value)));
     let place = |(row, key): (usize, &usize)| if valid(row) { rank[*key] } else { 0 };
     let places = keys.iter().enumerate().map(place);
-    let words = if order.len() <= 1 << 8 {
+    Ok(Some(write_dictionary(out, keyed.values().data_type(), distinct, places, nulls)?))
+}
+
+/// Writes a dictionary of `distinct` values of a column of `data_type`, and the place of each row's. Gives the values.
+fn write_dictionary(
+    out: &mut Writer,
+    data_type: &DataType,
+    distinct: BinaryArray,
+    places: impl Iterator<Item = usize>,
+    nulls: Option<&NullBuffer>,
+) -> Result<ArrayRef> {
+    let keys = if distinct.len() <= 1 << 8 {
         Words::new::<u8>(PType::U8, places.map(|place| place as u8).collect(), nulls.cloned())
     } else {
         Words::new::<u16>(PType::U16, places.map(|place| place as u16).collect(), nulls.cloned())
     };
-    let distinct: ArrayRef = match plain_type(keyed.values().data_type()) {
-        Some(DataType::Utf8) => Arc::new(StringArray::try_from_binary(distinct)?),
-        _ => Arc::new(distinct),
-    };
-    dictionary::write_parts(out, words, &distinct)?;
-    Ok(Some(distinct))
+    let distinct = of_type(data_type, distinct)?;
+    dictionary::write_parts(out, keys, &distinct)?;
+    Ok(distinct)
+}
+
+/// Binary as the plain type of `data_type`.
+fn of_type(data_type: &DataType, array: BinaryArray) -> Result<ArrayRef> {
+    Ok(match plain_type(data_type) {
+        Some(DataType::Utf8) => Arc::new(StringArray::try_from_binary(array)?),
+        _ => Arc::new(array),
+    })
 }
 
 /// The codes that a segment keeps a long text as, in parts; `None` if it does not.
@@ -200,20 +209,16 @@ fn values(array: &ArrayRef) -> Vec<&[u8]> {
 /// The array with offsets, and nothing in its buffer but its values.
 fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
     let offsets = matches!(array.data_type(), DataType::Utf8 | DataType::Binary);
-    let fits = values.iter().map(|value| value.len()).sum::<usize>() <= i32::MAX as usize;
-    if !fits || (offsets && array.null_count() == 0) {
+    if offsets && array.null_count() == 0 {
         return Ok(Arc::clone(array));
     }
     let lengths = OffsetBuffer::from_lengths(values.iter().map(|value| value.len()));
     let packed = BinaryArray::try_new(lengths, values.concat().into(), array.nulls().cloned())?;
-    Ok(match plain_type(array.data_type()) {
-        Some(DataType::Utf8) => Arc::new(StringArray::try_from_binary(packed)?),
-        _ => Arc::new(packed),
-    })
+    of_type(array.data_type(), packed)
 }
 
 /// The distinct values in ascending order, and for each row the place of its own; `None` if there are many.
-fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Words, BinaryArray)> {
+fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<usize>, BinaryArray)> {
     let count_max = (values.len() / ROWS_A_VALUE_MIN).min(1 << 16);
     let mut builder = BinaryDictionaryBuilder::<UInt32Type>::new();
     let mut keys = Vec::with_capacity(values.len());
@@ -240,13 +245,7 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Word
     let mut rank = vec![0; found.len()];
     (0..).zip(&order).for_each(|(place, key)| rank[*key as usize] = place);
     let distinct = BinaryArray::from_iter_values(order.iter().map(|key| found.value(*key as usize)));
-    let nulls = nulls.cloned();
-    let keys = if found.len() <= 1 << 8 {
-        Words::new::<u8>(PType::U8, keys.iter().map(|key| rank[*key as usize] as u8).collect(), nulls)
-    } else {
-        Words::new::<u16>(PType::U16, keys.iter().map(|key| rank[*key as usize] as u16).collect(), nulls)
-    };
-    Some((keys, distinct))
+    Some((keys.into_iter().map(|key| rank[key as usize]).collect(), distinct))
 }
 
 /// What Vortex makes of strings or binary of any Arrow type.

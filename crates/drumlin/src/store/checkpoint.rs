@@ -227,8 +227,8 @@ impl Store {
         let damaged = self.inner.catalog_damaged.load(Ordering::SeqCst);
         if damaged && log.base().is_some_and(|base| self.seq().is_ok_and(|seq| seq == base.seq)) {
             // A snapshot of its own takes a commit of its own.
-            let same = |state: &State| vec![Effect::SetDefaultRetention { retention: state.default_retention }];
-            self.commit_effects(move |state| Ok(same(state)))?;
+            let same = |state: &State| Ok(vec![Effect::SetDefaultRetention { retention: state.default_retention }]);
+            self.commit_effects(same)?;
         }
         let (bytes, state) = {
             let _turn = self.inner.committer.turn();

@@ -156,10 +156,8 @@ impl Store {
 impl Inner {
     /// Forgets blocks that no state needs any more which is newest or being read.
     fn let_go_of_inline(&self, state: &State) {
-        let oldest = self.pins.oldest();
-        let gone =
-            state.ledger.condemned().filter(|(_, condemned)| oldest.is_none_or(|oldest| oldest >= condemned.seq));
-        self.storage.let_go(gone.map(|(block, _)| names::block(*block)));
+        let gone = state.ledger.unneeded(self.pins.oldest());
+        self.storage.let_go(gone.map(|(block, _)| names::block(block)));
     }
 
     /// Brings the blocks that came with commits of others, or of the past, to where they are read.

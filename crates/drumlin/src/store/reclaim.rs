@@ -108,13 +108,7 @@ impl Store {
         let state = self.state()?;
         // Readers of states before the commit that let go may still need the block. Pins taken from here on are of
         // `state` or newer, which do not.
-        let oldest = self.inner.pins.oldest();
-        let free: Vec<(BlockId, u64)> = state
-            .ledger
-            .condemned()
-            .filter(|(_, condemned)| oldest.is_none_or(|oldest| oldest >= condemned.seq))
-            .map(|(block, condemned)| (*block, condemned.bytes))
-            .collect();
+        let free: Vec<(BlockId, u64)> = state.ledger.unneeded(self.inner.pins.oldest()).collect();
         let total = free.len() as u64;
         let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);
         for batch in free.chunks(DELETE_BATCH) {

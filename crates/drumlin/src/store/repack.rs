@@ -85,10 +85,10 @@ impl Store {
             |(_, groups)| groups.keys().map(Address::bytes).sum(),
             inner.env.pool.threads() * 2,
             inner.options.memory_bytes / 4,
-            |(block, groups)| {
+            |(_, groups)| {
                 task.cancel.check()?;
                 let addresses: Vec<Address> = groups.keys().copied().collect();
-                match inner.reader.row_groups(block, &addresses) {
+                match inner.reader.row_groups(&addresses) {
                     Ok(encoded) => Ok((Ok(encoded), groups)),
                     Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
                     // One damaged block must not keep all others, and the log, from it.

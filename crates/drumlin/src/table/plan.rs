@@ -206,14 +206,8 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
         let mut at = stretch.start;
         while at < stretch.end {
             // Small row groups are merged however many they are: a window's cost is its rows.
-            let live = candidates[at..stretch.end].iter().scan(0, |live, c| {
-                *live += c.live;
-                Some(*live)
-            });
-            let bytes = candidates[at..stretch.end].iter().scan(0, |bytes, c| {
-                *bytes += c.group.address.bytes();
-                Some(*bytes)
-            });
+            let live = sums(&candidates[at..stretch.end], |c| c.live);
+            let bytes = sums(&candidates[at..stretch.end], |c| c.group.address.bytes());
             let small = live.zip(bytes).take_while(|(live, bytes)| *live <= SMALL_ROWS && *bytes <= WINDOW_BYTES_MAX);
             let small = small.count();
             let most = (stretch.end - at).min(WINDOW_MAX);
@@ -222,10 +216,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
                 at += small;
                 continue;
             }
-            let bytes = candidates[at..at + most].iter().scan(0, |bytes, c| {
-                *bytes += c.group.address.bytes();
-                Some(*bytes)
-            });
+            let bytes = sums(&candidates[at..at + most], |c| c.group.address.bytes());
             let most = bytes.take_while(|bytes| *bytes <= WINDOW_BYTES_MAX).count().max(1);
             let best = (1..=most)
                 .filter_map(|n| window(&candidates[at..at + n], options))
@@ -285,6 +276,17 @@ impl Candidate<'_> {
             _ => LeftAlone::FewDead,
         }
     }
+}
+
+/// What the first, the first two, the first three … have together.
+fn sums<'a>(
+    candidates: &'a [Candidate<'_>],
+    of: impl Fn(&Candidate<'_>) -> u64 + 'a,
+) -> impl Iterator<Item = u64> + 'a {
+    candidates.iter().scan(0, move |sum, candidate| {
+        *sum += of(candidate);
+        Some(*sum)
+    })
 }
 
 /// Maximal ranges of adjacent row groups that may be rewritten at all, of one schema.

@@ -33,7 +33,7 @@ impl KeyRange {
             let stats = measure(first);
             let range = match &mut range {
                 Some(range) => {
-                    range.first = union(&range.first, &stats);
+                    range.first = range.first.union(&stats);
                     range
                 }
                 None => {
@@ -102,18 +102,5 @@ impl KeyRange {
             Ok((!rows.is_empty()).then_some(Matches { group: group.id, rows }))
         })?;
         Ok(found.into_iter().flatten().collect())
-    }
-}
-
-fn union(a: &ColumnStats, b: &ColumnStats) -> ColumnStats {
-    let pick = |a: &Option<crate::segment::Stat>, b: &Option<crate::segment::Stat>, wanted: Ordering| {
-        let (a, b) = (a.as_ref()?, b.as_ref()?);
-        Some(if a.compare(b)? == wanted { a.clone() } else { b.clone() })
-    };
-    ColumnStats {
-        nulls: a.nulls + b.nulls,
-        min: pick(&a.min, &b.min, Ordering::Less),
-        max: pick(&a.max, &b.max, Ordering::Greater),
-        exact: false,
     }
 }
