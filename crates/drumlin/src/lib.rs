@@ -12,6 +12,7 @@ pub mod block;
 pub mod catalog;
 pub mod filter;
 pub mod log;
+pub mod memtable;
 pub mod segment;
 pub mod storage;
 pub mod store;

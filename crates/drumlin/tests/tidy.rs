@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// Bottom to top. A layer uses itself and those before it.
-const LAYERS: [&str; 9] = ["base", "storage", "log", "segment", "filter", "block", "table", "catalog", "store"];
+const LAYERS: [&str; 10] =
+    ["base", "storage", "log", "segment", "filter", "block", "memtable", "table", "catalog", "store"];
 
 /// Of a source file; tests may be longer than what they test.
 const LINES_MAX: usize = 600;

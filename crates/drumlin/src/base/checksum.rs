@@ -5,6 +5,11 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
+/// CRC32C of what `sum` is of, continued over `bytes`.
+pub fn checksum_append(sum: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(sum, bytes)
+}
+
 /// CRC32C of `bytes` continued over the object's name and the offset at which they live.
 pub fn checksum_at(bytes: &[u8], object: &str, offset: u64) -> u32 {
     let sum = crc32c::crc32c(bytes);

@@ -16,7 +16,7 @@ mod pool;
 mod progress;
 mod threads;
 
-pub use checksum::{checksum, checksum_at};
+pub use checksum::{checksum, checksum_append, checksum_at};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use entropy::{Entropy, OsEntropy, SeededEntropy};
 pub use env::Env;

@@ -1,0 +1,114 @@
+//! Memory that only grows: words by number, in chunks of doubling size that never move, so that readers hold on to what
+//! they found without a lock.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use super::raw::Word;
+
+/// Words of the first chunk; each later one has twice as many.
+const FIRST: u64 = 512;
+/// As many chunks as 29 bits of address need.
+const CHUNKS: usize = 21;
+/// Addresses are below this: 4 GiB of words.
+pub(super) const WORDS_MAX: u64 = 1 << 29;
+/// Words of a cache line.
+const LINE: usize = 8;
+
+/// The number of a word.
+pub(super) type Addr = u32;
+
+pub(super) struct Arena<W> {
+    chunks: [OnceLock<Box<[W]>>; CHUNKS],
+}
+
+/// The chunk that an address lies in, and where.
+#[inline]
+fn place(addr: u64) -> (usize, usize) {
+    let from_first = addr + FIRST;
+    let chunk = (from_first.ilog2() - FIRST.ilog2()) as usize;
+    (chunk, (from_first - (FIRST << chunk)) as usize)
+}
+
+impl<W: Word> Arena<W> {
+    pub fn new() -> Self {
+        Self { chunks: std::array::from_fn(|_| OnceLock::new()) }
+    }
+
+    /// The first address at or behind `from` at which so many words lie in one chunk, which is made if need be; `None`
+    /// if there is no room. For the writer.
+    pub fn reserve(&self, from: u64, words: u64) -> Option<u64> {
+        let (mut chunk, offset) = place(from);
+        let mut addr = from;
+        let mut size = FIRST << chunk;
+        if offset as u64 + words > size {
+            loop {
+                addr = (FIRST << (chunk + 1)) - FIRST;
+                chunk += 1;
+                size = FIRST << chunk;
+                if words <= size {
+                    break;
+                }
+            }
+        }
+        if addr + words > WORDS_MAX || chunk >= CHUNKS {
+            return None;
+        }
+        self.chunks[chunk].get_or_init(|| W::zeroed(size as usize));
+        Some(addr)
+    }
+
+    /// The words from `addr` to the end of its chunk; none if nothing was ever reserved there.
+    #[inline]
+    pub fn from(&self, addr: Addr) -> &[W] {
+        let (chunk, offset) = place(u64::from(addr));
+        let words = self.chunks.get(chunk).and_then(OnceLock::get);
+        words.and_then(|words| words.get(offset..)).unwrap_or_default()
+    }
+
+    /// Reads a word.
+    #[inline]
+    pub fn load(&self, addr: Addr, order: Ordering) -> u64 {
+        self.from(addr)[0].load(order)
+    }
+
+    /// Writes a word.
+    #[inline]
+    pub fn store(&self, addr: Addr, value: u64, order: Ordering) {
+        self.from(addr)[0].store(value, order);
+    }
+
+    /// Asks for so many cache lines from `addr` on.
+    #[inline]
+    pub fn prefetch(&self, addr: Addr, lines: usize) {
+        let words = self.from(addr);
+        for line in 0..lines {
+            match words.get(line * LINE) {
+                Some(word) => word.prefetch(),
+                None => break,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    #[test]
+    fn addresses_lie_end_to_end_and_what_is_reserved_lies_in_one_chunk() {
+        assert_eq!([place(0), place(511), place(512), place(1535), place(1536)], [(0, 0), (0, 511), (1, 0), (1, 1023), (2, 0)]);
+        let arena: Arena<AtomicU64> = Arena::new();
+        assert_eq!(arena.reserve(0, 500), Some(0));
+        assert_eq!(arena.reserve(500, 12), Some(500));
+        // Thirteen words do not fit in the rest of the first chunk, nor five thousand in the second and third.
+        assert_eq!(arena.reserve(500, 13), Some(512));
+        assert_eq!(arena.reserve(600, 4096), Some(3584));
+        assert_eq!(arena.reserve(WORDS_MAX - 5, 6), None);
+        arena.store(3584, 7, Ordering::Relaxed);
+        assert_eq!(arena.load(3584, Ordering::Relaxed), 7);
+        assert!(arena.from(1 << 28).is_empty());
+    }
+}

@@ -1,0 +1,612 @@
+//! The ordered index: an adaptive radix tree (Leis, Kemper and Neumann, "The Adaptive Radix Tree", ICDE 2013) whose readers
+//! take no lock and validate nothing, in the manner of ROWEX (Leis, Scheibner, Kemper and Neumann, "The ART of Practical
+//! Synchronization", DaMoN 2016), with one writer.
+//!
+//! A node says only at which byte its keys part; the bytes before are those of any leaf below it, which the search compares
+//! at its end. So nothing above a node changes when a key parts from the others earlier, and a node is never changed but
+//! by adding a child behind those it has, or putting another reference in the place of one: each a single store that
+//! publishes what was written before it. Nothing is freed while the index lives: a reader that holds an old node finds all
+//! that was in it.
+//!
+//! ```text
+//! node     word 0: bits 0..24 the byte at which keys part, 24..32 children (4 and 16), 32..64 their bytes (4)
+//!   4      1..3   4 references
+//!   16     1..3   16 bytes, 3..11 references
+//!   48     1..33  for each byte the child's place, from 1, 33..57 references
+//!   256    1..129 references
+//! reference: 29 bits of address, 3 bits of what lies there; two a word
+//! ```
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::arena::{Addr, Arena};
+use super::keys::Key;
+use super::raw::Word;
+use super::record::Record;
+use crate::base::{Error, Result};
+
+/// Where something lies, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ref(pub u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Leaf = 1,
+    Node4 = 2,
+    Node16 = 3,
+    Node48 = 4,
+    Node256 = 5,
+}
+
+impl Ref {
+    pub const NONE: Ref = Ref(0);
+
+    pub fn new(addr: Addr, kind: Kind) -> Self {
+        Ref(addr << 3 | kind as u32)
+    }
+
+    #[inline]
+    pub fn addr(self) -> Addr {
+        self.0 >> 3
+    }
+
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.0 & 7 {
+            1 => Kind::Leaf,
+            2 => Kind::Node4,
+            3 => Kind::Node16,
+            4 => Kind::Node48,
+            _ => Kind::Node256,
+        }
+    }
+
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Where a reference stands: the `at`th half word from `addr` on.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    addr: Addr,
+    at: u32,
+}
+
+/// Where the root's reference stands.
+const ROOT: Slot = Slot { addr: 1, at: 0 };
+/// The first word that the index and its records may have.
+pub(super) const FIRST_FREE: u64 = 2;
+
+const CHILDREN_4: u32 = 1;
+const KEYS_16: u32 = 1;
+const CHILDREN_16: u32 = 3;
+const KEYS_48: u32 = 1;
+const CHILDREN_48: u32 = 33;
+const CHILDREN_256: u32 = 1;
+
+/// Keys of a batch that descend together.
+const GROUP: usize = 32;
+/// Cache lines asked for of a record.
+const RECORD_LINES: usize = 3;
+
+impl Kind {
+    fn words(self) -> u64 {
+        match self {
+            Kind::Leaf => 0,
+            Kind::Node4 => 3,
+            Kind::Node16 => 11,
+            Kind::Node48 => 57,
+            Kind::Node256 => 129,
+        }
+    }
+
+    fn room(self) -> usize {
+        match self {
+            Kind::Leaf => 0,
+            Kind::Node4 => 4,
+            Kind::Node16 => 16,
+            Kind::Node48 => 48,
+            Kind::Node256 => 256,
+        }
+    }
+}
+
+/// A node, as a reader sees it: its words, and its first one as it was when looked at.
+#[derive(Clone, Copy)]
+struct Node<'a, W> {
+    words: &'a [W],
+    head: u64,
+    kind: Kind,
+}
+
+#[inline]
+fn half(word: u64, at: u32) -> Ref {
+    Ref((word >> (32 * (at & 1))) as u32)
+}
+
+/// In each byte of the answer whose byte in `bytes` is `wanted`, the highest bit is set; maybe in some above it too.
+#[inline]
+fn matches(bytes: u64, wanted: u8) -> u64 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let differ = bytes ^ (LOW * u64::from(wanted));
+    differ.wrapping_sub(LOW) & !differ & (LOW << 7)
+}
+
+impl<'a, W: Word> Node<'a, W> {
+    #[inline]
+    fn new(arena: &'a Arena<W>, node: Ref) -> Self {
+        let words = arena.from(node.addr());
+        Self { words, head: words[0].load(Acquire), kind: node.kind() }
+    }
+
+    /// The byte at which its keys part.
+    #[inline]
+    fn depth(&self) -> usize {
+        (self.head & 0xff_ffff) as usize
+    }
+
+    /// How many children a small node has.
+    #[inline]
+    fn children(&self) -> usize {
+        ((self.head >> 24) & 0xff) as usize
+    }
+
+    #[inline]
+    fn child_at(&self, first: u32, at: usize) -> Ref {
+        half(self.words[first as usize + at / 2].load(Acquire), at as u32)
+    }
+
+    /// The byte of a small node's child.
+    #[inline]
+    fn key_at(&self, at: usize) -> u8 {
+        match self.kind {
+            Kind::Node4 => (self.head >> (32 + 8 * at)) as u8,
+            _ => (self.words[KEYS_16 as usize + at / 8].load(Relaxed) >> (8 * (at % 8))) as u8,
+        }
+    }
+
+    /// The place of the child for a byte, of those there are.
+    #[inline]
+    fn place(&self, byte: u8) -> Option<usize> {
+        match self.kind {
+            Kind::Node4 => {
+                let children = self.children();
+                (0..4).find(|at| *at < children && self.key_at(*at) == byte)
+            }
+            Kind::Node16 => {
+                // The lowest match is a true one.
+                let children = self.children();
+                let low = matches(self.words[KEYS_16 as usize].load(Relaxed), byte);
+                let at = match low {
+                    0 => 8 + (matches(self.words[KEYS_16 as usize + 1].load(Relaxed), byte).trailing_zeros() / 8) as usize,
+                    _ => (low.trailing_zeros() / 8) as usize,
+                };
+                (at < children).then_some(at)
+            }
+            Kind::Node48 => {
+                let word = self.words[KEYS_48 as usize + usize::from(byte) / 8].load(Acquire);
+                usize::from((word >> (8 * (byte % 8))) as u8).checked_sub(1)
+            }
+            _ => Some(usize::from(byte)),
+        }
+    }
+
+    fn first_child(kind: Kind) -> u32 {
+        match kind {
+            Kind::Node4 => CHILDREN_4,
+            Kind::Node16 => CHILDREN_16,
+            Kind::Node48 => CHILDREN_48,
+            _ => CHILDREN_256,
+        }
+    }
+
+    /// The child for a byte.
+    #[inline]
+    fn child(&self, byte: u8) -> Ref {
+        self.place(byte).map_or(Ref::NONE, |at| self.child_at(Self::first_child(self.kind), at))
+    }
+
+    /// The child of the least byte at or above `from`, and that byte.
+    fn next_child(&self, from: u16) -> Option<(u8, Ref)> {
+        match self.kind {
+            Kind::Node4 | Kind::Node16 => {
+                let keys = (0..self.children()).map(|at| (self.key_at(at), at));
+                let (key, at) = keys.filter(|(key, _)| u16::from(*key) >= from).min()?;
+                Some((key, self.child_at(Self::first_child(self.kind), at)))
+            }
+            _ => (from..256).find_map(|byte| {
+                let child = self.child(byte as u8);
+                (!child.is_none()).then_some((byte as u8, child))
+            }),
+        }
+    }
+}
+
+fn begins_another() -> Error {
+    Error::invalid("a key begins another one")
+}
+
+/// Where a key is, or would be.
+pub(super) struct Place {
+    slot: Slot,
+    node: Ref,
+    /// At an inner node: the byte at which its keys part, and the key's own there, of which it has none.
+    missing: Option<(usize, u8)>,
+    /// The first byte at which the key differs from those next to it; `None` if it is there, or none is.
+    parts_at: Option<usize>,
+    /// The key's newest record.
+    pub record: Option<Addr>,
+}
+
+/// The index over the records of an arena.
+pub(super) struct Index<'a, W> {
+    pub arena: &'a Arena<W>,
+}
+
+impl<W> Clone for Index<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Index<'_, W> {}
+
+/// A key of a batch on its way down.
+#[derive(Clone, Copy)]
+struct Descent {
+    at: u32,
+    node: Ref,
+    /// In a large node: its child's place is known and asked for.
+    slot: Option<u32>,
+}
+
+impl<'a, W: Word> Index<'a, W> {
+    fn root(&self) -> Ref {
+        self.read(ROOT, Acquire)
+    }
+
+    fn read(&self, slot: Slot, order: std::sync::atomic::Ordering) -> Ref {
+        half(self.arena.load(slot.addr + slot.at / 2, order), slot.at)
+    }
+
+    /// The newest record of `key`.
+    #[inline]
+    pub fn find(&self, key: Key<'_>) -> Option<Record<'a, W>> {
+        let leaf = self.closest(key);
+        (!leaf.is_none()).then(|| Record::new(self.arena, leaf.addr())).filter(|record| record.has_key(key))
+    }
+
+    /// The leaf that is the key's, if that is there; otherwise another, or none.
+    #[inline]
+    fn closest(&self, key: Key<'_>) -> Ref {
+        let mut node = self.root();
+        while !node.is_none() && node.kind() != Kind::Leaf {
+            let inner = Node::new(self.arena, node);
+            node = inner.child(key.byte(inner.depth()));
+        }
+        node
+    }
+
+    /// Looks up many keys: `found` is told of each whose newest record is there, in no order. They descend together in
+    /// groups, a step each in turn, so that what one waits for from memory is on its way while the others step.
+    #[inline]
+    pub fn find_many(&self, keys: impl Iterator<Item = Key<'a>> + Clone, mut found: impl FnMut(usize, Record<'a, W>)) {
+        let mut rest = keys.enumerate();
+        let root = self.root();
+        if root.is_none() {
+            return;
+        }
+        loop {
+            let mut group = [Key { words: &[], bytes: 0 }; GROUP];
+            let mut running = [Descent { at: 0, node: root, slot: None }; GROUP];
+            let mut count = 0;
+            let mut first = 0;
+            for (at, key) in rest.by_ref().take(GROUP) {
+                if count == 0 {
+                    first = at;
+                }
+                group[count] = key;
+                running[count].at = count as u32;
+                count += 1;
+            }
+            if count == 0 {
+                return;
+            }
+            while count > 0 {
+                let mut kept = 0;
+                for at in 0..count {
+                    let mut descent = running[at];
+                    let key = group[descent.at as usize];
+                    let place = first + descent.at as usize;
+                    if self.step(&mut descent, key, |record| found(place, record)) {
+                        running[kept] = descent;
+                        kept += 1;
+                    }
+                }
+                count = kept;
+            }
+        }
+    }
+
+    /// One step down, and asks for what the next one needs; `false` at the end.
+    #[inline]
+    fn step(&self, descent: &mut Descent, key: Key<'_>, found: impl FnOnce(Record<'a, W>)) -> bool {
+        let node = descent.node;
+        if node.kind() == Kind::Leaf {
+            let record = Record::new(self.arena, node.addr());
+            if record.has_key(key) {
+                found(record);
+            }
+            return false;
+        }
+        let child = match descent.slot.take() {
+            Some(slot) => half(self.arena.load(node.addr() + slot / 2, Acquire), slot),
+            None => {
+                let inner = Node::new(self.arena, node);
+                let byte = key.byte(inner.depth());
+                if node.kind() == Kind::Node256 {
+                    let slot = CHILDREN_256 * 2 + u32::from(byte);
+                    self.arena.prefetch(node.addr() + slot / 2, 1);
+                    descent.slot = Some(slot);
+                    return true;
+                }
+                inner.child(byte)
+            }
+        };
+        if child.is_none() {
+            return false;
+        }
+        descent.node = child;
+        self.ask_for(child);
+        true
+    }
+
+    #[inline]
+    fn ask_for(&self, node: Ref) {
+        let lines = match node.kind() {
+            Kind::Leaf => RECORD_LINES,
+            Kind::Node16 => 2,
+            _ => 1,
+        };
+        self.arena.prefetch(node.addr(), lines);
+    }
+
+    /// Asks memory for a record.
+    #[inline]
+    pub fn ask_for_record(&self, addr: Addr) {
+        self.arena.prefetch(addr, RECORD_LINES);
+    }
+
+    /// Any leaf below a node.
+    fn any_leaf(&self, mut node: Ref) -> Ref {
+        while node.kind() != Kind::Leaf {
+            match Node::new(self.arena, node).next_child(0) {
+                Some((_, child)) => node = child,
+                // A node has children before anybody sees it.
+                None => unreachable!("a node without a child"),
+            }
+        }
+        node
+    }
+
+    /// Where `key` is, or would be. For the writer.
+    pub fn place(&self, key: Key<'_>) -> Place {
+        let mut place = Place { slot: ROOT, node: self.root(), missing: None, parts_at: None, record: None };
+        if place.node.is_none() {
+            return place;
+        }
+        while place.node.kind() != Kind::Leaf {
+            let inner = Node::new(self.arena, place.node);
+            let byte = key.byte(inner.depth());
+            match inner.place(byte).map(|at| (at, inner.child_at(Node::<W>::first_child(inner.kind), at))) {
+                Some((at, child)) if !child.is_none() => {
+                    place.slot = Slot { addr: place.node.addr() + Node::<W>::first_child(inner.kind), at: at as u32 };
+                    place.node = child;
+                }
+                _ => {
+                    place.missing = Some((inner.depth(), byte));
+                    break;
+                }
+            }
+        }
+        let near = Record::new(self.arena, self.any_leaf(place.node).addr());
+        place.parts_at = near.parts_at(key);
+        place.record = place.parts_at.is_none().then(|| near.addr());
+        place
+    }
+
+    /// Makes `leaf`, a finished record, the newest of its key, whose place was just found. For the writer, who gives room
+    /// for nodes. Changes nothing if it fails.
+    pub fn put(
+        &self,
+        key: Key<'_>,
+        leaf: Addr,
+        place: Place,
+        room: &mut impl FnMut(u64) -> Result<Addr>,
+    ) -> Result<()> {
+        let leaf = Ref::new(leaf, Kind::Leaf);
+        let Place { mut slot, mut node, missing, parts_at, .. } = place;
+        let Some(parts_at) = parts_at else {
+            // The first key, or one that is there.
+            self.publish(slot, leaf);
+            return Ok(());
+        };
+        if let Some((depth, byte)) = missing
+            && parts_at >= depth
+        {
+            return if key.len() > depth { self.add(slot, node, byte, leaf, room) } else { Err(begins_another()) };
+        }
+        // It parts from the others above: again, down to there.
+        (slot, node) = (ROOT, self.root());
+        while node.kind() != Kind::Leaf {
+            let inner = Node::new(self.arena, node);
+            if inner.depth() > parts_at {
+                break;
+            }
+            let at = inner.place(key.byte(inner.depth())).expect("the way down is the same");
+            slot = Slot { addr: node.addr() + Node::<W>::first_child(inner.kind), at: at as u32 };
+            node = inner.child_at(Node::<W>::first_child(inner.kind), at);
+        }
+        let other = Record::new(self.arena, self.any_leaf(node).addr());
+        if parts_at >= key.len() || parts_at >= other.key_bytes() {
+            return Err(begins_another());
+        }
+        let addr = room(Kind::Node4.words())?;
+        let bytes = u64::from(key.byte(parts_at)) << 8 | u64::from(other.key_byte(parts_at));
+        self.arena.store(addr + CHILDREN_4, u64::from(leaf.0) << 32 | u64::from(node.0), Relaxed);
+        self.arena.store(addr, parts_at as u64 | 2 << 24 | bytes << 32, Relaxed);
+        self.publish(slot, Ref::new(addr, Kind::Node4));
+        Ok(())
+    }
+
+    /// Puts a reference where others find it, with all that was written before.
+    fn publish(&self, slot: Slot, node: Ref) {
+        self.set(slot, node, Release);
+    }
+
+    fn set(&self, slot: Slot, node: Ref, order: std::sync::atomic::Ordering) {
+        let (addr, shift) = (slot.addr + slot.at / 2, 32 * (slot.at & 1));
+        let word = self.arena.load(addr, Relaxed);
+        self.arena.store(addr, word & !(0xffff_ffff << shift) | u64::from(node.0) << shift, order);
+    }
+
+    /// Adds a child to the node that `slot` refers to.
+    fn add(&self, slot: Slot, node: Ref, byte: u8, child: Ref, room: &mut impl FnMut(u64) -> Result<Addr>) -> Result<()> {
+        let inner = Node::new(self.arena, node);
+        let children = match inner.kind {
+            Kind::Node48 => (inner.head >> 24) as usize & 0xff,
+            Kind::Node256 => 0,
+            _ => inner.children(),
+        };
+        if children < inner.kind.room() {
+            self.add_to(node, children, byte, child, Release);
+            return Ok(());
+        }
+        // A larger one, with the same children, takes its place.
+        let kind = match inner.kind {
+            Kind::Node4 => Kind::Node16,
+            Kind::Node16 => Kind::Node48,
+            _ => Kind::Node256,
+        };
+        let larger = Ref::new(room(kind.words())?, kind);
+        self.arena.store(larger.addr(), inner.depth() as u64, Relaxed);
+        let mut from = 0;
+        let mut count = 0;
+        while let Some((key, old)) = inner.next_child(from) {
+            self.add_to(larger, count, key, old, Relaxed);
+            (from, count) = (u16::from(key) + 1, count + 1);
+        }
+        self.add_to(larger, count, byte, child, Relaxed);
+        self.publish(slot, larger);
+        Ok(())
+    }
+
+    /// Adds a child to a node that has room and `children` so far; the last store publishes it.
+    fn add_to(&self, node: Ref, children: usize, byte: u8, child: Ref, order: std::sync::atomic::Ordering) {
+        let (addr, kind) = (node.addr(), node.kind());
+        let slot = |at: usize| Slot { addr: addr + Node::<W>::first_child(kind), at: at as u32 };
+        let head = self.arena.load(addr, Relaxed);
+        match kind {
+            Kind::Node4 => {
+                self.set(slot(children), child, order);
+                let key = u64::from(byte) << (32 + 8 * children);
+                self.arena.store(addr, (head | key) + (1 << 24), order);
+            }
+            Kind::Node16 => {
+                self.set(slot(children), child, order);
+                let at = addr + KEYS_16 + children as u32 / 8;
+                let keys = self.arena.load(at, Relaxed);
+                self.arena.store(at, keys | u64::from(byte) << (8 * (children % 8)), order);
+                self.arena.store(addr, head + (1 << 24), order);
+            }
+            Kind::Node48 => {
+                self.set(slot(children), child, order);
+                self.arena.store(addr, head + (1 << 24), Relaxed);
+                let at = addr + KEYS_48 + u32::from(byte) / 8;
+                let places = self.arena.load(at, Relaxed);
+                self.arena.store(at, places | (children as u64 + 1) << (8 * (byte % 8)), order);
+            }
+            _ => self.set(slot(usize::from(byte)), child, order),
+        }
+    }
+
+    /// The leaves in ascending order of their keys, from the first at or above `from` on.
+    pub fn leaves(&self, from: Option<Key<'_>>) -> Leaves<'a, W> {
+        let mut leaves = Leaves { index: *self, stack: Vec::new(), top: Ref::NONE };
+        let root = self.root();
+        let Some(key) = from else {
+            leaves.top = root;
+            return leaves;
+        };
+        if root.is_none() {
+            return leaves;
+        }
+        // Where the key parts from those next to where it would be.
+        let mut near = root;
+        while near.kind() != Kind::Leaf {
+            let inner = Node::new(self.arena, near);
+            match inner.child(key.byte(inner.depth())) {
+                child if child.is_none() => break,
+                child => near = child,
+            }
+        }
+        let near = Record::new(self.arena, self.any_leaf(near).addr());
+        let parts_at = near.parts_at(key).unwrap_or(usize::MAX);
+        let mut node = root;
+        while node.kind() != Kind::Leaf {
+            let inner = Node::new(self.arena, node);
+            if inner.depth() > parts_at {
+                break;
+            }
+            let byte = key.byte(inner.depth());
+            leaves.stack.push((node, u16::from(byte) + 1));
+            node = inner.child(byte);
+            if node.is_none() {
+                return leaves;
+            }
+        }
+        // All below here agree on what comes before `parts_at`, and on the byte there.
+        if parts_at == usize::MAX || near.key_byte(parts_at) > key.byte(parts_at) || key.len() <= parts_at {
+            leaves.top = node;
+        }
+        leaves
+    }
+}
+
+/// Leaves in order. Those that the writer adds meanwhile may be among them or not.
+pub(super) struct Leaves<'a, W> {
+    index: Index<'a, W>,
+    stack: Vec<(Ref, u16)>,
+    top: Ref,
+}
+
+impl<W: Word> Leaves<'_, W> {
+    /// Ends it.
+    pub fn end(&mut self) {
+        self.stack.clear();
+        self.top = Ref::NONE;
+    }
+
+    /// The next leaf.
+    pub fn advance(&mut self) -> Option<Addr> {
+        loop {
+            if !self.top.is_none() {
+                let top = std::mem::replace(&mut self.top, Ref::NONE);
+                if top.kind() == Kind::Leaf {
+                    return Some(top.addr());
+                }
+                self.stack.push((top, 0));
+            }
+            let (node, from) = self.stack.last_mut()?;
+            match Node::new(self.index.arena, *node).next_child(*from) {
+                Some((byte, child)) => {
+                    *from = u16::from(byte) + 1;
+                    self.top = child;
+                }
+                None => drop(self.stack.pop()),
+            }
+        }
+    }
+}

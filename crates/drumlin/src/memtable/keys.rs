@@ -1,0 +1,182 @@
+//! Keys as the memtable takes them: byte strings that compare as bytes, none of which begins another, packed in words.
+
+use std::cmp::Ordering;
+
+/// The longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 32 << 10;
+
+/// A list of keys. The first byte of a key is the most significant of its first word, what is left of the last word is zero;
+/// so keys compare word by word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    words: Vec<u64>,
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start: u32,
+    bytes: u32,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'a> {
+    pub(super) words: &'a [u64],
+    pub(super) bytes: usize,
+}
+
+impl Keys {
+    /// No keys yet, with room for `keys` keys of `bytes` bytes each.
+    pub fn with_capacity(keys: usize, bytes: usize) -> Self {
+        Self { words: Vec::with_capacity(keys * bytes.div_ceil(8)), spans: Vec::with_capacity(keys) }
+    }
+
+    /// Adds a key.
+    pub fn push(&mut self, key: &[u8]) {
+        let start = self.words.len() as u32;
+        let (whole, rest) = key.as_chunks::<8>();
+        self.words.extend(whole.iter().map(|word| u64::from_be_bytes(*word)));
+        if !rest.is_empty() {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            self.words.push(u64::from_be_bytes(word));
+        }
+        self.spans.push(Span { start, bytes: key.len() as u32 });
+    }
+
+    /// Adds a key of eight bytes.
+    pub fn push_word(&mut self, key: u64) {
+        self.spans.push(Span { start: self.words.len() as u32, bytes: 8 });
+        self.words.push(key);
+    }
+
+    /// Adds a key of so many bytes, in words.
+    pub(super) fn push_words(&mut self, words: impl Iterator<Item = u64>, bytes: usize) {
+        self.spans.push(Span { start: self.words.len() as u32, bytes: bytes as u32 });
+        self.words.extend(words);
+    }
+
+    /// Adds a key of another list.
+    pub fn push_key(&mut self, key: Key<'_>) {
+        self.spans.push(Span { start: self.words.len() as u32, bytes: key.bytes as u32 });
+        self.words.extend_from_slice(key.words);
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The key at a place.
+    #[inline]
+    pub fn get(&self, at: usize) -> Key<'_> {
+        let Span { start, bytes } = self.spans[at];
+        let start = start as usize;
+        Key { words: &self.words[start..start + (bytes as usize).div_ceil(8)], bytes: bytes as usize }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Key<'_>> + Clone {
+        (0..self.len()).map(|at| self.get(at))
+    }
+
+    /// Those at some places, in that order.
+    #[must_use]
+    pub fn take(&self, places: impl Iterator<Item = usize>) -> Keys {
+        let mut taken = Keys::default();
+        places.for_each(|at| taken.push_key(self.get(at)));
+        taken
+    }
+
+    /// Their places in ascending order; equal ones keep theirs. O(n log n), O(n) if they are in order.
+    pub fn sorted_places(&self) -> Vec<u32> {
+        let mut places: Vec<u32> = (0..self.len() as u32).collect();
+        if !self.is_sorted() {
+            places.sort_by(|&a, &b| self.get(a as usize).cmp(&self.get(b as usize)));
+        }
+        places
+    }
+
+    /// Whether no key is less than the one before it.
+    pub fn is_sorted(&self) -> bool {
+        (1..self.len()).all(|at| self.get(at - 1) <= self.get(at))
+    }
+
+    /// Bytes that they take in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.spans.len() * size_of::<Span>()) as u64
+    }
+}
+
+impl Key<'_> {
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The byte at a place; zero behind the end.
+    #[inline]
+    pub(super) fn byte(&self, at: usize) -> u8 {
+        self.words.get(at / 8).map_or(0, |word| (word >> (56 - 8 * (at % 8))) as u8)
+    }
+
+    /// Appends its bytes.
+    pub fn copy_to(&self, out: &mut Vec<u8>) {
+        let end = out.len() + self.bytes;
+        self.words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        out.truncate(end);
+    }
+
+    /// Its bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.words.len() * 8);
+        self.copy_to(&mut bytes);
+        bytes
+    }
+}
+
+impl Ord for Key<'_> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.words.cmp(other.words).then(self.bytes.cmp(&other.bytes))
+    }
+}
+
+impl PartialOrd for Key<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_compare_as_their_bytes() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let bytes: Vec<Vec<u8>> = (0..300).map(|_| (0..rng.usize(..20)).map(|_| rng.u8(..3)).collect()).collect();
+        let mut keys = Keys::default();
+        bytes.iter().for_each(|key| keys.push(key));
+        for (i, a) in bytes.iter().enumerate() {
+            assert_eq!(&keys.get(i).to_vec(), a);
+            for (j, b) in bytes.iter().enumerate() {
+                assert_eq!(keys.get(i).cmp(&keys.get(j)), a.cmp(b), "{a:?} {b:?}");
+            }
+        }
+        let places = keys.sorted_places();
+        assert!(places.windows(2).all(|pair| bytes[pair[0] as usize] <= bytes[pair[1] as usize]));
+        assert!(keys.take(places.iter().map(|at| *at as usize)).is_sorted() && !keys.is_sorted());
+    }
+}

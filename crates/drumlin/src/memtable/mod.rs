@@ -1,0 +1,257 @@
+//! The memtable: row writes not yet in row groups, by key. Knows neither tables nor types: keys and rows are bytes.
+//!
+//! One writer, who holds a lock; any number of readers, who hold none, wait for nobody and check nothing again. All memory
+//! is one arena that only grows, and is given back when the last reader lets go of the memtable. Each key has one entry in
+//! the index, which refers to its newest record; each record refers to the one before it. A reader sees, of each key, the
+//! newest record of a commit that it may see.
+
+mod arena;
+mod index;
+mod keys;
+mod raw;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::Mutex;
+
+use crate::base::{Error, Result, Seq};
+use arena::{Addr, Arena, WORDS_MAX};
+use index::{FIRST_FREE, Index, Leaves};
+pub use keys::{KEY_BYTES_MAX, Key, Keys};
+pub use raw::Word;
+pub use record::Record;
+use record::{record_words, write_record};
+
+/// The rows of a list of keys, as bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowBytes {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl RowBytes {
+    /// Rows that end at these places of `bytes`, ascending.
+    pub fn new(bytes: Vec<u8>, ends: Vec<usize>) -> Self {
+        Self { bytes, ends }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The row at a place.
+    #[inline]
+    pub fn get(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start..self.ends[at]]
+    }
+
+    /// Adds the row that `write` appends.
+    #[inline]
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Bytes that they take in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.bytes.len() + self.ends.len() * size_of::<usize>()) as u64
+    }
+}
+
+/// Leaves that a scan asks memory for at a time.
+const SCAN_AHEAD: usize = 64;
+
+/// An ordered, multi-version write buffer. `W` are its words: those of the machine, but for a concurrency checker.
+pub struct Memtable<W: Word = AtomicU64> {
+    arena: Arena<W>,
+    writer: Mutex<Writer>,
+    /// Distinct keys.
+    keys: AtomicU64,
+    /// Words in use.
+    words: AtomicU64,
+}
+
+/// What only the writer needs.
+struct Writer {
+    /// The first word that is free.
+    free: u64,
+    last: Seq,
+}
+
+impl<W: Word> Default for Memtable<W> {
+    fn default() -> Self {
+        let arena = Arena::new();
+        arena.reserve(0, FIRST_FREE);
+        let writer = Mutex::new(Writer { free: FIRST_FREE, last: Seq(0) });
+        Self { arena, writer, keys: AtomicU64::new(0), words: AtomicU64::new(FIRST_FREE) }
+    }
+}
+
+impl<W: Word> std::fmt::Debug for Memtable<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memtable").field("keys", &self.keys()).field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+impl<W: Word> Memtable<W> {
+    /// An empty one; takes 4 KiB.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many distinct keys it has, deleted ones too.
+    pub fn keys(&self) -> u64 {
+        self.keys.load(Relaxed)
+    }
+
+    /// Bytes that it uses.
+    pub fn bytes(&self) -> u64 {
+        self.words.load(Relaxed) * 8
+    }
+
+    /// Adds a record for each key, as made by the commit `seq`, which is not below any before it: with the row of the same
+    /// place, or a delete if there are no `rows`. Of equal keys the last counts. Readers see them as soon as they may see
+    /// `seq`. O(length) a key.
+    ///
+    /// `Unavailable` if its 4 GiB are full, `InvalidArgument` if a key begins another or is longer than [`KEY_BYTES_MAX`];
+    /// some keys may then be there: the memtable is of no use for `seq` any more.
+    pub fn insert(&self, keys: &Keys, rows: Option<&RowBytes>, seq: Seq) -> Result<()> {
+        let mut writer = self.writer.lock();
+        assert!(seq >= writer.last, "commits come in order");
+        assert!(rows.is_none_or(|rows| rows.len() == keys.len()), "a row for each key");
+        writer.last = seq;
+        let index = self.index();
+        let mut free = writer.free;
+        let mut reserve = |words: u64| -> Result<Addr> {
+            let full = || Error::unavailable("the memtable is full");
+            let addr = self.arena.reserve(free, words).ok_or_else(full)?;
+            free = addr + words;
+            Ok(addr as Addr)
+        };
+        let mut fresh = 0;
+        let done = keys.iter().enumerate().try_for_each(|(at, key)| {
+            if key.len() > KEY_BYTES_MAX {
+                let bytes = key.len();
+                return Err(Error::invalid(format!("a key of {bytes} bytes; at most {KEY_BYTES_MAX}")));
+            }
+            let row = rows.map(|rows| rows.get(at));
+            let place = index.place(key);
+            let before = place.record;
+            fresh += u64::from(before.is_none());
+            let addr = reserve(record_words(key, row.unwrap_or_default()))?;
+            write_record(&self.arena, addr, key, row, seq, before);
+            index.put(key, addr, place, &mut reserve)
+        });
+        writer.free = free;
+        self.words.store(free, Relaxed);
+        self.keys.store(self.keys() + fresh, Relaxed);
+        done
+    }
+
+    /// The newest record of `key` that `seq` sees. A delete is a record.
+    #[inline]
+    pub fn get(&self, key: Key<'_>, seq: Seq) -> Option<Record<'_, W>> {
+        self.index().find(key)?.as_of(seq)
+    }
+
+    /// Looks up many keys, in groups whose cache misses overlap: `found` is given, in no order, the place of each key of
+    /// which `seq` sees a record, and that record. Keys may come twice.
+    #[inline]
+    pub fn get_many<'a>(
+        &'a self,
+        keys: impl Iterator<Item = Key<'a>> + Clone,
+        seq: Seq,
+        mut found: impl FnMut(usize, Record<'a, W>),
+    ) {
+        self.index().find_many(keys, |at, record| {
+            if let Some(record) = record.as_of(seq) {
+                found(at, record);
+            }
+        });
+    }
+
+    /// The newest records that `seq` sees, in ascending order of their keys, those from `from` on and below `until`.
+    pub fn range<'a>(&'a self, from: Option<Key<'a>>, until: Option<Key<'a>>, seq: Seq) -> Range<'a, W> {
+        let leaves = self.index().leaves(from);
+        Range { memtable: self, leaves, ahead: [0; SCAN_AHEAD], next: 0, count: 0, until, seq }
+    }
+
+    /// `Corrupt` if a record that `seq` sees is not what was written, or stands in the wrong place. Reads all of it.
+    pub fn verify(&self, seq: Seq) -> Result<()> {
+        let mut last = Keys::default();
+        for record in self.range(None, None, seq) {
+            let mut key = Keys::default();
+            if !record.is_sound() {
+                return Err(Error::corrupt("a row in memory is not what was written"));
+            }
+            record.copy_key(&mut key);
+            let found = self.get(key.get(0), seq).is_some_and(|found| found.addr() == record.addr());
+            if !found || (!last.is_empty() && last.get(0) >= key.get(0)) {
+                return Err(Error::corrupt("a key in memory stands in the wrong place"));
+            }
+            last = key;
+        }
+        Ok(())
+    }
+
+    fn index(&self) -> Index<'_, W> {
+        Index { arena: &self.arena }
+    }
+}
+
+/// Records in the order of their keys.
+pub struct Range<'a, W: Word> {
+    memtable: &'a Memtable<W>,
+    leaves: Leaves<'a, W>,
+    /// Records asked for from memory.
+    ahead: [Addr; SCAN_AHEAD],
+    next: usize,
+    count: usize,
+    until: Option<Key<'a>>,
+    seq: Seq,
+}
+
+impl<'a, W: Word> Iterator for Range<'a, W> {
+    type Item = Record<'a, W>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.next == self.count {
+                (self.next, self.count) = (0, 0);
+                while self.count < SCAN_AHEAD
+                    && let Some(leaf) = self.leaves.advance()
+                {
+                    self.memtable.index().ask_for_record(leaf);
+                    self.ahead[self.count] = leaf;
+                    self.count += 1;
+                }
+                if self.count == 0 {
+                    return None;
+                }
+            }
+            let record = Record::new(&self.memtable.arena, self.ahead[self.next]);
+            self.next += 1;
+            if self.until.is_some_and(|until| record.compare_key(until).is_ge()) {
+                self.leaves.end();
+                (self.count, self.next) = (0, 0);
+                return None;
+            }
+            if let Some(record) = record.as_of(self.seq) {
+                return Some(record);
+            }
+        }
+    }
+}
+
+const _: () = assert!(WORDS_MAX <= 1 << 29, "a reference has 29 bits of address");
