@@ -82,6 +82,7 @@ impl Event {
                 TableAction::DeleteVersions => "delete_versions",
                 TableAction::Drop => "drop",
                 TableAction::Undrop => "undrop",
+                TableAction::Rows => "rows",
             },
             Happened::Resync => "resync",
         }

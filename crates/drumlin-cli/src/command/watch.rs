@@ -135,6 +135,7 @@ fn table_action(action: TableAction) -> &'static str {
         TableAction::DeleteVersions => "delete-versions",
         TableAction::Drop => "drop",
         TableAction::Undrop => "undrop",
+        TableAction::Rows => "rows",
     }
 }
 

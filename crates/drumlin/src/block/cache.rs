@@ -1,5 +1,6 @@
 //! A bounded cache of verified bytes and decoded directories, by block and offset.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,8 @@ use crate::base::BlockId;
 pub(super) enum Cached {
     Segment(Bytes),
     Directory(Arc<Directory>),
+    /// Something made of a row group, and the bytes it takes.
+    Derived(Arc<dyn Any + Send + Sync>, u64),
 }
 
 #[derive(Clone)]
@@ -26,6 +29,7 @@ impl Weighter<(BlockId, u64), Cached> for Weight {
             + match value {
                 Cached::Segment(bytes) => bytes.len() as u64,
                 Cached::Directory(directory) => directory.columns.len() as u64 * 160,
+                Cached::Derived(_, bytes) => *bytes,
             }
     }
 }

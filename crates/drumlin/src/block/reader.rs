@@ -1,6 +1,7 @@
 //! Reads row groups: directory first, then the segments asked for, neighbours in one request, every byte checked
 //! before anyone sees it.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -117,6 +118,26 @@ impl BlockReader {
             }
         }
         Ok(found.into_iter().map(|bytes| bytes.expect("every missing segment was read")).collect())
+    }
+
+    /// What `make` makes of a row group, with the bytes it takes, from the cache if it is there. A row group has one such
+    /// thing.
+    pub fn derived<T: Any + Send + Sync>(
+        &self,
+        address: &Address,
+        make: impl FnOnce() -> Result<(T, u64)>,
+    ) -> Result<Arc<T>> {
+        // Within the directory: nothing else begins there.
+        let at = address.offset + address.segment_bytes + 1;
+        if let Some(Cached::Derived(derived, _)) = self.cache.get(address.block, at)
+            && let Ok(derived) = derived.downcast::<T>()
+        {
+            return Ok(derived);
+        }
+        let (made, bytes) = make()?;
+        let made = Arc::new(made);
+        self.cache.insert(address.block, at, Cached::Derived(made.clone(), bytes));
+        Ok(made)
     }
 
     /// Reads and checks every byte of a row group from storage, past the cache.

@@ -402,7 +402,7 @@ mod tests {
             let chunks: Vec<Bytes> = index.places().map(bytes).collect();
             let index: Index = postcard::from_bytes(&postcard::to_stdvec(index).unwrap()).unwrap();
             let mut state = index.read(&chunks).unwrap();
-            state.restore();
+            state.restore().unwrap();
             state
         }
     }

@@ -85,7 +85,11 @@ impl Draft {
     pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
         self.atomically(|draft| {
             let mut changed = Vec::new();
-            for effect in effects {
+            for mut effect in effects {
+                if let Effect::WriteRows { table, version, .. } = &mut effect {
+                    // Others may have numbered a version since it was made.
+                    *version = draft.state.table(*table).map_or(*version, |table| table.next_version());
+                }
                 changed.extend(match &effect {
                     Effect::CreateTable { path, .. }
                     | Effect::UndropTable { path, .. }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Change, Rewrite, TableSpec};
+use crate::table::{Change, Flush, Rewrite, RowsChange, TableSpec};
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,6 +151,27 @@ pub enum Effect {
         /// Its content.
         content: Inline,
     },
+    /// Writes rows to a keyed table, and deletes keys.
+    WriteRows {
+        /// The table.
+        table: TableId,
+        /// The version that they will belong to: the table's next one.
+        version: Version,
+        /// What is written.
+        rows: RowsChange,
+    },
+    /// Numbers a version for the rows written since the last one.
+    FreezeRows {
+        /// The table.
+        table: TableId,
+    },
+    /// Turns the oldest rows so written into row groups.
+    FlushRows {
+        /// The table.
+        table: TableId,
+        /// How.
+        flush: Flush,
+    },
 }
 
 impl Effect {
@@ -162,6 +183,9 @@ impl Effect {
             | Effect::RewriteTable { table, .. }
             | Effect::DeleteVersions { table, .. }
             | Effect::MoveGroups { table, .. }
+            | Effect::WriteRows { table, .. }
+            | Effect::FreezeRows { table }
+            | Effect::FlushRows { table, .. }
             | Effect::DropTable { table }
             | Effect::UndropTable { table, .. } => Some(table),
             _ => None,

@@ -52,6 +52,8 @@ pub enum TableAction {
     Drop,
     /// It was taken back.
     Undrop,
+    /// Rows were written or deleted by key, without a version of their own.
+    Rows,
 }
 
 /// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it says `false`. `before`
@@ -88,6 +90,8 @@ pub fn events(
                 None
             }
             Effect::ChangeTable { table, change } => table_event(*table, TableAction::Version(change.kind)),
+            Effect::WriteRows { table, .. } => table_event(*table, TableAction::Rows),
+            Effect::FreezeRows { table } => table_event(*table, TableAction::Version(VersionKind::Rows)),
             Effect::DeleteVersions { table, .. } => table_event(*table, TableAction::DeleteVersions),
             Effect::DropTable { table } => {
                 if let Some(path) = place(*table) {

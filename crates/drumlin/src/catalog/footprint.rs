@@ -1,8 +1,11 @@
 //! What a transaction rests on, and whether commits since have touched it: the rules of conflict, each a pure function
 //! of two states.
 
+use std::sync::Arc;
+
 use super::{Effect, NodeEffect, Path, Pattern, State};
 use crate::base::{Error, Result, TableId};
+use crate::memtable::Keys;
 
 /// One thing a transaction has read.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +18,10 @@ pub enum Read {
     Rows(TableId),
     /// A node, or that there is none, but not what lies below it.
     Node(String),
+    /// What a keyed table's newest version says of some keys.
+    Keys(TableId, Arc<Keys>),
+    /// In which row groups a table's rows lie.
+    Layout(TableId),
     /// Which nodes match, and what they are.
     Pattern(Pattern),
     /// Anything of the tree.
@@ -50,7 +57,11 @@ impl Footprint {
         match self.reads.iter().find(|read| touched(read, base, now)) {
             None => Ok(()),
             Some(read) => {
-                Err(Error::conflict(format!("{read:?} has changed since it was read, at commit {}", base.seq)))
+                let what = match read {
+                    Read::Keys(table, keys) => format!("one of {} keys of table {table}", keys.len()),
+                    read => format!("{read:?}"),
+                };
+                Err(Error::conflict(format!("{what} has changed since it was read, at commit {}", base.seq)))
             }
         }
     }
@@ -66,6 +77,11 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
         Read::Rows(id) => {
             base.table(*id).map(|t| (t.rows_seq, t.layout_seq)) != now.table(*id).map(|t| (t.rows_seq, t.layout_seq))
         }
+        Read::Keys(id, keys) => match (base.table(*id), now.table(*id)) {
+            (Some(then), Some(now)) => then.bulk_seq != now.bulk_seq || now.wrote_any(keys, then, base.seq),
+            (then, now) => then.is_some() != now.is_some(),
+        },
+        Read::Layout(id) => base.table(*id).map(|t| t.layout_seq) != now.table(*id).map(|t| t.layout_seq),
         Read::Node(path) => !same_node(path, base, now),
         Read::Pattern(pattern) => {
             let mut touched = false;

@@ -80,6 +80,8 @@ pub struct State {
     pub(super) watches: Watches,
     /// The projections; follow from the tree, when they are brought to it.
     views: Views,
+    /// Tables with rows that are to be settled.
+    unsettled: Vec<TableId>,
 }
 
 /// What is written with every catalog snapshot.
@@ -229,8 +231,16 @@ impl State {
         self.declared.contains_key(name)
     }
 
-    /// Makes what follows from the rest, after that was read; the projections are still to be brought to the tree.
-    pub fn restore(&mut self) {
+    /// Makes what follows from the rest, after that was read; the projections are still to be brought to the tree, and rows
+    /// written by key to be replayed.
+    pub fn restore(&mut self) -> Result<()> {
+        let with_parts = self.tables.iter().filter(|(_, table)| !table.parts.is_empty());
+        for id in with_parts.map(|(id, _)| *id).collect::<Vec<_>>() {
+            let mut table = Table::clone(self.get(id)?);
+            table.check()?;
+            table.restore_parts()?;
+            self.tables.insert(id, Arc::new(table));
+        }
         let (mut watches, mut paths) = (Watches::default(), OrdMap::new());
         self.tree.each(|path, node| {
             if let Some(keep) = node.keep() {
@@ -246,6 +256,52 @@ impl State {
         for (name, Declared(projection)) in &self.declared {
             self.views.put(name, Rule::Fields(projection.clone()));
         }
+        Ok(())
+    }
+
+    /// Puts the rows that its last commits wrote by key where readers find them: for whoever publishes it, once they are
+    /// durable. Gives how many bytes.
+    pub fn settle(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        for id in std::mem::take(&mut self.unsettled) {
+            if let Some(table) = self.tables.get_mut(&id) {
+                bytes += Arc::make_mut(table).settle(self.seq)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// `Unavailable` if there is no room in memory for the rows that are to be settled.
+    pub fn check_room(&self) -> Result<()> {
+        /// A memtable takes 4 GiB; keys and nodes take more than the rows' bytes.
+        const ROOM: u64 = 3 << 30;
+        let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
+        let full = |(new, there): (u64, u64)| there + 2 * new > ROOM;
+        match tables.map(|table| table.unsettled_bytes()).any(full) {
+            true => Err(Error::unavailable("the rows waiting for a checkpoint take too much memory; checkpoint first")),
+            false => Ok(()),
+        }
+    }
+
+    /// Rows that lie in memtables, by the commit that began the oldest: the log must keep them from there on.
+    pub fn rows_from(&self) -> Option<Seq> {
+        self.tables.values().filter_map(|table| table.parts.first()).map(|part| part.from).min()
+    }
+
+    /// Puts the rows that a commit wrote, of which this state holds the rest already, where readers find them.
+    pub fn replay_rows(&self, transaction: &Transaction, seq: Seq) -> Result<()> {
+        transaction.effects.iter().try_for_each(|effect| match effect {
+            Effect::WriteRows { table, version, rows } => {
+                self.tables.get(table).map_or(Ok(()), |table| table.replay_rows(*version, rows, seq))
+            }
+            _ => Ok(()),
+        })
+    }
+
+    /// Bytes of all memtables.
+    pub fn memtable_bytes(&self) -> u64 {
+        let parts = self.tables.values().flat_map(|table| &table.parts);
+        parts.map(|part| part.rows().memtable.bytes()).sum()
     }
 
     /// Removes a node and all below it.
@@ -335,6 +391,23 @@ impl State {
                 self.tables.insert(*table, Arc::new(next));
             }
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
+            Effect::WriteRows { table, version, rows } => {
+                let next = self.get(*table)?.write_rows(*version, rows, seq)?;
+                self.tables.insert(*table, Arc::new(next));
+                if !self.unsettled.contains(table) {
+                    self.unsettled.push(*table);
+                }
+            }
+            Effect::FreezeRows { table } => {
+                let next = self.get(*table)?.freeze(seq, time)?;
+                self.tables.insert(*table, Arc::new(next));
+            }
+            Effect::FlushRows { table, flush } => {
+                let mut next = self.get(*table)?.flush(flush, seq)?;
+                flush.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
+                self.shed(&mut next, seq)?;
+                self.tables.insert(*table, Arc::new(next));
+            }
             Effect::MoveGroups { table, moves } => {
                 let (next, records) = self.get(*table)?.moved(moves)?;
                 for ((from, to), records) in moves.iter().zip(records) {

@@ -26,6 +26,9 @@ pub struct Entry {
 pub struct Base {
     /// The state's seq. Entries after it are in the log.
     pub seq: Seq,
+    /// Entries from this one on are in the log: those up to `seq` for the rows written by key, of which the snapshot holds
+    /// only that they are there.
+    pub from: Seq,
     /// Where its index begins in its object.
     pub offset: u64,
     /// The length of the index, which ends the object.

@@ -54,7 +54,7 @@ struct Tail {
 pub struct Opened {
     /// The newest catalog snapshot.
     pub base: Option<Base>,
-    /// Every entry after it.
+    /// Every entry after it, and those before that it names.
     pub entries: Vec<Entry>,
 }
 
@@ -130,6 +130,7 @@ impl FileLog {
             disk.sync_dir("")?;
         }
         let last = Seq(newest.next().0 - 1);
+        let behind = |entry: &&Entry| base.is_none_or(|base| entry.seq > base.seq);
         let tail = Tail {
             file,
             name: newest.name,
@@ -137,7 +138,7 @@ impl FileLog {
             offset: frame::align(newest.end as usize) as u64,
             last,
             base,
-            bytes: entries.iter().map(|entry| entry.payload.len() as u64).sum(),
+            bytes: entries.iter().filter(behind).map(|entry| entry.payload.len() as u64).sum(),
             ended: newest.ended,
             poisoned: false,
         };
@@ -228,7 +229,7 @@ impl FileLog {
         let firsts = list_segments(&*self.disk)?;
         for pair in firsts.windows(2) {
             // The last entry of pair[0] is the one before pair[1].
-            if pair[1] <= base.seq.next() && pair[0] < newest {
+            if pair[1] <= base.from && pair[0] < newest {
                 match self.disk.remove(&names::log_segment(pair[0])) {
                     Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
                     _ => {}
@@ -327,7 +328,7 @@ fn recover(disk: &dyn Disk) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
     let newest = read_segment(disk, newest_first, true)?;
     let base = newest.header.base;
     let mut wanted = newest.header.first;
-    let from = base.map_or(Seq(1), |base| base.seq.next());
+    let from = base.map_or(Seq(1), |base| base.from);
     let mut chain = Vec::new();
     for &first in older.iter().rev() {
         if wanted <= from {
@@ -365,6 +366,9 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
     }
     if first.0 == 0 || header.base.is_some_and(|base| base.seq >= first) {
         return Err(Error::corrupt(format!("{name}: its header names a catalog snapshot of a later state")));
+    }
+    if header.base.is_some_and(|base| base.from > base.seq.next()) {
+        return Err(Error::corrupt(format!("{name}: its header leaves out entries behind the catalog snapshot")));
     }
     let mut segment = Segment {
         name,

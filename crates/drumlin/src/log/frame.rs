@@ -1,15 +1,16 @@
 //! The bytes of a log segment: a header, then records.
 //!
 //! ```text
-//! header, 48 bytes, little-endian
+//! header, 56 bytes, little-endian
 //!   0  8  magic "DRUMLOG\0"
-//!   8  4  format version (2)
-//!  12  4  CRC32C of bytes 16..48, continued over the segment's name and offset 0
+//!   8  4  format version (3)
+//!  12  4  CRC32C of bytes 16..56, continued over the segment's name and offset 0
 //!  16  8  seq of the first entry
 //!  24  8  seq of the newest catalog snapshot, 0 if there is none
 //!  32  8  where its index begins in its object
 //!  40  4  CRC32C of the index
 //!  44  4  length of the index in bytes
+//!  48  8  seq of the first entry that is needed beside the snapshot, at most the one behind it
 //!
 //! record, padded with zeros to a multiple of 8
 //!   0  4  length of the body in bytes
@@ -26,9 +27,9 @@ use super::{Base, Entry};
 use crate::base::{EntryId, Error, Result, Seq, SessionId, Timestamp, checksum_at};
 
 /// Version of the framing.
-pub const LOG_VERSION: u32 = 2;
+pub const LOG_VERSION: u32 = 3;
 /// Bytes of a segment's header.
-pub const HEADER_BYTES: usize = 48;
+pub const HEADER_BYTES: usize = 56;
 /// Bytes of a record before its body.
 const RECORD_HEADER_BYTES: usize = 24;
 /// Bytes of an entry's body before its payload.
@@ -76,7 +77,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// Encodes the header of the segment called `name`.
 pub fn encode_header(header: &Header, name: &str) -> Vec<u8> {
-    let base = header.base.unwrap_or(Base { seq: Seq(0), offset: 0, bytes: 0, checksum: 0 });
+    let base = header.base.unwrap_or(Base { seq: Seq(0), from: Seq(1), offset: 0, bytes: 0, checksum: 0 });
     let mut out = Vec::with_capacity(HEADER_BYTES);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&LOG_VERSION.to_le_bytes());
@@ -86,6 +87,7 @@ pub fn encode_header(header: &Header, name: &str) -> Vec<u8> {
     out.extend_from_slice(&base.offset.to_le_bytes());
     out.extend_from_slice(&base.checksum.to_le_bytes());
     out.extend_from_slice(&base.bytes.to_le_bytes());
+    out.extend_from_slice(&base.from.0.to_le_bytes());
     let sum = checksum_at(&out[16..], name, 0);
     out[12..16].copy_from_slice(&sum.to_le_bytes());
     out
@@ -107,7 +109,8 @@ pub fn decode_header(bytes: &[u8], name: &str) -> Result<Header> {
         return Err(Error::unsupported(format!("{name}: log format {version}; this build reads {LOG_VERSION}")));
     }
     let (seq, offset) = (Seq(u64_at(bytes, 24)), u64_at(bytes, 32));
-    let base = Base { seq, offset, bytes: u32_at(bytes, 44), checksum: u32_at(bytes, 40) };
+    let from = Seq(u64_at(bytes, 48));
+    let base = Base { seq, from, offset, bytes: u32_at(bytes, 44), checksum: u32_at(bytes, 40) };
     Ok(Header { first: Seq(u64_at(bytes, 16)), base: (base.seq.0 > 0).then_some(base) })
 }
 

@@ -108,6 +108,20 @@ impl Keys {
         (1..self.len()).all(|at| self.get(at - 1) <= self.get(at))
     }
 
+    /// The first place, of keys in order, for which `before` is false.
+    pub fn partition_point(&self, before: impl Fn(Key<'_>) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(self.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// Bytes that they take in memory.
     pub fn memory_bytes(&self) -> u64 {
         (self.words.len() * 8 + self.spans.len() * size_of::<Span>()) as u64
@@ -123,6 +137,12 @@ impl Key<'_> {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
+    }
+
+    /// Its first eight bytes as a number.
+    #[inline]
+    pub fn word(&self) -> u64 {
+        self.words.first().copied().unwrap_or(0)
     }
 
     /// The byte at a place; zero behind the end.

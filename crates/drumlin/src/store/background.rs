@@ -4,6 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -62,9 +63,12 @@ impl Background {
 /// Starts a checkpoint if one is due and none is under way.
 pub(super) fn checkpoint_if_due(inner: &Arc<Inner>) {
     let bound = inner.options.checkpoint_log_bytes;
-    let Some(bytes) = inner.log.as_ref().map(|log| log.bytes()).filter(|bytes| bound > 0 && *bytes > bound) else {
+    let Some(bytes) = inner.log.as_ref().map(|log| log.bytes()) else { return };
+    let (rows, rows_bound) = (inner.memtable_bytes.load(Ordering::Relaxed), inner.options.memtable_bytes);
+    let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
+    if !due(bytes, bound) && !due(rows, rows_bound) {
         return;
-    };
+    }
     {
         let mut state = inner.background.state.lock();
         if state.running || bytes < state.not_before {

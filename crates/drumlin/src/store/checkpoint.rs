@@ -49,6 +49,8 @@ pub struct CheckpointReport {
     pub groups_moved: u64,
     /// Bytes written.
     pub bytes_written: u64,
+    /// Rows written by key that became row groups.
+    pub rows_flushed: u64,
     /// Versions that retention took.
     pub versions_expired: u64,
     /// Windows that were void: others changed their row groups meanwhile.
@@ -61,10 +63,11 @@ impl fmt::Display for CheckpointReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} row groups -> {}; {} tables rewritten, {} rows removed, {} row groups repacked, {} bytes written, \
-             {} versions expired",
+            "{} row groups -> {}; {} rows flushed, {} tables rewritten, {} rows removed, {} row groups repacked, \
+             {} bytes written, {} versions expired",
             self.groups_before,
             self.groups_after,
+            self.rows_flushed,
             self.tables,
             self.rows_removed,
             self.groups_moved,
@@ -106,7 +109,10 @@ impl Store {
                 None => return Ok(CheckpointReport::default()),
             },
         };
-        let mut report = CheckpointReport { versions_expired: self.expire()?, ..CheckpointReport::default() };
+        let mut report = CheckpointReport::default();
+        self.freeze_rows()?;
+        self.flush(&options.task, &mut report)?;
+        report.versions_expired = self.expire()?;
         let (state, _pin) = self.pinned_state()?;
         let plans = plans(&state, &options.plan);
         report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
@@ -197,7 +203,7 @@ impl Store {
         let moves = self.copy_groups(copies, &mut writer, task, &mut meter, &mut failures)?;
         let blocks = writer.finish()?.to_vec();
         task.cancel.check()?;
-        report.bytes_written = blocks.iter().map(|written| written.bytes).sum();
+        report.bytes_written += blocks.iter().map(|written| written.bytes).sum::<u64>();
         let (told, outcome) = std::sync::mpsc::channel();
         let build = move |now: &State| {
             let (effects, done) = changes(now, rewritten, moves, &blocks);
@@ -213,7 +219,7 @@ impl Store {
         report.rows_removed = done.rows_removed;
         report.windows_void = done.windows_void;
         report.groups_moved = done.groups_moved;
-        report.failures = failures;
+        report.failures.extend(failures);
         report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
         // What a void window wrote is referred to by nothing.
         let unused: Vec<String> = done.unused.iter().map(|written| names::block(written.block)).collect();

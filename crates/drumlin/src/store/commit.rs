@@ -6,6 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -260,6 +261,9 @@ impl Store {
                 append()?;
             }
             working.finish(seq, time, id);
+            // There is room: that was asked before.
+            let bytes = working.settle().map_err(|e| Error::in_doubt("rows are in the log, not in memory").with_source(e))?;
+            self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
             let after = Arc::new(working);
             *self.inner.state.write() = after.clone();
             self.inner.feeds.publish(|| Record { before: before.clone(), after, transactions });
@@ -343,11 +347,12 @@ fn admit(
     let (mut next, mut transaction) = draft.into_parts();
     let after = next.clone();
     let changed = transaction.effects.iter().filter_map(|effect| match effect {
-        Effect::ChangeTable { table, .. } => Some(*table),
+        Effect::ChangeTable { table, .. } | Effect::FreezeRows { table } => Some(*table),
         _ => None,
     });
     let expired = Transaction { effects: expiry(&next, changed, time) };
     next.apply(&expired, seq, time)?;
+    next.check_room()?;
     transaction.effects.extend(expired.effects);
     *working = next;
     Ok((transaction, after))

@@ -9,6 +9,10 @@ mod commit;
 mod drop;
 mod export;
 mod feed;
+mod flush;
+mod keyed;
+mod keyed_bulk;
+mod keyed_read;
 mod nodes;
 mod open;
 mod options;
@@ -27,7 +31,7 @@ mod versions;
 mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -36,6 +40,8 @@ pub use checkpoint::{CheckpointOptions, CheckpointReport};
 pub use drop::{DropReport, Missing, TrashItem};
 pub use export::ImportReport;
 pub use feed::{ChangeFeed, Commit};
+pub use keyed::RowsReport;
+pub use keyed_read::{LookupOptions, TableView};
 pub use nodes::{IntoPattern, ListEntry};
 pub use options::{Mode, Options};
 pub use projection::ProjectionView;
@@ -99,6 +105,8 @@ struct Inner {
     /// In a store opened read-only: the log's files and their sizes as last followed.
     log_seen: Mutex<Vec<(String, u64)>>,
     background: Background,
+    /// About how many bytes the rows in memory take that wait for a checkpoint.
+    memtable_bytes: AtomicU64,
     /// Whether the newest catalog snapshot was found damaged.
     catalog_damaged: AtomicBool,
     closed: AtomicBool,

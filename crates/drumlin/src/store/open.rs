@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -20,7 +20,7 @@ use crate::log::FileLog;
 use crate::storage::{Disk, FileStorage, InlineStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION: u32 = 4;
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, or `memory://` for one that lives in memory.
@@ -81,6 +81,7 @@ impl Store {
             Err(e) => return Err(e),
         };
         let missing = if log.is_some() { Missing::Damage } else { Missing::Reclaimed };
+        let memtable_bytes = state.memtable_bytes();
         let inner = Inner {
             uri: uri.to_owned(),
             env,
@@ -97,6 +98,7 @@ impl Store {
             maintenance: Mutex::new(Maintenance { catalog }),
             log_seen: Mutex::default(),
             background: Background::default(),
+            memtable_bytes: AtomicU64::new(memtable_bytes),
             catalog_damaged: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             process,
@@ -128,6 +130,7 @@ impl Store {
         let mut next = follow(&*self.inner.disk, &*self.inner.storage, Some(&current))?;
         *seen = files;
         if next.seq > current.seq {
+            next.settle()?;
             next.take_functions(&current);
             next.catch_up(None);
             self.inner.hold_inline(&next);

@@ -32,6 +32,11 @@ pub struct Options {
     pub inline_bytes: u64,
     /// A checkpoint is made in the background once the log has grown past so many bytes; 0 for never. Default 64 MiB.
     pub checkpoint_log_bytes: u64,
+    /// A checkpoint is made in the background once the rows written by key that wait for one take so many bytes of memory;
+    /// 0 for never. Writers wait for it at four times as many. Default 64 MiB.
+    pub memtable_bytes: u64,
+    /// A call that writes rows by key and has more bytes than this writes row groups instead. Default 1 MiB.
+    pub row_write_bytes: u64,
     /// The commit log.
     pub log: LogOptions,
 }
@@ -46,6 +51,8 @@ impl Default for Options {
             block_bytes: 8 << 20,
             inline_bytes: 64 << 10,
             checkpoint_log_bytes: 64 << 20,
+            memtable_bytes: 64 << 20,
+            row_write_bytes: 1 << 20,
             log: LogOptions::default(),
         }
     }

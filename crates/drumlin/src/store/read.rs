@@ -9,7 +9,7 @@ use super::write::table_at;
 use super::{Pin, Store};
 use crate::base::{Error, Result, Timestamp, Version};
 use crate::catalog::{Path, State};
-use crate::table::{Scan, ScanOptions, Table};
+use crate::table::{Scan, ScanOptions, Sight, Table};
 
 /// Which state of a table to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,27 +68,27 @@ impl Store {
 
     pub(super) fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
         let path = Path::new(path)?;
-        let (table, version) = resolve(state, &path, &options.as_of)?;
+        let (table, sight) = resolve(state, &path, &options.as_of)?;
         let pin: Arc<dyn Any + Send + Sync> = pin.clone();
         let (reader, pool) = (self.inner.reader.clone(), self.inner.env.pool.clone());
-        Scan::new(reader, pool, table, version, &options.scan, Some(pin)).map_err(|e| e.context(format!("'{path}'")))
+        Scan::new(reader, pool, table, sight, &options.scan, Some(pin)).map_err(|e| e.context(format!("'{path}'")))
     }
 }
 
-/// The table and version that `path` and `as_of` mean in `state`.
-pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<Table>, Version)> {
+/// The table that `path` means in `state`, and what `as_of` sees of it.
+pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<Table>, Sight)> {
     if let AsOf::Snapshot(name) = as_of {
         let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
         let snapshot = state.snapshots.get(name).ok_or_else(missing)?;
         let absent = || Error::not_found(format!("snapshot '{name}' holds no table at '{path}'"));
         let (id, version) = snapshot.pins.get(path).ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' holds table {id}, which is gone"));
-        return Ok((state.table(*id).ok_or_else(gone)?.clone(), *version));
+        return Ok((state.table(*id).ok_or_else(gone)?.clone(), Sight::of(*version)));
     }
     let table = table_at(state, path)?;
     let listed = |version: &Version| table.versions.iter().any(|record| record.version == *version);
-    let version = match as_of {
-        AsOf::Version(version) if listed(version) => *version,
+    let sight = match as_of {
+        AsOf::Version(version) if listed(version) => Sight::of(*version),
         AsOf::Version(version) => {
             let newest = table.newest().map_or(Version(0), |newest| newest.version);
             let (n, path) = (table.versions.len(), path.as_str());
@@ -96,11 +96,19 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
                 "'{path}' has no version {version}; it has {n} versions, the newest is {newest}"
             )));
         }
+        // No commit is as young as that.
+        AsOf::Time(time) if *time >= state.time => newest(state, table),
         AsOf::Time(time) => {
             let none = || Error::not_found(format!("'{path}' has no version as old as that"));
-            table.version_at(*time).ok_or_else(none)?.version
+            Sight::of(table.version_at(*time).ok_or_else(none)?.version)
         }
-        AsOf::Newest | AsOf::Snapshot(_) => table.newest().expect("every table has a version").version,
+        AsOf::Newest | AsOf::Snapshot(_) => newest(state, table),
     };
-    Ok((table.clone(), version))
+    Ok((table.clone(), sight))
+}
+
+/// What the newest version sees, and the rows written since.
+pub(super) fn newest(state: &State, table: &Table) -> Sight {
+    let version = table.newest().expect("every table has a version").version;
+    Sight { version, since: Some(state.seq) }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! object of a catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (3)
+//!   8   4  format version (4)
 //!  12   4  zero
 //!  16   -  chunks, end to end
 //!   -   -  postcard encoding of the index
@@ -22,7 +22,7 @@ use crate::log::{Base, Entry, Opened};
 use crate::storage::{PutMode, Storage, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 3;
+const CATALOG_VERSION: u32 = 4;
 const HEADER_BYTES: u64 = 16;
 
 /// The newest catalog snapshot, from which the next one is made.
@@ -46,7 +46,8 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
     let bytes = u32::try_from(encoded.len()).map_err(|_| Error::invalid("the catalog's index takes 4 GiB or more"))?;
     let checksum = checksum_at(&encoded, &names::catalog(state.seq), offset);
     let parts = [Bytes::from(header)].into_iter().chain(chunks).chain([Bytes::from(encoded)]).collect();
-    Ok((Base { seq: state.seq, offset, bytes, checksum }, index, parts))
+    let from = state.rows_from().unwrap_or(state.seq.next());
+    Ok((Base { seq: state.seq, from, offset, bytes, checksum }, index, parts))
 }
 
 /// Writes the catalog snapshot of `state`; durable when it returns.
@@ -137,10 +138,16 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
         Some(base) => read_catalog(storage, base).map(|(index, state)| (Some(index), state))?,
         None => (None, State::default()),
     };
-    state.restore();
+    state.restore()?;
     state.check()?;
     let catalog = index.map(|index| Catalog { index, state: state.stored() });
-    opened.entries.iter().try_for_each(|entry| apply_entry(&mut state, entry))?;
+    opened.entries.iter().try_for_each(|entry| match entry.seq <= state.seq {
+        true => replay_rows(&state, entry),
+        false => {
+            apply_entry(&mut state, entry)?;
+            state.settle().map(drop).map_err(|e| of_entry(entry, e))
+        }
+    })?;
     if !opened.entries.is_empty() {
         state.check()?;
     }
@@ -148,18 +155,32 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
     Ok((state, catalog))
 }
 
-/// Applies the next entry of the log.
-pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<()> {
-    if entry.seq != state.seq.next() {
-        return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
-    }
+/// The transactions of an entry, and how to tell of what is wrong with them.
+fn transactions(entry: &Entry) -> Result<Vec<Transaction>> {
     let unknown = entry.features & !FEATURES_KNOWN;
     if unknown != 0 {
         return Err(Error::unsupported(format!("commit {} needs features {unknown:#x}, unknown here", entry.seq)));
     }
-    let context = |e: Error| Error::corrupt(format!("commit {}: {}", entry.seq, e.message()));
-    for transaction in Transaction::decode(&entry.payload).map_err(context)? {
-        state.apply(&transaction, entry.seq, entry.time).map_err(context)?;
+    Transaction::decode(&entry.payload).map_err(|e| of_entry(entry, e))
+}
+
+fn of_entry(entry: &Entry, e: Error) -> Error {
+    Error::corrupt(format!("commit {}: {}", entry.seq, e.message()))
+}
+
+/// Brings rows that an entry wrote by key, of which `state` holds the rest, into memory.
+fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
+    let replay = |transaction: &Transaction| state.replay_rows(transaction, entry.seq);
+    transactions(entry)?.iter().try_for_each(replay).map_err(|e| of_entry(entry, e))
+}
+
+/// Applies the next entry of the log; rows that it wrote by key are still to be settled.
+pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<()> {
+    if entry.seq != state.seq.next() {
+        return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
+    }
+    for transaction in transactions(entry)? {
+        state.apply(&transaction, entry.seq, entry.time).map_err(|e| of_entry(entry, e))?;
     }
     state.finish(entry.seq, entry.time, entry.id);
     Ok(())

@@ -1,7 +1,7 @@
 //! Figures about a store and its tables.
 
-use super::Store;
 use super::write::table_at;
+use super::{Store, read};
 use crate::base::Result;
 use crate::block::CacheStat;
 use crate::catalog::Path;
@@ -38,6 +38,8 @@ pub struct StoreStat {
     pub condemned_bytes: u64,
     /// Bytes of the log and catalog snapshots.
     pub log_bytes: u64,
+    /// Memory of rows written by key that wait for a checkpoint, in bytes.
+    pub memtable_bytes: u64,
     /// The cache of encoded data.
     pub cache: CacheStat,
 }
@@ -52,7 +54,7 @@ impl StoreStat {
 /// Figures about a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableStat {
-    /// Rows of the newest version.
+    /// Rows of the newest version, and those written by key since.
     pub rows: u64,
     /// Rows stored, deleted ones too.
     pub stored_rows: u64,
@@ -66,6 +68,12 @@ pub struct TableStat {
     pub columns: u64,
     /// The columns by which rows are ordered.
     pub sort: Vec<String>,
+    /// Whether these are a key.
+    pub keyed: bool,
+    /// Keys written or deleted that wait in memory for a checkpoint.
+    pub memory_keys: u64,
+    /// The memory that they take with their rows, in bytes.
+    pub memory_bytes: u64,
 }
 
 impl Store {
@@ -81,6 +89,7 @@ impl Store {
             trash: state.trash.len() as u64,
             snapshots: state.snapshots.len() as u64,
             log_bytes: bytes(names::LOG)? + bytes(names::CATALOG)?,
+            memtable_bytes: state.memtable_bytes(),
             cache: self.inner.reader.cache(),
             ..StoreStat::default()
         };
@@ -109,17 +118,22 @@ impl Store {
 
     /// Figures about the table at `path`.
     pub fn table_stat(&self, path: &str) -> Result<TableStat> {
-        let state = self.state()?;
+        let (state, _pin) = self.pinned_state()?;
         let table = table_at(&state, &Path::new(path)?)?;
         let newest = table.newest().expect("every table has a version");
+        let rows = if table.parts.is_empty() { newest.rows } else { self.count_rows(table, read::newest(&state, table))? };
+        let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
         Ok(TableStat {
-            rows: newest.rows,
+            rows,
             stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
             versions: table.versions.len() as u64,
             row_groups: table.groups.len() as u64,
             bytes: table.groups.iter().map(|group| group.address.bytes()).sum(),
             columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
             sort: table.spec.sort.clone(),
+            keyed: table.spec.keyed,
+            memory_keys: memtables().map(|memtable| memtable.keys()).sum(),
+            memory_bytes: memtables().map(|memtable| memtable.bytes()).sum(),
         })
     }
 }

@@ -7,10 +7,11 @@ use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work, until_free};
 use super::drop::drop_tables;
+use super::keyed::{ByKey, Few};
 use super::nodes::{self, IntoPattern};
 use super::write::{create_table, may_be_there};
 use super::{
-    AsOf, DropReport, Frame, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions,
+    AsOf, DropReport, Frame, LookupOptions, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions,
     WriteOptions,
 };
 use crate::base::{Error, Result, Seq, TableId, Version};
@@ -20,7 +21,7 @@ use crate::catalog::{
     State,
 };
 use crate::filter::Filter;
-use crate::table::{Scan, VersionKind};
+use crate::table::{Lookup, Scan, VersionKind};
 
 /// A transaction. It sees the state that it began with and its own writes, and nobody sees it before
 /// [`Transaction::commit`]. Dropped without that it leaves nothing.
@@ -360,6 +361,72 @@ impl Transaction {
         Ok(rows)
     }
 
+    /// As [`Store::upsert`]. Gives how many rows.
+    pub fn upsert<'a>(&mut self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<u64> {
+        self.by_key(ByKey::Upsert, path, frame.into(), options)
+    }
+
+    /// As [`Store::insert`]. Gives how many rows.
+    pub fn insert<'a>(&mut self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<u64> {
+        self.by_key(ByKey::Insert, path, frame.into(), options)
+    }
+
+    /// As [`Store::delete_keys`]. Gives how many keys.
+    pub fn delete_keys<'a>(&mut self, path: &str, keys: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<u64> {
+        self.by_key(ByKey::Delete, path, keys.into(), options)
+    }
+
+    fn by_key(&mut self, what: ByKey, path: &str, frame: Frame<'_>, options: &WriteOptions) -> Result<u64> {
+        let done = self.try_by_key(what, path, frame, options);
+        self.noted(done)
+    }
+
+    fn try_by_key(&mut self, what: ByKey, path: &str, frame: Frame<'_>, options: &WriteOptions) -> Result<u64> {
+        self.writing()?;
+        let path = Path::new(path)?;
+        let (store, state) = (self.store.clone(), self.draft.state());
+        let gathered = store.gather(state, what, &path, frame)?;
+        let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
+        if gathered.rest.is_none() && options.metadata.is_none() {
+            if rows > 0 {
+                let few = Few::new(what, &gathered)?;
+                let (footprint, effect) = store.few(what, state, &path, &few, &options.task.cancel)?;
+                self.apply(footprint, vec![effect])?;
+            }
+            return Ok(rows);
+        }
+        let bulk = store.prepare_bulk(what, state, &path, gathered, options)?;
+        let rows = bulk.rows;
+        self.apply(bulk.footprint, bulk.effects)?;
+        self.writers.push(bulk.writer);
+        Ok(rows)
+    }
+
+    /// As [`Store::get_rows`], with the transaction's own writes.
+    pub fn get_rows(&mut self, path: &str, keys: &RecordBatch, options: &LookupOptions) -> Result<Lookup> {
+        self.store.inner.check()?;
+        let table = self.reads_table(path, &options.as_of)?;
+        let view = self.store.view(self.state()?, self.pin.clone(), path, &options.as_of)?;
+        if let Some(table) = table {
+            self.read(Read::Schema(table));
+            self.read(Read::Keys(table, Arc::new(view.encode_keys(keys)?)));
+        }
+        view.get_many(keys, options.columns.as_deref(), &options.cancel)
+    }
+
+    /// Notes that a table is read; gives it if others may touch it.
+    fn reads_table(&mut self, path: &str, as_of: &AsOf) -> Result<Option<TableId>> {
+        let path = Path::new(path)?;
+        let table = self.state()?.table_at(&path).map(|table| table.id);
+        self.read(Read::Binding(path));
+        match (as_of, table) {
+            (AsOf::Snapshot(name), _) => self.read(Read::Snapshot(name.clone())),
+            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => self.read(Read::Versions(table)),
+            _ => {}
+        }
+        Ok(table.filter(|table| *table < self.base.next_table()))
+    }
+
     /// As [`Store::drop`].
     pub fn drop(&mut self, paths: &[String], missing: Missing) -> Result<DropReport> {
         let done = self.try_drop(paths, missing);
@@ -394,15 +461,7 @@ impl Transaction {
     /// As [`Store::read`], with the transaction's own writes in it.
     pub fn read_table(&mut self, path: &str, options: &ReadOptions) -> Result<Scan> {
         self.store.inner.check()?;
-        let checked = Path::new(path)?;
-        let table = self.state()?.table_at(&checked).map(|table| table.id);
-        self.read(Read::Binding(checked));
-        match (&options.as_of, table) {
-            (AsOf::Snapshot(name), _) => self.read(Read::Snapshot(name.clone())),
-            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => self.read(Read::Versions(table)),
-            _ => {}
-        }
-        if let Some(table) = table.filter(|table| *table < self.base.next_table()) {
+        if let Some(table) = self.reads_table(path, &options.as_of)? {
             self.read(Read::Rows(table));
         }
         self.store.scan(self.state()?, &self.pin, path, options)
@@ -425,7 +484,7 @@ impl Transaction {
         let own = |table: &TableId| *table >= first;
         self.writing()?.apply(effects)?;
         let others = reads.reads.into_iter().filter(|read| match read {
-            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) => !own(table),
+            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) | Read::Keys(table, _) => !own(table),
             _ => true,
         });
         self.reads.reads.extend(others);

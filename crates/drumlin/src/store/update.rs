@@ -7,15 +7,19 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work};
+use super::keyed::check_distinct;
+use super::read::newest;
 use super::write::{add_blocks, settle, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Error, Result, TableId, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
+use crate::memtable::Keys;
+use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, Schemes, VersionKind, conform, encode_group,
-    matching_rows,
+    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind, conform,
+    encode_group, matching_rows,
 };
 
 /// How rows are updated or deleted.
@@ -37,7 +41,7 @@ pub struct DeleteReport {
 }
 
 /// A change of a table that rests on all that its newest version sees.
-pub(super) struct RowsChange {
+pub(super) struct FullChange {
     pub footprint: Footprint,
     pub effects: Vec<Effect>,
 }
@@ -64,7 +68,7 @@ impl Store {
             let (change, rows) = self.find_rows(&base, &path, &filter, options)?;
             Ok((change.propose(base), rows))
         })?;
-        Ok(DeleteReport { version: VersionInfo::newest(&after, &path)?, rows })
+        Ok(DeleteReport { version: self.newest_info(&after, &path)?, rows })
     }
 
     /// What deletes the rows of the table at `path` for which `filter` is true, and how many there are.
@@ -74,16 +78,16 @@ impl Store {
         path: &Path,
         filter: &Filter,
         options: &UpdateOptions,
-    ) -> Result<(RowsChange, u64)> {
+    ) -> Result<(FullChange, u64)> {
         let table = table_at(state, path)?;
-        let newest = table.newest().expect("every table has a version").version;
-        let inner = &self.inner;
-        let found = matching_rows(&inner.reader, &inner.env.pool, table, newest, filter, &options.task.cancel)?;
-        let rows: u64 = found.iter().map(|matches| matches.rows.len()).sum();
+        let (inner, sight) = (&self.inner, newest(state, table));
+        let found = matching_rows(&inner.reader, &inner.env.pool, table, sight, filter, &options.task.cancel)?;
+        let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
         let mut change = Change::new(VersionKind::Delete);
         change.metadata = options.metadata.clone();
-        change.deletions = positions(found);
-        Ok((rest_on_rows(table.id, path, Vec::new(), (rows > 0).then_some(change)), rows))
+        change.deletions = positions(found.groups);
+        let effects = delete_in_memory(table, &found.keys)?;
+        Ok((rest_on_rows(table.id, path, effects, (rows > 0).then_some(change)), rows))
     }
 
     /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
@@ -94,7 +98,7 @@ impl Store {
         let answer = self
             .prepare_and_commit(|base| Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ())));
         let (after, ()) = settle(answer, writer)?;
-        VersionInfo::newest(&after, &path)
+        self.newest_info(&after, &path)
     }
 
     /// Encodes rows that are to stand in the place of others in the table at `path`.
@@ -117,6 +121,9 @@ impl Store {
         let batches: Vec<RecordBatch> =
             frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
+        if table.key().is_some() {
+            check_distinct(&table.codec()?, &join_batches(&schema, &batches)?)?;
+        }
         let pool = &self.inner.env.pool;
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
@@ -126,7 +133,7 @@ impl Store {
             let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, trust, known.as_ref())?;
             known.get_or_insert(schemes);
             let rows = encoded.rows;
-            groups.push(NewGroup { address: writer.push(encoded)?, rows });
+            groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });
         }
         let blocks = writer.finish()?.to_vec();
         let metadata = options.metadata.clone();
@@ -134,10 +141,9 @@ impl Store {
     }
 
     /// What puts a replacement in its place.
-    pub(super) fn replace_rows(&self, state: &State, replacement: &Replacement, task: &Task) -> Result<RowsChange> {
+    pub(super) fn replace_rows(&self, state: &State, replacement: &Replacement, task: &Task) -> Result<FullChange> {
         let path = &replacement.path;
         let table = table_at(state, path)?;
-        let newest = table.newest().expect("every table has a version").version;
         let same_schema = table.schema().map(|schema| &schema.0) == Some(&replacement.schema);
         if table.spec.sort != replacement.sort || !same_schema {
             return Err(Error::conflict(format!("the schema or order of '{path}' changed during the update")));
@@ -145,28 +151,40 @@ impl Store {
         let mut change = Change::new(VersionKind::Update);
         change.metadata = replacement.metadata.clone();
         change.groups = replacement.groups.clone();
+        let mut effects = Vec::new();
         if let Some(range) = &replacement.range {
-            let inner = &self.inner;
-            let found = range.rows_of(&inner.reader, &inner.env.pool, table, newest, &task.cancel)?;
-            change.deletions = positions(found);
+            let (inner, sight) = (&self.inner, newest(state, table));
+            let found = range.rows_of(&inner.reader, &inner.env.pool, table, sight, &task.cancel)?;
+            change.deletions = positions(found.groups);
+            effects = delete_in_memory(table, &found.keys)?;
         }
-        Ok(rest_on_rows(table.id, path, add_blocks(&replacement.blocks), Some(change)))
+        effects.extend(add_blocks(&replacement.blocks));
+        Ok(rest_on_rows(table.id, path, effects, Some(change)))
     }
 }
 
-fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
+/// The effects that delete rows which lie in memory only.
+pub(super) fn delete_in_memory(table: &Table, keys: &Keys) -> Result<Vec<Effect>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = RowsChange::of_deletes(&table.codec()?, keys)?;
+    Ok(vec![Effect::WriteRows { table: table.id, version: table.next_version(), rows }])
+}
+
+pub(super) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
     found.into_iter().map(|matches| (matches.group, matches.rows.into())).collect()
 }
 
 /// A change of the table at `path` that rests on all that its newest version sees.
-fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<Change>) -> RowsChange {
+fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<Change>) -> FullChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
     let change = change.map(|change| Effect::ChangeTable { table, change });
-    RowsChange { footprint, effects: blocks.into_iter().chain(change).collect() }
+    FullChange { footprint, effects: blocks.into_iter().chain(change).collect() }
 }
 
-impl RowsChange {
+impl FullChange {
     fn propose(self, base: Arc<State>) -> Proposal {
         let Self { footprint, effects } = self;
         Proposal { base, footprint, work: Work::Build(Box::new(move |_| Ok(effects))) }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
+use super::commit::until_free;
 use super::read::resolve;
 use super::write::table_at;
 use super::{AsOf, Store};
-use crate::base::{Error, Result, Seq, Timestamp, Version};
+use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
-use crate::table::{VersionKind, VersionRecord};
+use crate::table::{Sight, Table, VersionKind, VersionRecord, count_rows};
 
 /// One version of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,12 +44,6 @@ impl VersionInfo {
             snapshots,
         }
     }
-
-    /// The newest version of the table at `path`.
-    pub(super) fn newest(state: &State, path: &Path) -> Result<Self> {
-        let newest = table_at(state, path)?.newest().expect("every table has a version");
-        Ok(Self::of(newest, Vec::new()))
-    }
 }
 
 /// A snapshot.
@@ -67,7 +62,7 @@ const NAME_BYTES_MAX: usize = 255;
 impl Store {
     /// The versions of a table, the oldest first.
     pub fn versions(&self, path: &str) -> Result<Vec<VersionInfo>> {
-        let state = self.state()?;
+        let (state, _pin) = self.pinned_state()?;
         let path = Path::new(path)?;
         let table = table_at(&state, &path)?;
         let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
@@ -82,13 +77,38 @@ impl Store {
             }
         }
         let holders = |version: Version| holders.get(&version).cloned().unwrap_or_default();
-        Ok(table.versions.iter().map(|record| VersionInfo::of(record, holders(record.version))).collect())
+        let mut versions = Vec::with_capacity(table.versions.len());
+        for record in &table.versions {
+            let mut info = VersionInfo::of(record, holders(record.version));
+            if table.rests_on_parts(record.version) {
+                info.rows = self.count_rows(table, Sight::of(record.version))?;
+            }
+            versions.push(info);
+        }
+        Ok(versions)
+    }
+
+    /// The newest version of the table at `path`, after a commit.
+    pub(super) fn newest_info(&self, state: &State, path: &Path) -> Result<VersionInfo> {
+        let table = table_at(state, path)?;
+        let newest = table.newest().expect("every table has a version");
+        let mut info = VersionInfo::of(newest, Vec::new());
+        if table.rests_on_parts(newest.version) {
+            // The commit is done, whether its rows can be counted or not.
+            info.rows = self.count_rows(table, Sight::of(newest.version)).unwrap_or(newest.rows);
+        }
+        Ok(info)
+    }
+
+    /// How many rows are seen of a table.
+    pub(super) fn count_rows(&self, table: &Table, sight: Sight) -> Result<u64> {
+        count_rows(&self.inner.reader, &self.inner.env.pool, table, sight, &Cancel::default())
     }
 
     /// The schema of a version of a table.
     pub fn schema(&self, path: &str, as_of: &AsOf) -> Result<SchemaRef> {
-        let (table, version) = resolve(&*self.state()?, &Path::new(path)?, as_of)?;
-        let record = table.version(version).expect("just resolved");
+        let (table, sight) = resolve(&*self.state()?, &Path::new(path)?, as_of)?;
+        let record = table.version(sight.version).expect("just resolved");
         Ok(table.schemas[record.schema as usize].0.clone())
     }
 
@@ -98,7 +118,12 @@ impl Store {
     /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
     pub fn delete_versions(&self, versions: &[(String, Vec<Version>)]) -> Result<()> {
         let checked = check_versions(versions)?;
-        self.commit_effects(move |state| delete_versions(state, checked))?;
+        until_free::<_, Error>(|| {
+            // What is taken off again must lie in row groups first.
+            self.flush_rows_of(&checked)?;
+            let checked = checked.clone();
+            Ok(self.commit_effects(move |state| delete_versions(state, checked)))
+        })?;
         Ok(())
     }
 
@@ -108,13 +133,19 @@ impl Store {
         let pattern = Pattern::new(pattern)?;
         let wanted = name.to_owned();
         let after = self.commit_effects(move |state| {
-            let newest = |table: &crate::table::Table| table.newest().expect("every table has a version").version;
-            let pins: Vec<_> =
-                state.tables_matching(&pattern).map(|(path, table)| (path.clone(), table.id, newest(table))).collect();
+            let (mut pins, mut effects) = (Vec::new(), Vec::new());
+            for (path, table) in state.tables_matching(&pattern) {
+                let newest = table.newest().expect("every table has a version").version;
+                // Rows written by key since belong to it: they get a version of their own.
+                let version = if table.active().is_some() { table.next_version() } else { newest };
+                effects.extend(table.active().map(|_| Effect::FreezeRows { table: table.id }));
+                pins.push((path.clone(), table.id, version));
+            }
             if pins.is_empty() {
                 return Err(Error::not_found(format!("no table matches '{pattern}'")));
             }
-            Ok(vec![Effect::PutSnapshot { name: wanted, pins }])
+            effects.push(Effect::PutSnapshot { name: wanted, pins });
+            Ok(effects)
         })?;
         let snapshot = after.snapshots.get(name).expect("just made");
         Ok(describe(name, snapshot))
@@ -201,6 +232,11 @@ pub(super) fn delete_versions(state: &State, checked: Vec<(Path, Vec<Version>)>)
             return Err(Error::invalid(format!(
                 "'{path}': these are all its versions, and a table has at least one; drop it instead"
             )));
+        }
+        let newest = table.newest().is_some_and(|newest| versions.contains(&newest.version));
+        if newest && table.active().is_some() {
+            // Rows written by key since then stay.
+            effects.push(Effect::FreezeRows { table: table.id });
         }
         effects.push(Effect::DeleteVersions { table: table.id, versions });
     }

@@ -7,13 +7,14 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work};
+use super::keyed::{ByKey, Gathered};
 use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Inline, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableSpec, Trust, VersionKind, batch_bytes,
-    check_sort, encode_group, sorted_schema,
+    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind, batch_bytes,
+    check_key, check_sort, encode_group, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -68,6 +69,9 @@ impl From<RecordBatch> for Frame<'_> {
 pub struct TableOptions {
     /// Columns by which rows are ordered when read. Default: none, rows keep insertion order.
     pub sort: Vec<String>,
+    /// The key: columns in which no two rows are equal, and by which rows are ordered. Not together with `sort`. Default:
+    /// none.
+    pub key: Vec<String>,
 }
 
 /// How rows are written.
@@ -127,7 +131,7 @@ impl Store {
         let path = Path::new(path)?;
         let build = create_table(path.clone(), &schema, options)?;
         let after = self.commit_effects(build)?;
-        VersionInfo::newest(&after, &path)
+        self.newest_info(&after, &path)
     }
 
     /// Makes a version of the table at `path` that holds exactly the rows of `frame`; makes the table if needed.
@@ -152,8 +156,13 @@ impl Store {
     }
 
     /// Makes a version of the table at `path` with the rows of `frame` behind those there are. The columns must be the
-    /// table's, in any order; see [`crate::table::conform`] for what is converted.
+    /// table's, in any order; see [`crate::table::conform`] for what is converted. Rows of a keyed table must have keys that
+    /// are new, as for [`Store::insert`].
     pub fn append<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
+        let checked = Path::new(path)?;
+        if self.state()?.table_at(&checked).is_some_and(|table| table.key().is_some()) {
+            return self.append_by_key(&checked, frame.into(), options);
+        }
         let versions = self.append_many(vec![(path.to_owned(), frame.into())], options)?;
         Ok(versions.into_iter().next().expect("one for each frame"))
     }
@@ -177,7 +186,7 @@ impl Store {
         let build = move |state: &State| effects(state, landings, &blocks, kind, metadata);
         let answer = self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) });
         let after = settle(answer, writer)?;
-        paths.iter().map(|path| VersionInfo::newest(&after, path)).collect()
+        paths.iter().map(|path| self.newest_info(&after, path)).collect()
     }
 
     /// Encodes all frames, as they are to be written to the tables of `state`.
@@ -191,7 +200,8 @@ impl Store {
         self.inner.log()?;
         let mut footprint = Footprint::default();
         let mut targets = Vec::with_capacity(frames.len());
-        for (path, frame) in distinct(frames)? {
+        let mut keyed = Vec::new();
+        for (at, (path, frame)) in distinct(frames)?.into_iter().enumerate() {
             let table = state.table_at(&path);
             let sort = check_own_sort(&path, table.map(|table| table.spec.sort.clone()), &options.sort)?;
             let schema = match kind {
@@ -206,9 +216,26 @@ impl Store {
                     schema
                 }
             };
-            targets.push(Target { path, frame, schema, sort });
+            let target = Target { path, frame, schema, sort };
+            match table.filter(|table| table.key().is_some()) {
+                Some(table) => keyed.push((at, table, target)),
+                None => targets.push(target),
+            }
         }
-        let (landings, mut writer) = self.encode(targets, &options.task)?;
+        let (mut landings, mut writer) = self.encode(targets, &options.task)?;
+        for (at, table, Target { path, frame, schema, sort }) in keyed {
+            check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
+            let codec = Arc::new(TableCodec::new(&schema, &sort)?);
+            let gathered = Gathered::of_rows(codec.clone(), frame, &path);
+            let encoded = self.encode_by_key(ByKey::Insert, gathered, &mut writer, &options.task)?;
+            if kind == VersionKind::Append {
+                for keys in &encoded.keys {
+                    self.refuse_present(state, table, &codec, keys, &path, &options.task.cancel)?;
+                    footprint = footprint.with(Read::Keys(table.id, keys.clone()));
+                }
+            }
+            landings.insert(at, Landing { path, schema, sort, groups: encoded.groups });
+        }
         let blocks = writer.finish()?.to_vec();
         options.task.cancel.check()?;
         Ok(Prepared { footprint, landings, blocks, writer, metadata: options.metadata.clone() })
@@ -267,7 +294,7 @@ impl Store {
             |(at, group)| {
                 let rows = group.rows;
                 let address = writer.push(group)?;
-                placed.push((at, NewGroup { address, rows }));
+                placed.push((at, NewGroup { address, rows, dead: None }));
                 done.done += 1;
                 done.rows += u64::from(rows);
                 done.bytes += address.bytes();
@@ -290,8 +317,16 @@ impl Store {
 pub(super) fn create_table(
     path: Path,
     schema: &SchemaRef,
-    options: TableOptions,
+    mut options: TableOptions,
 ) -> Result<impl FnOnce(&State) -> Result<Vec<Effect>> + use<>> {
+    let keyed = !options.key.is_empty();
+    if keyed {
+        if !options.sort.is_empty() {
+            return Err(Error::invalid("give a key or a sort order, not both; rows are ordered by the key"));
+        }
+        check_key(&options.key, schema)?;
+        options.sort = options.key;
+    }
     let schema = StoredSchema::new(sorted_schema(schema, &options.sort))?;
     check_sort(&options.sort, &schema.0)?;
     Ok(move |state: &State| {
@@ -300,7 +335,7 @@ pub(super) fn create_table(
         }
         let table = state.next_table();
         let change = Change { schema: Some(schema), ..Change::new(VersionKind::Create) };
-        let spec = TableSpec { sort: options.sort };
+        let spec = TableSpec { sort: options.sort, keyed };
         Ok(vec![Effect::CreateTable { path, table, spec }, Effect::ChangeTable { table, change }])
     })
 }
@@ -388,7 +423,7 @@ fn effects(
             None => {
                 let table = next_table;
                 next_table.0 += 1;
-                effects.push(Effect::CreateTable { path: landing.path, table, spec: TableSpec { sort: landing.sort } });
+                effects.push(Effect::CreateTable { path: landing.path, table, spec: TableSpec { sort: landing.sort, keyed: false } });
                 table
             }
         };

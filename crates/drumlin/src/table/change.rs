@@ -20,6 +20,10 @@ pub enum VersionKind {
     Update,
     /// Rows were deleted.
     Delete,
+    /// Rows were put in the place of those with the same keys.
+    Upsert,
+    /// Rows were written one by one: this numbers them.
+    Rows,
 }
 
 impl VersionKind {
@@ -31,6 +35,8 @@ impl VersionKind {
             VersionKind::Append => "append",
             VersionKind::Update => "update",
             VersionKind::Delete => "delete",
+            VersionKind::Upsert => "upsert",
+            VersionKind::Rows => "rows",
         }
     }
 }
@@ -70,6 +76,8 @@ pub struct NewGroup {
     pub address: Address,
     /// Its rows.
     pub rows: u32,
+    /// Those of them that no version sees: later rows of the same call have their keys.
+    pub dead: Option<Positions>,
 }
 
 /// Makes one new version.

@@ -1,16 +1,17 @@
 //! Rows by the range of their sort key: what an update replaces.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use arrow::row::{OwnedRow, RowConverter, SortField};
-use roaring::RoaringBitmap;
 
-use super::scan::{column_of, decode_columns, find};
-use super::{Matches, RowGroup, Rows, Table};
-use crate::base::{Cancel, Error, Pool, Result, Version};
-use crate::block::BlockReader;
+use super::columns::{column_of, decode_columns, find};
+use super::matching::search;
+use super::{Found, RowGroup, Rows, Sight, Table, TableCodec};
+use crate::base::{Cancel, Error, Pool, Result};
+use crate::block::{BlockReader, Directory};
+use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
 
 /// The least and the greatest sort key of some rows, both included.
@@ -68,39 +69,40 @@ impl KeyRange {
         !below(&stats.max, &self.first.min) && !below(&self.first.max, &stats.min)
     }
 
-    /// The rows of `version` within the range, by row group, found in parallel.
+    /// The rows seen within the range, found in parallel.
     pub fn rows_of(
         &self,
         reader: &BlockReader,
         pool: &Pool,
         table: &Table,
-        version: Version,
+        sight: Sight,
         cancel: &Cancel,
-    ) -> Result<Vec<Matches>> {
-        let record = table.record(version)?;
+    ) -> Result<Found> {
+        let record = table.record(sight.version)?;
         let schema = &table.schemas[record.schema as usize].0;
         let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
-        let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
-        let found = pool.map(groups, |group| {
-            cancel.check()?;
-            let visible = table.visible(group, version);
-            if visible == Rows::None {
-                return Ok(None);
-            }
-            let directory = reader.directory(&group.address)?;
+        let find = |group: &RowGroup, directory: &Directory, visible: &Rows| {
             let first = find(&table.schemas[group.schema as usize].0, &table.spec.sort[0])?;
-            if !self.may_hold(&column_of(&directory, group, first)?.stats) {
-                return Ok(None);
+            if !self.may_hold(&column_of(directory, group, first)?.stats) {
+                return Ok(Rows::None);
             }
-            let keys = decode_columns(reader, table, schema, group, &directory, &columns, Form::Exact)?;
-            let keys = self.converter.convert_columns(&keys)?;
-            let within = |&position: &u32| {
-                let key = keys.row(position as usize);
-                self.low.row() <= key && key <= self.high.row()
-            };
-            let rows: RoaringBitmap = visible.positions(group.rows).into_iter().filter(within).collect();
-            Ok((!rows.is_empty()).then_some(Matches { group: group.id, rows }))
-        })?;
-        Ok(found.into_iter().flatten().collect())
+            let keys = decode_columns(reader, table, schema, group, directory, &columns, Form::Exact)?;
+            let within = self.within(&keys)?;
+            let rows = visible.positions(group.rows).into_iter().filter(|row| within.value(*row as usize)).collect();
+            Ok(Rows::of(rows, group.rows))
+        };
+        let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
+            self.within(&codec.decode(keys, rows, &columns)?)
+        };
+        search(reader, pool, table, sight, cancel, find, keep)
+    }
+
+    /// The rows within the range, given their sort columns.
+    fn within(&self, columns: &[ArrayRef]) -> Result<BooleanBuffer> {
+        let keys = self.converter.convert_columns(columns)?;
+        Ok(BooleanBuffer::collect_bool(keys.num_rows(), |row| {
+            let key = keys.row(row);
+            self.low.row() <= key && key <= self.high.row()
+        }))
     }
 }

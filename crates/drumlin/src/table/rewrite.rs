@@ -11,7 +11,7 @@ use arrow::buffer::BooleanBuffer;
 use bytes::Bytes;
 use roaring::RoaringBitmap;
 
-use super::scan::mask;
+use super::columns::mask;
 use super::{Deletion, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, Window, order};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory, EncodedRowGroup};

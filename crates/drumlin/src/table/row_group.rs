@@ -82,7 +82,7 @@ pub enum Rows {
 }
 
 impl Rows {
-    fn of(rows: RoaringBitmap, total: u32) -> Self {
+    pub(super) fn of(rows: RoaringBitmap, total: u32) -> Self {
         match rows.len() {
             0 => Rows::None,
             n if n == u64::from(total) => Rows::All,
@@ -151,6 +151,11 @@ impl RowGroup {
             start = range.end;
             (range, *run)
         })
+    }
+
+    /// The version in which a row appeared.
+    pub fn born(&self, row: u32) -> Option<Version> {
+        self.spans().find(|(range, _)| range.contains(&row)).map(|(_, run)| run.born)
     }
 
     /// Fails if the record contradicts itself, as only a damaged one does. `schemas` is how many the table has.

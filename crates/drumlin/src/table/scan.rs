@@ -5,20 +5,23 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::buffer::BooleanBuffer;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use roaring::RoaringBitmap;
 
-use super::{GroupId, RowGroup, Rows, Table, order};
-use crate::base::{Cancel, Error, Pool, Result, Version};
-use crate::block::{BlockReader, Directory};
-use crate::filter::{BoundFilter, Filter, Verdict};
-use crate::segment::{Form, Kept, decode, join_batches, native_type};
+use super::columns::{column_of, decode_columns, find, into_type, mask};
+use super::group_keys::between;
+use super::matching::{matching, truth};
+use super::overlay::{Overlay, OverlayRows};
+use super::{RowGroup, Rows, Sight, Table, TableCodec, order};
+use crate::base::{Cancel, Error, Pool, Result};
+use crate::block::BlockReader;
+use crate::filter::{BoundFilter, Filter};
+use crate::segment::{Form, Kept, join_batches, native_type};
 
 /// What to read of a version.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +57,13 @@ pub struct Scan {
 /// So many pieces are fetched before they are read.
 const FETCH_AHEAD: usize = 16;
 
-/// Row groups whose rows mingle in the sort order, or one alone.
-type Piece = Vec<(Arc<RowGroup>, Rows)>;
+/// Row groups whose rows mingle in the sort order, or one alone; and rows written by key since that go among them.
+#[derive(Default)]
+struct Piece {
+    groups: Vec<(Arc<RowGroup>, Rows)>,
+    /// Their places in the overlay.
+    rows: Range<usize>,
+}
 
 struct Shared {
     reader: Arc<BlockReader>,
@@ -69,40 +77,26 @@ struct Shared {
     filter: Option<BoundFilter>,
     version_schema: SchemaRef,
     form: Form,
+    /// What was written by key since.
+    overlay: Option<(OverlayRows, TableCodec)>,
     /// Keeps the blocks from being reclaimed while the scan lives.
     _pin: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The rows of a row group as an Arrow mask.
-pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
-    let mut words = vec![0_u64; (total as usize).div_ceil(64)];
-    for position in rows {
-        words[position as usize / 64] |= 1 << (position % 64);
-    }
-    BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
-}
-
-/// The position of the column called `name`, or an error that lists the columns there are.
-pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
-    schema.index_of(name).map_err(|_| {
-        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
-    })
-}
-
 impl Scan {
-    /// Prepares to read `version` of `table`. Reads directories, where the order or the types need them, no rows.
+    /// Prepares to read what is seen of `table`. Reads directories, where the order or the types need them, no rows.
     pub fn new(
         reader: Arc<BlockReader>,
         pool: Pool,
         table: Arc<Table>,
-        version: Version,
+        sight: Sight,
         options: &ScanOptions,
         pin: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Result<Self> {
         if options.limit.is_some() && options.tail.is_some() {
             return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
         }
+        let version = sight.version;
         let record = table.record(version)?;
         let version_schema = table.schemas[record.schema as usize].0.clone();
         let mut columns: Vec<usize> = match &options.columns {
@@ -124,7 +118,8 @@ impl Scan {
             .map(|group| (group.clone(), table.visible(group, version)))
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
-        let pieces = arrange(&reader, &table, groups)?;
+        let overlay = Overlay::new(&table, sight).map(|overlay| (overlay.all(), overlay.codec().clone()));
+        let pieces = arrange(&reader, &table, groups, overlay.as_ref())?;
         if pieces.iter().any(needs_sort) {
             for name in &table.spec.sort {
                 let index = find(&version_schema, name)?;
@@ -136,7 +131,7 @@ impl Scan {
         let form = if options.native { Form::Native } else { Form::Exact };
         if form == Form::Native {
             // All directories are needed to settle on the types: asked for together, they come together.
-            let groups: Vec<&Arc<RowGroup>> = pieces.iter().flatten().map(|(group, _)| group).collect();
+            let groups: Vec<&Arc<RowGroup>> = pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
             groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
             pool.map(groups, |group| reader.directory(&group.address).map(drop))?;
         }
@@ -155,7 +150,7 @@ impl Scan {
             .collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
         let shared =
-            Shared { reader, pool, table, schema, columns, types, width, filter, version_schema, form, _pin: pin };
+            Shared { reader, pool, table, schema, columns, types, width, filter, version_schema, form, overlay, _pin: pin };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
@@ -165,7 +160,7 @@ impl Scan {
             tail: options.tail,
             cancel: options.cancel.clone(),
         };
-        if scan.shared.filter.is_none() {
+        if scan.shared.filter.is_none() && scan.shared.overlay.is_none() {
             scan.keep_pieces_for_limit();
         }
         Ok(scan)
@@ -178,7 +173,7 @@ impl Scan {
 
     /// Without a filter the row counts are known: drops the pieces that a limit or tail cannot reach.
     fn keep_pieces_for_limit(&mut self) {
-        let rows = |piece: &Piece| piece.iter().map(|(group, rows)| rows.count(group.rows)).sum::<u64>();
+        let rows = |piece: &Piece| piece.groups.iter().map(|(group, rows)| rows.count(group.rows)).sum::<u64>();
         if let Some(limit) = self.left {
             let mut seen = 0;
             let enough = self.pieces.iter().take_while(|piece| {
@@ -219,7 +214,7 @@ impl Scan {
     fn fetch_ahead(&mut self) {
         let shared = &self.shared;
         let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
-        for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flatten() {
+        for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flat_map(|piece| &piece.groups) {
             let own = &shared.table.schemas[group.schema as usize].0;
             let index = |index: &usize| own.index_of(shared.version_schema.field(*index).name()).ok();
             let columns: Vec<usize> = shared.columns.iter().filter_map(index).collect();
@@ -324,13 +319,19 @@ impl Iterator for Scan {
 }
 
 fn needs_sort(piece: &Piece) -> bool {
-    piece.len() > 1 || piece.iter().any(|(group, _)| !group.ordered)
+    let sources = piece.groups.len() + usize::from(!piece.rows.is_empty());
+    sources > 1 || piece.groups.iter().any(|(group, _)| !group.ordered)
 }
 
-/// Puts row groups into the order of the answer.
-fn arrange(reader: &BlockReader, table: &Table, groups: Vec<(Arc<RowGroup>, Rows)>) -> Result<Vec<Piece>> {
+/// Puts row groups, and rows written by key since, into the order of the answer.
+fn arrange(
+    reader: &BlockReader,
+    table: &Table,
+    groups: Vec<(Arc<RowGroup>, Rows)>,
+    overlay: Option<&(OverlayRows, TableCodec)>,
+) -> Result<Vec<Piece>> {
     let Some(first) = table.spec.sort.first() else {
-        return Ok(groups.into_iter().map(|group| vec![group]).collect());
+        return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
     };
     let mut stats = Vec::with_capacity(groups.len());
     for (group, _) in &groups {
@@ -339,18 +340,29 @@ fn arrange(reader: &BlockReader, table: &Table, groups: Vec<(Arc<RowGroup>, Rows
         stats.push(column_of(&directory, group, index)?.stats.clone());
     }
     let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
-    let take = |cluster: Vec<usize>| cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
-    Ok(order::clusters(&stats).into_iter().map(take).collect())
-}
-
-pub(super) fn column_of<'a>(
-    directory: &'a Directory,
-    group: &RowGroup,
-    index: usize,
-) -> Result<&'a crate::block::Column> {
-    directory.columns.get(index).filter(|_| directory.rows == group.rows).ok_or_else(|| {
-        Error::corrupt(format!("block {}: the directory does not fit its row group", group.address.block))
-    })
+    let mut pieces = Vec::new();
+    let mut done = 0;
+    for cluster in order::clusters(&stats) {
+        let mut piece = Piece::default();
+        if let Some((overlay, codec)) = overlay {
+            let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();
+            let low = bounds.min.as_ref().filter(|_| bounds.nulls == 0).and_then(|min| codec.keys.lower(min));
+            let high = bounds.max.as_ref().and_then(|max| codec.keys.upper(max));
+            let within = between(&overlay.keys, low.as_deref(), high.as_deref());
+            let within = within.start.max(done)..within.end.max(done);
+            if done < within.start {
+                pieces.push(Piece { rows: done..within.start, ..Piece::default() });
+            }
+            done = within.end;
+            piece.rows = within;
+        }
+        piece.groups = cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
+        pieces.push(piece);
+    }
+    if let Some((overlay, _)) = overlay.filter(|(overlay, _)| done < overlay.keys.len()) {
+        pieces.push(Piece { rows: done..overlay.keys.len(), ..Piece::default() });
+    }
+    Ok(pieces)
 }
 
 /// The Arrow types to hand out; the same for every batch.
@@ -367,10 +379,10 @@ fn output_types(
         return Ok(exact.collect());
     }
     // Where row groups are joined, a dictionary of the whole might be too large for its keys.
-    let joined = pieces.iter().any(|piece| piece.len() > 1);
+    let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
     let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
         let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
-        for (group, _) in pieces.iter().flatten() {
+        for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
             let Ok(at) = table.schemas[group.schema as usize].0.index_of(schema.field(index).name()) else { continue };
             kept.push(column_of(&*reader.directory(&group.address)?, group, at)?.kept);
         }
@@ -382,9 +394,12 @@ fn output_types(
 impl Shared {
     /// Reads the rows of a piece that the filter keeps, in order; `None` if there are none.
     fn read(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
-        let mut batches = Vec::with_capacity(piece.len());
-        for (group, rows) in piece {
+        let mut batches = Vec::with_capacity(piece.groups.len() + 1);
+        for (group, rows) in &piece.groups {
             batches.extend(self.read_group(group, rows)?);
+        }
+        if let Some((overlay, codec)) = &self.overlay {
+            batches.extend(self.read_rows(overlay, codec, piece.rows.clone())?);
         }
         let Some(first) = batches.first() else { return Ok(None) };
         let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
@@ -398,10 +413,13 @@ impl Shared {
     fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
         let directory = self.reader.directory(&group.address)?;
         column_of(&directory, group, 0)?;
-        let rows = match &self.filter {
+        let mut rows = match &self.filter {
             None => rows.clone(),
             Some(filter) => matching(&self.reader, &self.table, &self.version_schema, group, &directory, rows, filter)?,
         };
+        if let Some((overlay, codec)) = &self.overlay {
+            rows = overlay.hide(&self.reader, &self.table, codec, group, &directory, rows)?;
+        }
         if rows == Rows::None {
             return Ok(None);
         }
@@ -419,137 +437,37 @@ impl Shared {
             .zip(&self.types)
             .map(|(array, data_type)| into_type(array, data_type))
             .collect::<Result<_>>()?;
-        let batch = if self.width == self.columns.len() {
-            RecordBatch::try_new(self.schema.clone(), arrays)?
-        } else {
-            let field = |(index, data_type): (&usize, &DataType)| {
-                Field::new(self.version_schema.field(*index).name(), data_type.clone(), true)
-            };
-            let fields: Vec<Field> = self.columns.iter().zip(&self.types).map(field).collect();
-            RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?
-        };
+        let batch = self.batch(arrays)?;
         Ok(Some(match &rows {
             Rows::Some(rows) => filter_record_batch(&batch, &mask(rows, group.rows))?,
             _ => batch,
         }))
     }
-}
 
-fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if array.data_type() == data_type {
-        return Ok(array);
-    }
-    Ok(arrow::compute::cast(&array, data_type)?)
-}
-
-/// Decodes `columns` (positions in `schema`) of a row group; what its own schema lacks is null.
-pub(super) fn decode_columns(
-    reader: &BlockReader,
-    table: &Table,
-    schema: &Schema,
-    group: &RowGroup,
-    directory: &Directory,
-    columns: &[usize],
-    form: Form,
-) -> Result<Vec<ArrayRef>> {
-    let own = &table.schemas[group.schema as usize].0;
-    let located: Vec<Option<usize>> =
-        columns.iter().map(|&index| own.index_of(schema.field(index).name()).ok()).collect();
-    let present: Vec<usize> = located.iter().flatten().copied().collect();
-    for &index in &present {
-        column_of(directory, group, index)?;
-    }
-    let mut segments = reader.segments(&group.address, directory, &present)?.into_iter();
-    let rows = group.rows as usize;
-    let array = |(located, &index): (&Option<usize>, &usize)| -> Result<ArrayRef> {
-        let wanted = schema.field(index).data_type();
-        let Some(at) = located else { return Ok(new_null_array(wanted, rows)) };
-        let bytes = segments.next().expect("one for each present column");
-        let array = decode(bytes, rows, own.field(*at).data_type(), form).map_err(|e| {
-            let (name, block) = (schema.field(index).name(), group.address.block);
-            e.context(format!("block {block}, column '{name}' at offset {}", directory.columns[*at].offset))
-        })?;
-        if form == Form::Exact { into_type(array, wanted) } else { Ok(array) }
-    };
-    located.iter().zip(columns).map(array).collect()
-}
-
-/// The rows among `rows` of a row group for which `filter` is true.
-fn matching(
-    reader: &BlockReader,
-    table: &Table,
-    schema: &SchemaRef,
-    group: &RowGroup,
-    directory: &Directory,
-    rows: &Rows,
-    filter: &BoundFilter,
-) -> Result<Rows> {
-    let own = &table.schemas[group.schema as usize].0;
-    let stats = |index: usize| {
-        let at = own.index_of(schema.field(index).name()).ok()?;
-        directory.columns.get(at).map(|column| column.stats.clone())
-    };
-    match filter.verdict(u64::from(group.rows), &stats) {
-        Verdict::None => return Ok(Rows::None),
-        Verdict::All => return Ok(rows.clone()),
-        Verdict::Some => {}
-    }
-    let arrays = decode_columns(reader, table, schema, group, directory, filter.columns(), Form::Native)?;
-    let fields: Vec<Field> = filter
-        .columns()
-        .iter()
-        .zip(&arrays)
-        .map(|(&index, array)| Field::new(schema.field(index).name(), array.data_type().clone(), true))
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(group.rows as usize));
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?;
-    let truth = filter.evaluate(&batch)?;
-    let truth = match truth.nulls() {
-        Some(nulls) => truth.values() & nulls.inner(),
-        None => truth.values().clone(),
-    };
-    let mut hits = RoaringBitmap::from_sorted_iter(truth.set_indices_u32()).expect("set bits ascend");
-    if let Rows::Some(rows) = rows {
-        hits &= rows;
-    }
-    Ok(match hits.len() {
-        0 => Rows::None,
-        n if n == u64::from(group.rows) => Rows::All,
-        _ => Rows::Some(hits),
-    })
-}
-
-/// Rows of one row group.
-pub struct Matches {
-    /// The row group.
-    pub group: GroupId,
-    /// The positions of the rows; not empty.
-    pub rows: RoaringBitmap,
-}
-
-/// The rows of `version` for which `filter` is true, by row group, found in parallel.
-pub fn matching_rows(
-    reader: &BlockReader,
-    pool: &Pool,
-    table: &Table,
-    version: Version,
-    filter: &Filter,
-    cancel: &Cancel,
-) -> Result<Vec<Matches>> {
-    let record = table.record(version)?;
-    let schema = table.schemas[record.schema as usize].0.clone();
-    let filter = filter.bind(&schema)?;
-    let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
-    let found = pool.map(groups, |group| {
-        cancel.check()?;
-        let rows = table.visible(group, version);
-        if rows == Rows::None {
+    /// Rows written by key since.
+    fn read_rows(&self, overlay: &OverlayRows, codec: &TableCodec, range: Range<usize>) -> Result<Option<RecordBatch>> {
+        let (keys, rows) = overlay.rows_at(range);
+        if keys.is_empty() {
             return Ok(None);
         }
-        let directory = reader.directory(&group.address)?;
-        column_of(&directory, group, 0)?;
-        let rows = matching(reader, table, &schema, group, &directory, &rows, &filter)?;
-        Ok((rows != Rows::None).then(|| Matches { group: group.id, rows: rows.positions(group.rows) }))
-    })?;
-    Ok(found.into_iter().flatten().collect())
+        let arrays = codec.decode(&keys, &rows, &self.columns)?;
+        let arrays = arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type));
+        let batch = self.batch(arrays.collect::<Result<_>>()?)?;
+        let Some(filter) = &self.filter else { return Ok(Some(batch)) };
+        let truth = truth(filter, &self.version_schema, keys.len(), codec.decode(&keys, &rows, filter.columns())?)?;
+        let batch = filter_record_batch(&batch, &BooleanArray::new(truth, None))?;
+        Ok((batch.num_rows() > 0).then_some(batch))
+    }
+
+    /// Columns read as a batch, those only for sorting too.
+    fn batch(&self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+        if self.width == self.columns.len() {
+            return Ok(RecordBatch::try_new(self.schema.clone(), arrays)?);
+        }
+        let field = |(index, data_type): (&usize, &DataType)| {
+            Field::new(self.version_schema.field(*index).name(), data_type.clone(), true)
+        };
+        let fields: Vec<Field> = self.columns.iter().zip(&self.types).map(field).collect();
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    }
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
-use super::row_group::Rows;
-use super::{ALIVE, Change, Deletion, GroupId, Kill, Rewrite, RowGroup, Run, StoredSchema, VersionRecord};
+use super::row_group::{Rows, any_in};
+use super::rows::{InMemory, Part, Unsettled};
+use super::{ALIVE, Change, Deletion, GroupId, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, VersionRecord};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
@@ -19,6 +20,8 @@ use crate::block::Address;
 pub struct TableSpec {
     /// The columns that rows are ordered by when read; empty for insertion order.
     pub sort: Vec<String>,
+    /// Whether these columns are a key: no two rows are equal in them.
+    pub keyed: bool,
 }
 
 /// A version that snapshots hold.
@@ -47,6 +50,11 @@ impl Retained {
             Some(_) => Rows::None,
         }
     }
+
+    /// Whether one of them lies in `born..died`, but for those served by records of their own.
+    pub(super) fn any_in(&self, born: Version, died: Version) -> bool {
+        any_in(&self.shared, born, died)
+    }
 }
 
 /// The state of one table.
@@ -70,8 +78,17 @@ pub struct Table {
     pub rows_seq: Seq,
     /// The last commit that changed which row groups there are.
     pub layout_seq: Seq,
-    next_version: u64,
+    /// Row writes that are not in row groups, the oldest first.
+    pub parts: Vec<Part>,
+    /// Row writes up to the one of this version were turned into row groups.
+    pub flushed: Version,
+    /// The last commit that changed what row groups hold, rather than moved what was there.
+    pub bulk_seq: Seq,
+    pub(super) next_version: u64,
     next_group: u64,
+    /// Rows of commits that are not published yet.
+    #[serde(skip)]
+    pub(super) unsettled: InMemory<Vec<Unsettled>>,
 }
 
 impl Table {
@@ -86,8 +103,12 @@ impl Table {
             pins: BTreeMap::new(),
             rows_seq: Seq(0),
             layout_seq: Seq(0),
+            parts: Vec::new(),
+            flushed: Version(0),
+            bulk_seq: Seq(0),
             next_version: 0,
             next_group: 0,
+            unsettled: InMemory::default(),
         }
     }
 
@@ -169,7 +190,7 @@ impl Table {
                 return bad(format!("row group {} is there twice, or has a number that cannot be", group.id.0));
             }
         }
-        Ok(())
+        self.check_parts()
     }
 
     /// Makes the next version. The addresses of `change.groups` are new; nothing is freed.
@@ -215,36 +236,45 @@ impl Table {
             next.groups.set(index, Arc::new(group));
         }
         for group in &change.groups {
-            rows += u64::from(group.rows);
-            let id = GroupId(next.next_group);
-            next.next_group += 1;
-            let runs = vec![Run { rows: group.rows, born: version, died: ALIVE }];
-            let group = RowGroup {
-                id,
-                address: group.address,
-                rows: group.rows,
-                schema,
-                runs,
-                deletions: Vec::new(),
-                ordered: true,
-                only: None,
-            };
-            group.check(next.schemas.len())?;
-            next.groups.push_back(Arc::new(group));
+            rows += u64::from(group.rows) - group.dead.as_ref().map_or(0, |dead| dead.0.len());
+            next.add_group(group, schema, Run { rows: group.rows, born: version, died: ALIVE })?;
         }
+        next.freeze_part(change.kill == Kill::All);
         let (kind, metadata) = (change.kind, change.metadata.clone());
         next.versions.push_back(VersionRecord { version, seq, time, kind, rows, schema, metadata });
         next.rows_seq = seq;
+        next.bulk_seq = seq;
         if !change.groups.is_empty() {
             next.layout_seq = seq;
         }
         Ok(next)
     }
 
+    /// Adds a row group that was written.
+    pub(super) fn add_group(&mut self, group: &NewGroup, schema: u32, run: Run) -> Result<()> {
+        let id = GroupId(self.next_group);
+        self.next_group += 1;
+        let dead = group.dead.iter().map(|rows| Deletion { born: run.born, rows: rows.clone() });
+        let group = RowGroup {
+            id,
+            address: group.address,
+            rows: group.rows,
+            schema,
+            runs: vec![run],
+            deletions: dead.collect(),
+            ordered: true,
+            only: None,
+        };
+        group.check(self.schemas.len())?;
+        self.groups.push_back(Arc::new(group));
+        Ok(())
+    }
+
     /// Gives a schema a place: one that nothing refers to any more, or a new one. Frames whose metadata differ each
     /// time would make the list grow for ever.
     fn keep_schema(&mut self, schema: &StoredSchema) -> u32 {
         let mut used = vec![false; self.schemas.len()];
+        self.parts.iter().for_each(|part| used[part.schema as usize] = true);
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
         records.chain(self.groups.iter().map(|group| group.schema)).for_each(|schema| used[schema as usize] = true);
         match used.iter().position(|used| !used) {
@@ -274,6 +304,9 @@ impl Table {
             return Err(Error::invalid("would leave the table without a version; drop it instead"));
         };
         let mut copies = Vec::new();
+        if self.parts.iter().any(|part| part.version > newest && self.newest().is_some_and(|old| old.version > newest)) {
+            return Err(Error::conflict("rows written by key since then are not in row groups yet"));
+        }
         if self.newest().is_some_and(|old| old.version > newest) {
             let mut frozen = Vec::new();
             for (&version, pin) in next.pins.range_mut(Version(newest.0 + 1)..).filter(|(_, pin)| !pin.detached) {
@@ -291,6 +324,7 @@ impl Table {
             };
             next.groups = next.groups.iter().map(revert).chain(frozen).collect();
             next.rows_seq = seq;
+            next.bulk_seq = seq;
             next.layout_seq = seq;
         }
         Ok((next, copies))
@@ -328,6 +362,8 @@ impl Table {
     /// Takes all versions off the list but those that snapshots hold, as when the table is gone from the tree.
     pub fn keep_pins_only(&mut self) {
         self.versions = self.pins.values().map(|pin| pin.record.clone()).collect();
+        let newest = self.newest().map(|newest| newest.version);
+        self.parts.retain(|part| newest.is_some_and(|newest| part.version <= newest));
     }
 
     /// Puts the outputs of a rewrite in the place of its inputs; returns the table and the inputs' addresses.

@@ -65,11 +65,15 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
     let report = store.verify(&Default::default()).unwrap();
     assert_eq!(report.faults, []);
     // With everything gone, nothing is left on disk.
-    for name in model.snapshots.keys() {
+    let of_keyed = model.keyed.iter().flat_map(|keyed| keyed.snapshots.keys());
+    for name in model.snapshots.keys().chain(of_keyed) {
         store.drop_snapshot(name).unwrap();
     }
     if !model.tables.is_empty() {
         store.drop(&["t/**".into()], Default::default()).unwrap();
+    }
+    if model.keyed.is_some() {
+        store.drop(&["k/**".into()], Default::default()).unwrap();
     }
     store.close().unwrap();
     let store = open(&disk, &clock, threads).unwrap();

@@ -73,10 +73,15 @@ fn build() -> SimDisk {
     store.write("a/b", batch(&numbered(0, 20)), &Default::default()).unwrap();
     store.append("a/b", batch(&numbered(50, 5)), &Default::default()).unwrap();
     store.delete_rows("a/b", "id = 3", &Default::default()).unwrap();
+    let key = drumlin::store::TableOptions { key: vec!["id".into()], ..Default::default() };
+    store.create("k", batch(&[]).schema(), key).unwrap();
+    store.upsert("k", batch(&numbered(0, 9)), &Default::default()).unwrap();
     store.snapshot("s", "**").unwrap();
     store.checkpoint(&Default::default()).unwrap();
     store.append("a/b", batch(&numbered(70, 5)), &Default::default()).unwrap();
     store.delete_rows("a/b", "id = 4", &Default::default()).unwrap();
+    store.upsert("k", batch(&numbered(5, 9)), &Default::default()).unwrap();
+    store.delete_keys("k", batch(&numbered(2, 1)), &Default::default()).unwrap();
     store.close().unwrap();
     disk
 }
@@ -95,6 +100,8 @@ fn exercise(disk: &SimDisk) -> bool {
             fine &= collect(&store, &path, AsOf::Version(version.version));
         }
         fine &= collect(&store, &path, AsOf::Snapshot("s".into()));
+        let by_key = store.get_rows(&path, &batch(&numbered(0, 20)), &Default::default()).is_ok();
+        fine &= by_key || path != "k";
         fine &= store.delete_rows(&path, "id % 2 = 0", &Default::default()).is_ok();
     }
     fine &= store.checkpoint(&Default::default()).is_ok();
@@ -146,7 +153,7 @@ fn put_back(disk: &SimDisk, mut catalog: Catalog) {
     bytes[32..40].copy_from_slice(&offset.to_le_bytes());
     bytes[40..44].copy_from_slice(&checksum_at(&catalog.index, &name, offset).to_le_bytes());
     bytes[44..48].copy_from_slice(&(catalog.index.len() as u32).to_le_bytes());
-    let sum = checksum_at(&bytes[16..48], &segment, 0);
+    let sum = checksum_at(&bytes[16..56], &segment, 0);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     disk.damage(&segment, bytes);
     object.extend(catalog.index);
@@ -184,7 +191,7 @@ fn a_log_made_to_deceive_is_refused_or_harmless() {
         let mut bytes = log.clone();
         // One record's body is changed and its checksum repaired.
         let mut records = Vec::new();
-        let mut at = 48;
+        let mut at = 56;
         while at + 24 <= bytes.len() {
             let length = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
             if length > 40 {

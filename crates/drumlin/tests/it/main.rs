@@ -6,6 +6,8 @@ mod crash;
 mod episodes;
 mod golden;
 mod hostile;
+mod keyed;
+mod keyed_model;
 mod model;
 mod random;
 mod storage;

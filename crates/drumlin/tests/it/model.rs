@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::keyed_model::KeyedModel;
 use crate::support::Row;
 
 /// A table of the model: its listed versions, each with all its rows.
@@ -37,6 +38,8 @@ pub struct Model {
     pub nodes: BTreeMap<String, i64>,
     /// Whether there is a projection of the nodes by their value.
     pub projected: bool,
+    /// A table with a key.
+    pub keyed: Option<KeyedModel>,
 }
 
 impl Model {

@@ -5,6 +5,7 @@ use drumlin::base::Version;
 use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
 
+use crate::keyed_model::{self, KeyedModel, KeyedOp};
 use crate::model::{Model, ModelTable};
 use crate::support::{Row, batch, read};
 
@@ -27,6 +28,8 @@ pub enum Op {
     Both(Vec<(String, i64)>, String, Vec<Row>),
     /// A projection of the nodes by their value.
     Project,
+    /// On a table with a key.
+    Keyed(KeyedOp),
     Checkpoint,
     Reclaim,
     Reopen,
@@ -34,6 +37,9 @@ pub enum Op {
 
 /// Draws an operation that makes sense for `model`.
 pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
+    if rng.u8(..3) == 0 {
+        return Op::Keyed(keyed_model::draw(rng, model.keyed.as_ref()));
+    }
     let path = format!("t/{}", ["a", "b", "c"][rng.usize(..3)]);
     let n = if big && rng.u8(..12) == 0 { rng.usize(100_000..150_000) } else { rng.usize(..40) };
     let start = rng.i64(..200);
@@ -145,9 +151,11 @@ pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) 
             model.expire(path);
         }
         Op::Project => model.projected = true,
+        Op::Keyed(op) => return keyed_model::apply(&mut model.keyed, &mut model.nodes, op),
         Op::Checkpoint => {
             let paths: Vec<String> = model.tables.keys().cloned().collect();
             paths.iter().for_each(|path| model.expire(path));
+            model.keyed.iter_mut().for_each(KeyedModel::checkpoint);
         }
         Op::Reclaim => trash.clear(),
         Op::Reopen => {}
@@ -190,6 +198,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             let projection = Projection { pattern, key: field("payload"), value: field("path"), bag: true };
             store.put_projection("nodes", projection)?;
         }
+        Op::Keyed(op) => keyed_model::run(store, op)?,
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {
@@ -220,7 +229,11 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
         same(&read(store, path, AsOf::Newest).map_err(text)?, table.newest(), path)?;
     }
     let names = store.snapshots().map_err(text)?.into_iter().map(|snapshot| snapshot.name);
-    same(&names.collect(), &model.snapshots.keys().cloned().collect::<Vec<_>>(), "snapshots")?;
+    let of_keyed = model.keyed.iter().flat_map(|keyed| keyed.snapshots.keys());
+    let mut expected: Vec<String> = model.snapshots.keys().chain(of_keyed).cloned().collect();
+    expected.sort();
+    same(&names.collect(), &expected, "snapshots")?;
+    keyed_model::compare(store, model.keyed.as_ref())?;
     for (name, pins) in &model.snapshots {
         for (path, expected) in pins {
             let found = read(store, path, AsOf::Snapshot(name.clone())).map_err(text)?;

@@ -128,7 +128,7 @@ fn a_transaction_over_nodes_and_tables_sees_its_own_writes_and_happens_whole_or_
         tx.write("new/a", batch(&numbered(0, 4)), &write_options())?;
         tx.append("new/a", batch(&numbered(4, 4)), &write_options())?;
         assert_eq!(tx.delete_rows("new/a", "id % 2 = 0", &UpdateOptions::default())?, 4);
-        tx.create("new/b", batch(&[]).schema(), TableOptions { sort: vec!["id".into()] })?;
+        tx.create("new/b", batch(&[]).schema(), TableOptions { sort: vec!["id".into()], ..Default::default() })?;
         tx.append("new/b", batch(&numbered(9, 1)), &write_options())?;
         tx.append("new/b", batch(&numbered(2, 1)), &write_options())?;
         tx.update("new/b", batch(&[(9, Some("now".into()))]), &write_options())?;

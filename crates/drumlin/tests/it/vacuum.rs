@@ -207,9 +207,9 @@ fn records(shape: &[(u32, u32)]) -> Table {
         checksum: 0,
     };
     let schema = StoredSchema::new(integers(0, 0).schema()).unwrap();
-    let groups = shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows });
+    let groups = shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows, dead: None });
     let write = Change { schema: Some(schema), groups: groups.collect(), ..Change::new(VersionKind::Write) };
-    let table = Table::new(TableId(1), TableSpec { sort: Vec::new() });
+    let table = Table::new(TableId(1), TableSpec { sort: Vec::new(), keyed: false });
     let table = table.change(&write, Seq(1), Timestamp(1)).unwrap();
     let dead = table.groups.iter().zip(shape).filter(|(_, (_, dead))| *dead > 0);
     let deletions = dead.map(|(group, (_, dead))| {

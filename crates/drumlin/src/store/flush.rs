@@ -1,0 +1,145 @@
+//! Turning rows written by key into row groups: the part of a checkpoint that lets the log be cut.
+
+use std::sync::Arc;
+
+use super::commit::{Proposal, Work};
+use super::write::{add_blocks, settle};
+use super::{CheckpointReport, Store};
+use crate::base::{ErrorKind, Result, TableId, Task, Version};
+use crate::catalog::{Effect, Footprint, Path, State};
+use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, Trust, batch_bytes, encode_group, hidden_rows, part_rows};
+
+/// One part on its way.
+struct Flushing {
+    table: TableId,
+    part: Part,
+    deletions: Vec<(GroupId, Positions)>,
+    groups: Vec<NewGroup>,
+}
+
+impl Store {
+    /// Numbers versions for all rows written by key that have none.
+    pub(super) fn freeze_rows(&self) -> Result<()> {
+        let active = |state: &State| -> Vec<Effect> {
+            let active = state.tables().filter(|(_, table)| table.active().is_some());
+            active.map(|(table, _)| Effect::FreezeRows { table: *table }).collect()
+        };
+        if !active(&*self.state()?).is_empty() {
+            self.commit_effects(move |state| Ok(active(state)))?;
+        }
+        Ok(())
+    }
+
+    /// Turns all that is frozen into row groups. Reads and writes go on meanwhile. Needs the maintenance lock.
+    pub(super) fn flush(&self, task: &Task, report: &mut CheckpointReport) -> Result<()> {
+        let mut left: Vec<TableId> = Vec::new();
+        loop {
+            let (state, _pin) = self.pinned_state()?;
+            let waits = |(id, table): &(&TableId, &Arc<Table>)| table.to_flush().is_some() && !left.contains(id);
+            let work: Vec<(TableId, Version)> = state
+                .tables()
+                .filter(waits)
+                .filter_map(|(id, table)| Some((*id, table.to_flush()?.version)))
+                .collect();
+            if work.is_empty() {
+                break;
+            }
+            let failed = self.flush_parts(&state, &work, task, report)?;
+            left.extend(failed);
+        }
+        let state = self.state()?;
+        self.inner.memtable_bytes.store(state.memtable_bytes(), std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Flushes the frozen parts of tables whose versions are to be deleted.
+    pub(super) fn flush_rows_of(&self, versions: &[(Path, Vec<Version>)]) -> Result<()> {
+        let state = self.state()?;
+        let waits = |(path, _): &(Path, Vec<Version>)| state.table_at(path).is_some_and(|table| table.to_flush().is_some());
+        if versions.iter().any(waits) {
+            let _maintenance = self.inner.maintenance.lock();
+            self.flush(&Task::default(), &mut CheckpointReport::default())?;
+        }
+        Ok(())
+    }
+
+    /// Turns the oldest part of each table into row groups, all in one commit. Gives the tables whose parts could not be
+    /// read, which are told in the report.
+    fn flush_parts(
+        &self,
+        state: &Arc<State>,
+        work: &[(TableId, Version)],
+        task: &Task,
+        report: &mut CheckpointReport,
+    ) -> Result<Vec<TableId>> {
+        let inner = &self.inner;
+        let mut writer = self.block_writer()?;
+        let (mut flushes, mut failed): (Vec<Flushing>, Vec<TableId>) = (Vec::new(), Vec::new());
+        for (id, _) in work {
+            task.cancel.check()?;
+            let table = state.table(*id).expect("of this state");
+            let part = table.to_flush().expect("just seen").clone();
+            let needed = table.needs_part(&part);
+            let hidden = match needed {
+                true => hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel),
+                false => Ok(Vec::new()),
+            };
+            match hidden {
+                Ok(deletions) => flushes.push(Flushing { table: *id, part, deletions, groups: Vec::new() }),
+                Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => return Err(e),
+                // One table that cannot be read must not keep all others from it.
+                Err(e) => {
+                    let path = state.path_of(*id).map_or_else(|| format!("(table {id})"), ToString::to_string);
+                    report.failures.push(format!("{path}: {e}"));
+                    failed.push(*id);
+                }
+            }
+        }
+        let parts: Vec<(usize, Part, Arc<Table>)> = flushes
+            .iter()
+            .enumerate()
+            .map(|(at, flush)| (at, flush.part.clone(), state.table(flush.table).expect("of this state").clone()))
+            .filter(|(_, part, table)| table.needs_part(part))
+            .collect();
+        let batches = parts.iter().flat_map(|(at, part, _)| part_rows(part).map(move |batch| Ok((*at, batch?))));
+        let mut placed: Vec<(usize, NewGroup)> = Vec::new();
+        inner.env.pool.ordered(
+            batches,
+            |(_, batch)| batch_bytes(batch),
+            inner.env.pool.threads() * 2,
+            inner.options.memory_bytes / 4,
+            |(at, batch)| {
+                task.cancel.check()?;
+                let schema = batch.schema();
+                Ok((at, encode_group(&inner.env.pool, vec![batch], &schema, &[], Trust::Checked, None)?.0))
+            },
+            |(at, group)| {
+                let rows = group.rows;
+                report.rows_flushed += u64::from(rows);
+                placed.push((at, NewGroup { address: writer.push(group)?, rows, dead: None }));
+                Ok(())
+            },
+        )?;
+        for (at, group) in placed {
+            flushes[at].groups.push(group);
+        }
+        let blocks = writer.finish()?.to_vec();
+        task.cancel.check()?;
+        report.bytes_written += blocks.iter().map(|written| written.bytes).sum::<u64>();
+        let build = move |now: &State| {
+            let mut effects = add_blocks(&blocks);
+            for Flushing { table, part, deletions, groups } in flushes {
+                let same = |table: &Arc<Table>| table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died));
+                if now.table(table).is_some_and(same) {
+                    let flush = Flush { version: part.version, groups, deletions };
+                    effects.push(Effect::FlushRows { table, flush });
+                }
+            }
+            Ok(effects)
+        };
+        let base = state.clone();
+        let proposal = Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
+        settle(self.commit(proposal), writer)?;
+        Ok(failed)
+    }
+}

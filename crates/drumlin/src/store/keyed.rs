@@ -1,0 +1,305 @@
+//! Writing rows by key: a few at a time into the log, from where readers find them in memory until a checkpoint; many as row
+//! groups (see keyed_bulk.rs).
+
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::SchemaRef;
+
+use super::commit::{Proposal, Work};
+use super::read::newest;
+use super::write::table_at;
+use super::{Frame, Store, VersionInfo, WriteOptions};
+use crate::base::{Cancel, Error, Result, Seq};
+use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::join_batches;
+use crate::table::{Place, RowsChange, Searcher, Table, TableCodec, Trust, batch_bytes, conform};
+
+/// What a write by key did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowsReport {
+    /// The commit.
+    pub seq: Seq,
+    /// Rows written, or keys deleted, whether they were there or not.
+    pub rows: u64,
+    /// The version that it made, if it wrote row groups. Rows written one by one belong to the version that the next
+    /// checkpoint, snapshot or bulk write numbers.
+    pub version: Option<VersionInfo>,
+}
+
+/// What is done by key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ByKey {
+    /// Rows with keys that must be new.
+    Insert,
+    /// Rows in the place of those with the same keys, if there are any.
+    Upsert,
+    /// Keys to delete, if they are there.
+    Delete,
+}
+
+/// So many keys are named in an error.
+const NAMED_MAX: usize = 5;
+
+/// What a call brings, as the table has it.
+pub(super) struct Gathered<'a> {
+    pub codec: Arc<TableCodec>,
+    /// Whole rows, or key columns.
+    pub schema: SchemaRef,
+    /// What was drawn.
+    pub drawn: Vec<RecordBatch>,
+    /// What is left to be drawn, if that was not all.
+    pub rest: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>>,
+}
+
+/// The batches of a frame as the table has them.
+fn conformed<'a>(
+    what: ByKey,
+    codec: Arc<TableCodec>,
+    schema: SchemaRef,
+    frame: Frame<'a>,
+    path: &Path,
+) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
+    let (trust, context) = (frame.trust(), format!("'{path}'"));
+    frame.into_batches().map(move |batch| {
+        let batch = batch?;
+        if trust == Trust::Foreign {
+            batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
+        }
+        let conformed = match what {
+            ByKey::Delete => codec.keys_of(&batch).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?)),
+            _ => conform(&batch, &schema),
+        };
+        conformed.map_err(|e| e.context(&context))
+    })
+}
+
+impl<'a> Gathered<'a> {
+    /// Whole rows, none of which are drawn.
+    pub fn of_rows(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path) -> Self {
+        let schema = codec.schema().clone();
+        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), frame, path);
+        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)) }
+    }
+}
+
+impl Store {
+    /// Puts rows into a keyed table, each in the place of the one with its key if there is one. Of rows with the same key
+    /// the last counts. Columns are matched by name.
+    ///
+    /// A call with few bytes ([`super::Options::row_write_bytes`]) is one write of the log and makes no version of its own;
+    /// others write row groups and make one.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch, cast::AsArray};
+    /// # use drumlin::store::TableOptions;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
+    ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
+    /// ]).unwrap();
+    /// let first = rows(vec![1, 2], vec![10, 20]);
+    /// store.create("t", first.schema(), TableOptions { key: vec!["id".into()], ..Default::default() })?;
+    /// store.upsert("t", first, &Default::default())?;
+    /// store.upsert("t", rows(vec![2, 3], vec![21, 30]), &Default::default())?;
+    /// let asked = rows(vec![3, 2, 9], vec![0, 0, 0]).project(&[0]).unwrap();
+    /// let answer = store.get_rows("t", &asked, &Default::default())?;
+    /// assert_eq!(answer.found, vec![true, true, false].into());
+    /// assert_eq!(answer.rows["n"].as_primitive::<arrow::datatypes::Int64Type>().value(1), 21);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    pub fn upsert<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+        self.write_by_key(ByKey::Upsert, path, frame.into(), options)
+    }
+
+    /// Puts rows into a keyed table that has none with their keys; `AlreadyExists`, naming keys, if it has, or if two rows
+    /// have the same one: then nothing is written.
+    pub fn insert<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+        self.write_by_key(ByKey::Insert, path, frame.into(), options)
+    }
+
+    /// Deletes the rows of a keyed table that have the keys in `keys`, which has the key columns, maybe among others. Keys
+    /// that are not there are passed over.
+    pub fn delete_keys<'a>(&self, path: &str, keys: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+        self.write_by_key(ByKey::Delete, path, keys.into(), options)
+    }
+
+    fn write_by_key(&self, what: ByKey, path: &str, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
+        self.inner.log()?;
+        self.wait_for_room()?;
+        let path = Path::new(path)?;
+        let base = self.state()?;
+        let gathered = self.gather(&base, what, &path, frame)?;
+        // A note is kept with a version, which rows written one by one do not make.
+        if gathered.rest.is_some() || options.metadata.is_some() {
+            return self.write_many_by_key(what, &path, gathered, options);
+        }
+        let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
+        if rows == 0 {
+            return Ok(RowsReport { seq: base.seq, rows, version: None });
+        }
+        let few = Few::new(what, &gathered)?;
+        let (after, ()) = self.prepare_and_commit(|base| {
+            let (footprint, effect) = self.few(what, &base, &path, &few, &options.task.cancel)?;
+            let build = move |_: &State| Ok(vec![effect]);
+            Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+        })?;
+        Ok(RowsReport { seq: after.seq, rows, version: None })
+    }
+
+    /// Appends to a keyed table, as row groups.
+    pub(super) fn append_by_key(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
+        self.inner.log()?;
+        let codec = Arc::new(table_at(&*self.state()?, path)?.codec()?);
+        let report = self.write_many_by_key(ByKey::Insert, path, Gathered::of_rows(codec, frame, path), options)?;
+        Ok(report.version.expect("row groups make a version"))
+    }
+
+    /// Draws from a frame until it is known whether it is large.
+    pub(super) fn gather<'a>(&self, state: &State, what: ByKey, path: &Path, frame: Frame<'a>) -> Result<Gathered<'a>> {
+        let table = table_at(state, path)?;
+        let codec = Arc::new(table.codec().map_err(|e| e.context(format!("'{path}'")))?);
+        let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
+        let mut batches = conformed(what, codec.clone(), schema.clone(), frame, path);
+        let (mut drawn, mut bytes) = (Vec::new(), 0);
+        while bytes <= self.inner.options.row_write_bytes {
+            match batches.next() {
+                Some(batch) => {
+                    let batch = batch?;
+                    bytes += batch_bytes(&batch);
+                    drawn.extend((batch.num_rows() > 0).then_some(batch));
+                }
+                None => return Ok(Gathered { codec, schema, drawn, rest: None }),
+            }
+        }
+        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)) })
+    }
+
+    /// What writes few rows to the table at `path`, as it is in `state`.
+    pub(super) fn few(
+        &self,
+        what: ByKey,
+        state: &State,
+        path: &Path,
+        few: &Few,
+        cancel: &Cancel,
+    ) -> Result<(Footprint, Effect)> {
+        let table = table_at(state, path)?;
+        if table.codec().ok().is_none_or(|codec| codec.schema() != few.codec.schema()) {
+            return Err(Error::conflict(format!("the schema of '{path}' changed meanwhile")));
+        }
+        let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+        if what == ByKey::Insert {
+            self.refuse_present(state, table, &few.codec, &few.keys, path, cancel)?;
+            footprint = footprint.with(Read::Keys(table.id, few.keys.clone()));
+        }
+        Ok((footprint, few.effect(table)))
+    }
+
+    /// `AlreadyExists`, naming keys, if a table has rows with any of `keys`.
+    pub(super) fn refuse_present(
+        &self,
+        state: &State,
+        table: &Table,
+        codec: &TableCodec,
+        keys: &Keys,
+        path: &Path,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let mut rows = RowBytes::default();
+        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows)?;
+        let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != Place::Nowhere).collect();
+        refuse(codec, keys, &present, &format!("'{path}' has rows with"))
+    }
+
+    /// Searches what is newest of `table`, which is of `state`.
+    pub(super) fn searcher<'a>(
+        &'a self,
+        state: &State,
+        table: &'a Table,
+        codec: &'a TableCodec,
+        cancel: &'a Cancel,
+    ) -> Searcher<'a> {
+        let (reader, pool, sight) = (&*self.inner.reader, &self.inner.env.pool, newest(state, table));
+        Searcher { reader, pool, table, sight, codec, cancel }
+    }
+
+    /// Waits for a checkpoint if the rows that wait for one take far too much memory.
+    fn wait_for_room(&self) -> Result<()> {
+        const TIMES: u64 = 4;
+        let bound = self.inner.options.memtable_bytes.saturating_mul(TIMES);
+        let over = || bound > 0 && self.inner.memtable_bytes.load(std::sync::atomic::Ordering::Relaxed) > bound;
+        if over() && self.handle.is_some() {
+            super::background::checkpoint_if_due(&self.inner);
+            self.wait_for_checkpoint();
+        }
+        Ok(())
+    }
+}
+
+/// Few rows, or keys, on their way.
+pub(super) struct Few {
+    codec: Arc<TableCodec>,
+    /// Without those that come twice.
+    keys: Arc<Keys>,
+    change: RowsChange,
+}
+
+impl Few {
+    /// Of what was gathered.
+    pub fn new(what: ByKey, gathered: &Gathered<'_>) -> Result<Self> {
+        let codec = gathered.codec.clone();
+        let batch = join_batches(&gathered.schema, &gathered.drawn)?;
+        let (batch, keys) = without_doubles(what, &codec, batch)?;
+        let change = match what {
+            ByKey::Delete => RowsChange::new(&codec, None, Some(&batch))?,
+            _ => RowsChange::new(&codec, Some(&batch), None)?,
+        };
+        Ok(Self { codec, keys: Arc::new(keys), change })
+    }
+
+    fn effect(&self, table: &Table) -> Effect {
+        Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
+    }
+}
+
+/// A batch without rows whose keys come again later in it, and its keys; an insert refuses them.
+pub(super) fn without_doubles(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
+    let keys = codec.keys_of(&batch)?.0;
+    let order = keys.sorted_places();
+    let again = |pair: &[u32]| keys.get(pair[0] as usize) == keys.get(pair[1] as usize);
+    if !order.windows(2).any(again) {
+        return Ok((batch, keys));
+    }
+    if what == ByKey::Insert {
+        let twice: Vec<usize> = order.windows(2).filter(|pair| again(pair)).map(|pair| pair[1] as usize).collect();
+        refuse(codec, &keys, &twice, "the data has more than one row with")?;
+    }
+    let mut last = vec![true; keys.len()];
+    order.windows(2).filter(|pair| again(pair)).for_each(|pair| last[pair[0] as usize] = false);
+    let kept: UInt32Array = (0..keys.len() as u32).filter(|at| last[*at as usize]).collect();
+    let keys = keys.take(kept.values().iter().map(|at| *at as usize));
+    Ok((take_record_batch(&batch, &kept)?, keys))
+}
+
+/// `AlreadyExists` if two rows of `batch` have the same key.
+pub(super) fn check_distinct(codec: &TableCodec, batch: &RecordBatch) -> Result<()> {
+    without_doubles(ByKey::Insert, codec, batch.clone()).map(drop)
+}
+
+/// `AlreadyExists`, naming the keys at `places`, if there are any.
+pub(super) fn refuse(codec: &TableCodec, keys: &Keys, places: &[usize], what: &str) -> Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> =
+        places.iter().take(NAMED_MAX).map(|at| codec.key_codec().describe(keys.get(*at))).collect();
+    let more = match places.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let key = if places.len() == 1 { "the key" } else { "the keys" };
+    Err(Error::already_exists(format!("{what} {key} {}{more}; nothing was written", named.join(", "))))
+}

@@ -1,0 +1,293 @@
+//! Writing many rows by key: row groups first, then one commit that says which rows they replace.
+//!
+//! The rows to replace are looked for on a snapshot, outside the commit's turn, in which only keys that others have written
+//! since are looked at again. The keys of the call are held in memory, in order; its rows are not.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+
+use super::commit::{Proposal, Work};
+use super::keyed::{ByKey, Gathered, RowsReport, refuse, without_doubles};
+use super::update::{delete_in_memory, positions};
+use super::write::{add_blocks, settle, table_at};
+use super::{Store, WriteOptions};
+use crate::base::{Error, Progress, Result, Task};
+use crate::block::BlockWriter;
+use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::join_batches;
+use crate::table::{
+    Change, NewGroup, Place, Positions, ROWS_MAX, Table, TableCodec, Trust, VersionKind, batch_bytes, encode_group,
+};
+
+/// Rows of a call, encoded, with their keys.
+#[derive(Default)]
+pub(super) struct Encoded {
+    /// Each ascending, of rows that were sorted together.
+    pub keys: Vec<Arc<Keys>>,
+    /// The row groups, in the order of the keys of one list after the other.
+    pub groups: Vec<NewGroup>,
+    rows: u64,
+}
+
+/// The effects of a bulk write by key on one table, and what they rest on.
+pub(super) struct BulkChange {
+    pub footprint: Footprint,
+    /// Before blocks are added.
+    pub before: Vec<Effect>,
+    pub change: Change,
+}
+
+/// A bulk write whose rows are on storage, waiting for its commit.
+pub(super) struct PreparedBulk {
+    pub footprint: Footprint,
+    pub effects: Vec<Effect>,
+    pub writer: BlockWriter,
+    pub rows: u64,
+}
+
+impl ByKey {
+    fn version_kind(self) -> VersionKind {
+        match self {
+            ByKey::Insert => VersionKind::Append,
+            ByKey::Upsert => VersionKind::Upsert,
+            ByKey::Delete => VersionKind::Delete,
+        }
+    }
+}
+
+impl Store {
+    /// Writes what was gathered, and what is left of it, as row groups.
+    pub(super) fn write_many_by_key(
+        &self,
+        what: ByKey,
+        path: &Path,
+        gathered: Gathered<'_>,
+        options: &WriteOptions,
+    ) -> Result<RowsReport> {
+        let codec = gathered.codec.clone();
+        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
+        let blocks = writer.finish()?.to_vec();
+        let rows = encoded.rows;
+        let answer = self.prepare_and_commit(|base| {
+            let table = table_at(&base, path)?;
+            let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
+            bulk.change.metadata.clone_from(&options.metadata);
+            let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
+            let build = move |_: &State| Ok(bulk.effects(id, added));
+            Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+        });
+        let (after, ()) = settle(answer, writer)?;
+        Ok(RowsReport { seq: after.seq, rows, version: Some(self.newest_info(&after, path)?) })
+    }
+
+    /// Encodes what was gathered, and what is left of it; gives what puts it into the table at `path` as it is in `state`.
+    pub(super) fn prepare_bulk(
+        &self,
+        what: ByKey,
+        state: &State,
+        path: &Path,
+        gathered: Gathered<'_>,
+        options: &WriteOptions,
+    ) -> Result<PreparedBulk> {
+        let codec = gathered.codec.clone();
+        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
+        let added = add_blocks(writer.finish()?);
+        let table = table_at(state, path)?;
+        let mut bulk = self.bulk_change(what, state, table, &codec, path, &encoded, &options.task)?;
+        bulk.change.metadata.clone_from(&options.metadata);
+        let (footprint, rows) = (bulk.footprint.clone(), encoded.rows);
+        Ok(PreparedBulk { footprint, effects: bulk.effects(table.id, added), writer, rows })
+    }
+
+    /// Sorts, encodes and places rows; or gathers keys alone.
+    pub(super) fn encode_by_key(
+        &self,
+        what: ByKey,
+        gathered: Gathered<'_>,
+        writer: &mut BlockWriter,
+        task: &Task,
+    ) -> Result<Encoded> {
+        let Gathered { codec, schema, drawn, rest } = gathered;
+        // Rows are joined, put in order and encoded: each takes room once more.
+        let slice_bytes = self.inner.options.memory_bytes / 8;
+        let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
+        let mut encoded = Encoded::default();
+        let mut done = Progress::default();
+        loop {
+            let (mut slice, mut bytes): (Vec<RecordBatch>, u64) = (Vec::new(), 0);
+            while bytes < slice_bytes
+                && let Some(batch) = batches.next()
+            {
+                let batch = batch?;
+                bytes += batch_bytes(&batch);
+                slice.push(batch);
+            }
+            if slice.is_empty() {
+                return Ok(encoded);
+            }
+            let rows = slice.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+            if rows == 0 {
+                continue;
+            }
+            encoded.rows += rows;
+            let (batch, keys) = without_doubles(what, &codec, join_batches(&schema, &slice)?)?;
+            drop(slice);
+            let (batch, keys) = in_order(batch, keys)?;
+            encoded.replace_earlier(what, &codec, &keys)?;
+            if what != ByKey::Delete {
+                self.encode_slice(&batch, writer, &mut encoded, task, &mut done)?;
+            }
+            encoded.keys.push(Arc::new(keys));
+        }
+    }
+
+    /// Encodes rows in order.
+    fn encode_slice(
+        &self,
+        batch: &RecordBatch,
+        writer: &mut BlockWriter,
+        encoded: &mut Encoded,
+        task: &Task,
+        done: &mut Progress,
+    ) -> Result<()> {
+        let pool = &self.inner.env.pool;
+        let schema = batch.schema();
+        let groups = batch.num_rows().div_ceil(ROWS_MAX as usize).max(1);
+        let (first, rest) = (batch.num_rows().div_ceil(groups), batch.num_rows());
+        let slice = |at: usize| batch.slice(at, first.min(rest - at));
+        // What the first row group was found to want serves the others.
+        let (head, like) = encode_group(pool, vec![slice(0)], &schema, &[], Trust::Checked, None)?;
+        let mut place = |group: crate::block::EncodedRowGroup| {
+            let rows = group.rows;
+            let address = writer.push(group)?;
+            encoded.groups.push(NewGroup { address, rows, dead: None });
+            done.done += 1;
+            done.rows += u64::from(rows);
+            done.bytes += address.bytes();
+            task.step(*done)
+        };
+        place(head)?;
+        pool.ordered(
+            (first..batch.num_rows()).step_by(first).map(|at| Ok(slice(at))),
+            batch_bytes,
+            pool.threads() * 2,
+            self.inner.options.memory_bytes / 4,
+            |rows| {
+                task.cancel.check()?;
+                Ok(encode_group(pool, vec![rows], &schema, &[], Trust::Checked, Some(&like))?.0)
+            },
+            place,
+        )
+    }
+
+    /// What a bulk write does to the table as it is in `state`.
+    #[expect(clippy::too_many_arguments, reason = "what, where, and on what it rests")]
+    pub(super) fn bulk_change(
+        &self,
+        what: ByKey,
+        state: &State,
+        table: &Table,
+        codec: &TableCodec,
+        path: &Path,
+        encoded: &Encoded,
+        task: &Task,
+    ) -> Result<BulkChange> {
+        if table.codec().ok().is_none_or(|own| own.schema() != codec.schema()) {
+            return Err(Error::conflict(format!("the schema of '{path}' changed meanwhile")));
+        }
+        let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+        let mut change = Change::new(what.version_kind());
+        change.groups.clone_from(&encoded.groups);
+        let mut in_memory = Keys::default();
+        let searcher = self.searcher(state, table, codec, &task.cancel);
+        let mut in_groups = Vec::new();
+        for keys in &encoded.keys {
+            footprint = footprint.with(Read::Keys(table.id, keys.clone()));
+            if what == ByKey::Insert {
+                self.refuse_present(state, table, codec, keys, path, &task.cancel)?;
+                continue;
+            }
+            let mut rows = RowBytes::default();
+            let places = searcher.locate(keys, &mut rows)?;
+            let memory = (0..keys.len()).filter(|at| matches!(places[*at], Place::Memory(_)));
+            memory.for_each(|at| in_memory.push_key(keys.get(at)));
+            in_groups.extend(places.into_iter().filter(|place| matches!(place, Place::Group(..))));
+        }
+        change.deletions = positions(searcher.matches(&in_groups));
+        let before = delete_in_memory(table, &in_memory)?;
+        Ok(BulkChange { footprint, before, change })
+    }
+}
+
+impl BulkChange {
+    /// The effects on the table.
+    pub fn effects(self, table: crate::base::TableId, blocks: Vec<Effect>) -> Vec<Effect> {
+        let nothing = self.change.groups.is_empty() && self.change.deletions.is_empty() && self.before.is_empty();
+        if self.change.kind == VersionKind::Delete && nothing {
+            return Vec::new();
+        }
+        let change = Effect::ChangeTable { table, change: self.change };
+        self.before.into_iter().chain(blocks).chain([change]).collect()
+    }
+}
+
+impl Encoded {
+    /// Rows of earlier slices with any of `keys`, ascending, are dead; an insert refuses them.
+    fn replace_earlier(&mut self, what: ByKey, codec: &TableCodec, keys: &Keys) -> Result<()> {
+        let mut first_group = 0;
+        for earlier in &self.keys {
+            let twice = common_places(earlier, keys);
+            if what == ByKey::Insert {
+                refuse(codec, earlier, &twice, "the data has more than one row with")?;
+            }
+            if what == ByKey::Delete {
+                continue;
+            }
+            let mut twice = twice.into_iter().peekable();
+            let mut start = 0;
+            while start < earlier.len() {
+                let group = &mut self.groups[first_group];
+                let end = start + group.rows as usize;
+                let dead: roaring::RoaringBitmap =
+                    std::iter::from_fn(|| twice.next_if(|at| *at < end)).map(|at| (at - start) as u32).collect();
+                if !dead.is_empty() {
+                    let known = group.dead.take().map_or_else(Default::default, |known| (*known.0).clone());
+                    group.dead = Some(Positions::from(known | dead));
+                }
+                (start, first_group) = (end, first_group + 1);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A batch in the order of its keys.
+fn in_order(batch: RecordBatch, keys: Keys) -> Result<(RecordBatch, Keys)> {
+    if keys.is_sorted() {
+        return Ok((batch, keys));
+    }
+    let order = UInt32Array::from(keys.sorted_places());
+    let keys = keys.take(order.values().iter().map(|at| *at as usize));
+    Ok((take_record_batch(&batch, &order)?, keys))
+}
+
+/// The places in `a` of keys that are in `b` too; both ascend.
+fn common_places(a: &Keys, b: &Keys) -> Vec<usize> {
+    let (mut i, mut j, mut common) = (0, 0, Vec::new());
+    while i < a.len() && j < b.len() {
+        match a.get(i).cmp(&b.get(j)) {
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Greater => j += 1,
+            std::cmp::Ordering::Equal => {
+                common.push(i);
+                (i, j) = (i + 1, j + 1);
+            }
+        }
+    }
+    common
+}

@@ -1,0 +1,82 @@
+//! Turning a frozen part into row groups: which rows to write, and which rows of row groups they replace. And how many rows a
+//! version has while part of it is in memory.
+
+use arrow::array::RecordBatch;
+
+use super::group_keys::{GroupKeys, candidates};
+use super::overlay::Overlay;
+use super::rows::born_before;
+use super::{GroupId, Part, Positions, ROWS_MAX, Rows, Sight, Table};
+use crate::base::{Cancel, Pool, Result, Seq};
+use crate::block::BlockReader;
+use crate::memtable::{Keys, RowBytes};
+
+/// No commit is younger.
+const ALL: Seq = Seq(u64::MAX >> 1);
+
+/// The rows of a part, in the order of the key, in batches of row groups; decoded as they are drawn.
+pub fn part_rows(part: &Part) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+    let rows = part.rows();
+    let mut records = rows.memtable.range(None, None, ALL).filter(|record| !record.is_delete());
+    let columns: Vec<usize> = (0..rows.codec.schema().fields().len()).collect();
+    std::iter::from_fn(move || {
+        let (mut keys, mut bytes) = (Keys::default(), RowBytes::default());
+        for record in records.by_ref().take(ROWS_MAX as usize) {
+            record.copy_key(&mut keys);
+            bytes.push_with(|out| record.copy_row(out));
+        }
+        let decode = || {
+            let columns = rows.codec.decode(&keys, &bytes, &columns)?;
+            Ok(RecordBatch::try_new(rows.codec.schema().clone(), columns)?)
+        };
+        (!keys.is_empty()).then(decode)
+    })
+}
+
+/// The rows of row groups that a part hides: those that its version sees and that are older.
+pub fn hidden_rows(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    part: &Part,
+    cancel: &Cancel,
+) -> Result<Vec<(GroupId, Positions)>> {
+    let rows = part.rows();
+    let mut keys = Keys::default();
+    rows.memtable.range(None, None, ALL).for_each(|record| record.copy_key(&mut keys));
+    let found = pool.map(table.groups.iter().collect(), |group| {
+        cancel.check()?;
+        let visible = born_before(group, table.visible(group, part.version), part.version);
+        if visible == Rows::None {
+            return Ok(None);
+        }
+        let directory = reader.directory(&group.address)?;
+        let range = candidates(table, &rows.codec, group, &directory, &keys)?;
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let mut hidden = roaring::RoaringBitmap::new();
+        GroupKeys::of(reader, table, &rows.codec, group, &directory)?.find(&keys, range, |_, row| {
+            hidden.insert(row);
+        });
+        hidden &= visible.positions(group.rows);
+        Ok((!hidden.is_empty()).then(|| (group.id, Positions::from(hidden))))
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// How many rows are seen of a table part of which is in memory.
+pub fn count_rows(reader: &BlockReader, pool: &Pool, table: &Table, sight: Sight, cancel: &Cancel) -> Result<u64> {
+    let Some(overlay) = Overlay::new(table, sight) else { return Ok(table.stored_rows(sight.version)) };
+    let (all, codec) = (overlay.all(), overlay.codec());
+    let counts = pool.map(table.groups.iter().collect(), |group| {
+        cancel.check()?;
+        let visible = table.visible(group, sight.version);
+        if visible == Rows::None {
+            return Ok(0);
+        }
+        let directory = reader.directory(&group.address)?;
+        Ok(all.hide(reader, table, codec, group, &directory, visible)?.count(group.rows))
+    })?;
+    Ok(counts.into_iter().sum::<u64>() + all.live())
+}

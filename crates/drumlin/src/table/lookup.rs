@@ -1,0 +1,245 @@
+//! Rows by key: where they lie, and their columns in the order of the question.
+//!
+//! Memtables are searched first, all keys in one batched pass. What they leave open is sorted once and looked for in row
+//! groups: those whose bounds leave it open, each in one pass over its keys, in parallel. Values are read last, each row
+//! group's in one request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow::compute::{interleave, take};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+
+use super::columns::{column_of, decode_columns, find, into_type};
+use super::group_keys::{GroupKeys, candidates};
+use super::overlay::{Overlay, Said};
+use super::{Matches, RowGroup, Rows, Sight, Table, TableCodec};
+use crate::base::{Cancel, Pool, Result, Version};
+use crate::block::BlockReader;
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::Form;
+
+/// Where the row of a key lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// There is none.
+    Nowhere,
+    /// Written by key since: at this place of the rows copied.
+    Memory(u32),
+    /// In the table's row group of this place, at this row.
+    Group(u32, u32),
+}
+
+/// Rows found by key.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    /// A row for each key asked for, in that order; all null but for the key where there is none.
+    pub rows: RecordBatch,
+    /// Whether there is one.
+    pub found: BooleanArray,
+}
+
+/// Searches a table for keys.
+pub struct Searcher<'a> {
+    /// Reads row groups.
+    pub reader: &'a BlockReader,
+    /// Searches them in parallel.
+    pub pool: &'a Pool,
+    /// The table.
+    pub table: &'a Table,
+    /// What is seen of it.
+    pub sight: Sight,
+    /// How its keys are encoded.
+    pub codec: &'a TableCodec,
+    /// Stops the search.
+    pub cancel: &'a Cancel,
+}
+
+/// Keys to be looked for in row groups.
+struct Open {
+    /// Ascending.
+    keys: Keys,
+    /// The place of each in the question, and the first version whose rows count.
+    asked: Vec<(u32, Version)>,
+}
+
+impl Searcher<'_> {
+    /// Where the rows of `keys` lie. Those in memory are copied to `rows`.
+    pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
+        let mut places = vec![Place::Nowhere; keys.len()];
+        let overlay = Overlay::new(self.table, self.sight);
+        let said = overlay.as_ref().map(|overlay| overlay.find_many(keys, rows));
+        let mut open: Vec<(u32, Version)> = Vec::new();
+        match (&overlay, said) {
+            (Some(overlay), Some(said)) => {
+                for (at, said) in said.into_iter().enumerate() {
+                    match said {
+                        Some(Said::Row(row)) => places[at] = Place::Memory(row),
+                        Some(Said::Deleted(version)) if !overlay.stands_beside(version) => {}
+                        Some(Said::Deleted(version)) => open.push((at as u32, version)),
+                        None => open.push((at as u32, Version(0))),
+                    }
+                }
+            }
+            _ => open.extend((0..keys.len() as u32).map(|at| (at, Version(0)))),
+        }
+        if open.is_empty() || self.table.groups.is_empty() {
+            return Ok(places);
+        }
+        let in_order = open.windows(2).all(|pair| keys.get(pair[0].0 as usize) <= keys.get(pair[1].0 as usize));
+        if !in_order {
+            open.sort_by(|a, b| keys.get(a.0 as usize).cmp(&keys.get(b.0 as usize)));
+        }
+        let open = match in_order && open.len() == keys.len() {
+            true => Open { keys: keys.clone(), asked: open },
+            false => Open { keys: keys.take(open.iter().map(|(at, _)| *at as usize)), asked: open },
+        };
+        let groups: Vec<(u32, &Arc<RowGroup>)> = (0..).zip(&self.table.groups).collect();
+        let search = |(index, group): (u32, &Arc<RowGroup>)| self.search_group(index, group, &open);
+        // A few keys are found sooner than other threads are asked.
+        const FEW: usize = 16;
+        let found = match open.keys.len() <= FEW {
+            true => groups.into_iter().map(search).collect::<Result<Vec<_>>>()?,
+            false => self.pool.map(groups, search)?,
+        };
+        for (asked, place) in found.into_iter().flatten() {
+            places[asked as usize] = place;
+        }
+        Ok(places)
+    }
+
+    /// The keys that a row group holds, with their places.
+    fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, Place)>> {
+        self.cancel.check()?;
+        let visible = self.table.visible(group, self.sight.version);
+        if visible == Rows::None {
+            return Ok(Vec::new());
+        }
+        let directory = self.reader.directory(&group.address)?;
+        column_of(&directory, group, 0)?;
+        let range = candidates(self.table, self.codec, group, &directory, &open.keys)?;
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = GroupKeys::of(self.reader, self.table, self.codec, group, &directory)?;
+        let mut found = Vec::new();
+        keys.find(&open.keys, range, |at, row| {
+            let (asked, from) = open.asked[at];
+            let seen = match &visible {
+                Rows::Some(rows) => rows.contains(row),
+                _ => true,
+            };
+            if seen && (from.0 == 0 || group.born(row).is_some_and(|born| born >= from)) {
+                found.push((asked, Place::Group(index, row)));
+            }
+        });
+        Ok(found)
+    }
+
+    /// The rows of `keys`: of the columns called `columns`, or all. `key_columns` are the keys as they were asked for.
+    pub fn get_many(&self, keys: &Keys, key_columns: &[ArrayRef], columns: Option<&[String]>) -> Result<Lookup> {
+        let schema = self.table.schemas[self.table.record(self.sight.version)?.schema as usize].0.clone();
+        let columns: Vec<usize> = match columns {
+            None => (0..schema.fields().len()).collect(),
+            Some(names) => names.iter().map(|name| find(&schema, name)).collect::<Result<_>>()?,
+        };
+        let mut rows = RowBytes::default();
+        let places = self.locate(keys, &mut rows)?;
+        let found: BooleanArray = places.iter().map(|place| Some(*place != Place::Nowhere)).collect();
+        let others: Vec<usize> = columns.iter().copied().filter(|column| !self.codec.is_key(*column)).collect();
+        let mut values = self.values(&schema, &others, &places, &rows)?.into_iter();
+        let of_key = |column: usize| self.codec.key_schema().index_of(schema.field(column).name()).ok();
+        let arrays = columns.iter().map(|&column| match of_key(column) {
+            Some(at) => into_type(key_columns[at].clone(), schema.field(column).data_type()),
+            None => Ok(values.next().expect("one for each other column")),
+        });
+        let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
+        let field = |column: &usize| -> FieldRef {
+            let field = schema.fields()[*column].clone();
+            // A key that is not there has no values.
+            if field.is_nullable() { field } else { Arc::new(Field::clone(&field).with_nullable(true)) }
+        };
+        let fields: Vec<FieldRef> = columns.iter().map(field).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let options = RecordBatchOptions::new().with_row_count(Some(keys.len()));
+        Ok(Lookup { rows: RecordBatch::try_new_with_options(schema, arrays, &options)?, found })
+    }
+
+    /// Columns beside the key, of the rows at `places`.
+    fn values(
+        &self,
+        schema: &SchemaRef,
+        columns: &[usize],
+        places: &[Place],
+        rows: &RowBytes,
+    ) -> Result<Vec<ArrayRef>> {
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let own = self.codec.decode_others(rows, columns)?;
+        // Found in memory, one after the other: as they are.
+        if places.len() == rows.len() && places.iter().zip(0..).all(|(place, at)| *place == Place::Memory(at)) {
+            return Ok(own);
+        }
+        let mut by_group: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for place in places {
+            if let Place::Group(group, row) = place {
+                by_group.entry(*group).or_default().push(*row);
+            }
+        }
+        let mut groups: Vec<(u32, Vec<u32>)> = by_group.into_iter().collect();
+        for (_, rows) in &mut groups {
+            rows.sort_unstable();
+            rows.dedup();
+        }
+        let read = |(index, rows): &(u32, Vec<u32>)| self.read_rows(schema, columns, *index, rows);
+        let read: Vec<Vec<ArrayRef>> = match groups.as_slice() {
+            [] => Vec::new(),
+            [one] => vec![read(one)?],
+            several => self.pool.map(several.iter().collect(), read)?,
+        };
+        // The first source is a null, the second what was found in memory.
+        let source: BTreeMap<u32, usize> = groups.iter().enumerate().map(|(at, (index, _))| (*index, at)).collect();
+        let place = |place: &Place| match place {
+            Place::Nowhere => (0, 0),
+            Place::Memory(row) => (1, *row as usize),
+            Place::Group(group, row) => {
+                let at = source[group];
+                (at + 2, groups[at].1.binary_search(row).expect("read for it"))
+            }
+        };
+        let places: Vec<(usize, usize)> = places.iter().map(place).collect();
+        let column = |at: usize| -> Result<ArrayRef> {
+            let null = new_null_array(own[at].data_type(), 1);
+            let sources = [&*null, &*own[at]].into_iter().chain(read.iter().map(|columns| &*columns[at]));
+            Ok(interleave(&sources.collect::<Vec<&dyn Array>>(), &places)?)
+        };
+        (0..columns.len()).map(column).collect()
+    }
+
+    /// Columns of some rows of a row group.
+    fn read_rows(&self, schema: &SchemaRef, columns: &[usize], index: u32, rows: &[u32]) -> Result<Vec<ArrayRef>> {
+        self.cancel.check()?;
+        let group = &self.table.groups[index as usize];
+        let directory = self.reader.directory(&group.address)?;
+        let arrays = decode_columns(self.reader, self.table, schema, group, &directory, columns, Form::Exact)?;
+        let rows = UInt32Array::from(rows.to_vec());
+        arrays.iter().map(|array| Ok(take(array, &rows, None)?)).collect()
+    }
+
+    /// The rows of row groups among `places`, by row group.
+    pub fn matches(&self, places: &[Place]) -> Vec<Matches> {
+        let mut by_group: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for place in places {
+            if let Place::Group(group, row) = place {
+                by_group.entry(*group).or_default().push(*row);
+            }
+        }
+        let matches = |(index, rows): (u32, Vec<u32>)| Matches {
+            group: self.table.groups[index as usize].id,
+            rows: rows.into_iter().collect(),
+        };
+        by_group.into_iter().map(matches).collect()
+    }
+}

@@ -1,0 +1,139 @@
+//! The rows for which a filter is true.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use roaring::RoaringBitmap;
+
+use super::columns::{column_of, decode_columns};
+use super::overlay::Overlay;
+use super::{GroupId, RowGroup, Rows, Sight, Table, TableCodec};
+use crate::base::{Cancel, Pool, Result};
+use crate::block::{BlockReader, Directory};
+use crate::filter::{BoundFilter, Filter, Verdict};
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::Form;
+
+/// The rows among `rows` of a row group for which `filter` is true.
+pub(super) fn matching(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &SchemaRef,
+    group: &RowGroup,
+    directory: &Directory,
+    rows: &Rows,
+    filter: &BoundFilter,
+) -> Result<Rows> {
+    let own = &table.schemas[group.schema as usize].0;
+    let stats = |index: usize| {
+        let at = own.index_of(schema.field(index).name()).ok()?;
+        directory.columns.get(at).map(|column| column.stats.clone())
+    };
+    match filter.verdict(u64::from(group.rows), &stats) {
+        Verdict::None => return Ok(Rows::None),
+        Verdict::All => return Ok(rows.clone()),
+        Verdict::Some => {}
+    }
+    let arrays = decode_columns(reader, table, schema, group, directory, filter.columns(), Form::Native)?;
+    let truth = truth(filter, schema, group.rows as usize, arrays)?;
+    let mut hits = RoaringBitmap::from_sorted_iter(truth.set_indices_u32()).expect("set bits ascend");
+    if let Rows::Some(rows) = rows {
+        hits &= rows;
+    }
+    Ok(match hits.len() {
+        0 => Rows::None,
+        n if n == u64::from(group.rows) => Rows::All,
+        _ => Rows::Some(hits),
+    })
+}
+
+/// The rows for which `filter` is true, given its columns.
+pub(super) fn truth(filter: &BoundFilter, schema: &Schema, rows: usize, columns: Vec<ArrayRef>) -> Result<BooleanBuffer> {
+    let fields: Vec<Field> = filter
+        .columns()
+        .iter()
+        .zip(&columns)
+        .map(|(&index, array)| Field::new(schema.field(index).name(), array.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
+    let truth = filter.evaluate(&batch)?;
+    Ok(match truth.nulls() {
+        Some(nulls) => truth.values() & nulls.inner(),
+        None => truth.values().clone(),
+    })
+}
+
+/// Rows of one row group.
+pub struct Matches {
+    /// The row group.
+    pub group: GroupId,
+    /// The positions of the rows; not empty.
+    pub rows: RoaringBitmap,
+}
+
+/// Rows of a table, wherever they lie.
+pub struct Found {
+    /// Those in row groups.
+    pub groups: Vec<Matches>,
+    /// The keys of those written by key since.
+    pub keys: Keys,
+}
+
+/// The rows seen for which `filter` is true, found in parallel.
+pub fn matching_rows(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    sight: Sight,
+    filter: &Filter,
+    cancel: &Cancel,
+) -> Result<Found> {
+    let record = table.record(sight.version)?;
+    let schema = table.schemas[record.schema as usize].0.clone();
+    let filter = filter.bind(&schema)?;
+    let find = |group: &RowGroup, directory: &Directory, rows: &Rows| {
+        matching(reader, table, &schema, group, directory, rows, &filter)
+    };
+    let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
+        truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
+    };
+    search(reader, pool, table, sight, cancel, find, keep)
+}
+
+/// The rows seen that `find` finds in a row group, and those written by key since that `keep` keeps.
+pub(super) fn search(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    sight: Sight,
+    cancel: &Cancel,
+    find: impl Fn(&RowGroup, &Directory, &Rows) -> Result<Rows> + Send + Sync,
+    keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
+) -> Result<Found> {
+    let overlay = Overlay::new(table, sight).map(|overlay| (overlay.all(), overlay.codec().clone()));
+    let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
+    let found = pool.map(groups, |group| {
+        cancel.check()?;
+        let rows = table.visible(group, sight.version);
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        let directory = reader.directory(&group.address)?;
+        column_of(&directory, group, 0)?;
+        let mut rows = find(group, &directory, &rows)?;
+        if let Some((overlay, codec)) = &overlay {
+            rows = overlay.hide(reader, table, codec, group, &directory, rows)?;
+        }
+        Ok((rows != Rows::None).then(|| Matches { group: group.id, rows: rows.positions(group.rows) }))
+    })?;
+    let mut keys = Keys::default();
+    if let Some((overlay, codec)) = &overlay {
+        let (all, rows) = overlay.rows_at(0..overlay.keys.len());
+        let kept = keep(codec, &all, &rows)?;
+        keys = all.take(kept.set_indices());
+    }
+    Ok(Found { groups: found.into_iter().flatten().collect(), keys })
+}

@@ -1,0 +1,242 @@
+//! What row writes that are not in row groups yet say of a version's keys, over what row groups say.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::group_keys::{GroupKeys, candidates};
+use super::rows::{MemRows, Unsettled, born_before};
+use super::{RowGroup, Rows, Table, TableCodec};
+use crate::base::{Result, Seq, Version};
+use crate::block::{BlockReader, Directory};
+use crate::memtable::{Keys, RowBytes};
+
+/// What a reader sees of a table: a version, and maybe the rows written since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// The version.
+    pub version: Version,
+    /// For the newest one, whether the rows written since are seen too: those of commits up to this one.
+    pub since: Option<Seq>,
+}
+
+impl Sight {
+    /// A version as it was numbered.
+    pub fn of(version: Version) -> Self {
+        Self { version, since: None }
+    }
+}
+
+/// The memtables that are seen, and rows still to be put in them; the newest first.
+pub(super) struct Overlay {
+    sources: Vec<Source>,
+    seq: Seq,
+}
+
+struct Source {
+    version: Version,
+    part: Arc<MemRows>,
+    /// Of commits not published yet.
+    unsettled: Vec<Unsettled>,
+    /// Whether rows of row groups may stand beside its deletes.
+    numbered: bool,
+}
+
+/// What memtables say of a key.
+pub(super) enum Said {
+    /// Its row, at this place of those found.
+    Row(u32),
+    /// There is none, unless in rows of row groups born at or after this version.
+    Deleted(Version),
+}
+
+impl Overlay {
+    /// What is seen of `table`; `None` if row groups hold all of it.
+    pub fn new(table: &Table, sight: Sight) -> Option<Self> {
+        let mut sources = Vec::new();
+        for part in table.parts.iter().rev() {
+            let seen = if part.frozen { part.version <= sight.version } else { sight.since.is_some() };
+            if !seen || part.died <= sight.version {
+                continue;
+            }
+            let own = |(rows, _): &&Unsettled| Arc::ptr_eq(rows, part.rows());
+            let unsettled: Vec<Unsettled> = table.unsettled.0.iter().rev().filter(own).cloned().collect();
+            if part.rows().memtable.keys() > 0 || !unsettled.is_empty() {
+                let (version, numbered) = (part.version, part.frozen);
+                sources.push(Source { version, part: part.rows().clone(), unsettled, numbered });
+            }
+        }
+        let seq = sight.since.unwrap_or(Seq(u64::MAX >> 1));
+        (!sources.is_empty()).then_some(Self { sources, seq })
+    }
+
+    /// Looks up keys; the rows found are added to `rows`.
+    pub fn find_many(&self, keys: &Keys, rows: &mut RowBytes) -> Vec<Option<Said>> {
+        /// So many records are found before their rows are copied, while they are in the cache.
+        const CHUNK: usize = 64;
+        let mut said: Vec<Option<Said>> = Vec::with_capacity(keys.len());
+        said.resize_with(keys.len(), || None);
+        for source in &self.sources {
+            for (_, prepared) in &source.unsettled {
+                for (at, said) in said.iter_mut().enumerate().filter(|(_, said)| said.is_none()) {
+                    *said = prepared.find(keys.get(at)).map(|row| match row {
+                        Some(row) => {
+                            rows.push_with(|out| out.extend_from_slice(row));
+                            Said::Row(rows.len() as u32 - 1)
+                        }
+                        None => Said::Deleted(source.version),
+                    });
+                }
+            }
+            for first in (0..keys.len()).step_by(CHUNK) {
+                let chunk = first..(first + CHUNK).min(keys.len());
+                let mut records = [None; CHUNK];
+                let wanted = chunk.clone().map(|at| keys.get(at));
+                source.part.memtable.get_many(wanted, self.seq, |at, record| records[at] = Some(record));
+                for (at, record) in chunk.zip(records) {
+                    let Some(record) = record.filter(|_| said[at].is_none()) else { continue };
+                    said[at] = Some(match record.is_delete() {
+                        true => Said::Deleted(source.version),
+                        false => {
+                            rows.push_with(|out| record.copy_row(out));
+                            Said::Row(rows.len() as u32 - 1)
+                        }
+                    });
+                }
+            }
+        }
+        said
+    }
+
+    /// Whether row groups may hold a row of a key that the part of `version` deletes.
+    pub fn stands_beside(&self, version: Version) -> bool {
+        self.sources.iter().any(|source| source.version == version && source.numbered)
+    }
+
+    /// All that is seen, in the order of the keys; from the keys in `range` on if there is one.
+    pub fn all(&self) -> OverlayRows {
+        let mut slices: Vec<OverlayRows> = Vec::new();
+        for source in &self.sources {
+            for (_, prepared) in &source.unsettled {
+                let mut slice = OverlayRows::default();
+                let mut entries: Vec<_> = prepared.puts.iter().enumerate().map(|(at, key)| (key, Some(at))).collect();
+                entries.extend(prepared.deletes.iter().map(|key| (key, None)));
+                entries.sort_by_key(|(key, _)| *key);
+                for (key, row) in entries {
+                    slice.keys.push_key(key);
+                    slice.push(source.version, row.map(|at| prepared.rows.get(at)));
+                }
+                slices.push(slice);
+            }
+            let mut slice = OverlayRows::default();
+            for record in source.part.memtable.range(None, None, self.seq) {
+                record.copy_key(&mut slice.keys);
+                slice.versions.push(source.version);
+                if record.is_delete() {
+                    slice.row.push(None);
+                } else {
+                    slice.row.push(Some(slice.rows.len() as u32));
+                    slice.rows.push_with(|out| record.copy_row(out));
+                }
+            }
+            slices.push(slice);
+        }
+        slices.retain(|slice| !slice.keys.is_empty());
+        if slices.len() < 2 {
+            return slices.pop().unwrap_or_default();
+        }
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        slices.iter().enumerate().for_each(|(at, slice)| places.extend((0..slice.keys.len()).map(|place| (at, place))));
+        // Of equal keys the one of the newest slice stays: it comes first.
+        places.sort_by(|&(a, i), &(b, j)| slices[a].keys.get(i).cmp(&slices[b].keys.get(j)).then(a.cmp(&b)));
+        places.dedup_by(|b, a| slices[a.0].keys.get(a.1) == slices[b.0].keys.get(b.1));
+        let mut all = OverlayRows::default();
+        for (slice, at) in places {
+            let slice = &slices[slice];
+            all.keys.push_key(slice.keys.get(at));
+            all.push(slice.versions[at], slice.row[at].map(|row| slice.rows.get(row as usize)));
+        }
+        all
+    }
+
+    /// The codec of what is seen: all of it has one schema, since a write that brings another replaces all.
+    pub fn codec(&self) -> &TableCodec {
+        &self.sources[0].part.codec
+    }
+}
+
+/// What memtables say, in the order of the keys.
+#[derive(Default)]
+pub(super) struct OverlayRows {
+    pub keys: Keys,
+    /// The version of the part that decides.
+    versions: Vec<Version>,
+    /// Of each key, the place of its row; `None` if it is deleted.
+    row: Vec<Option<u32>>,
+    rows: RowBytes,
+}
+
+impl OverlayRows {
+    fn push(&mut self, version: Version, row: Option<&[u8]>) {
+        self.versions.push(version);
+        self.row.push(row.map(|_| self.rows.len() as u32));
+        if let Some(row) = row {
+            self.rows.push_with(|out| out.extend_from_slice(row));
+        }
+    }
+
+    /// How many rows there are, deletes aside.
+    pub fn live(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// The keys and rows at some places, deletes aside.
+    pub fn rows_at(&self, range: Range<usize>) -> (Keys, RowBytes) {
+        let (mut keys, mut rows) = (Keys::default(), RowBytes::default());
+        for at in range {
+            if let Some(row) = self.row[at] {
+                keys.push_key(self.keys.get(at));
+                rows.push_with(|out| out.extend_from_slice(self.rows.get(row as usize)));
+            }
+        }
+        (keys, rows)
+    }
+
+    /// Those of `visible` that no key here hides.
+    pub fn hide(
+        &self,
+        reader: &BlockReader,
+        table: &Table,
+        codec: &TableCodec,
+        group: &RowGroup,
+        directory: &Directory,
+        visible: Rows,
+    ) -> Result<Rows> {
+        let range = candidates(table, codec, group, directory, &self.keys)?;
+        if range.is_empty() || visible == Rows::None {
+            return Ok(visible);
+        }
+        let keys = GroupKeys::of(reader, table, codec, group, directory)?;
+        let mut hidden: Vec<(Version, u32)> = Vec::new();
+        keys.find(&self.keys, range, |at, row| hidden.push((self.versions[at], row)));
+        if hidden.is_empty() {
+            return Ok(visible);
+        }
+        let mut rows = visible.positions(group.rows);
+        let newest = hidden.iter().map(|(version, _)| *version).max().expect("not empty");
+        let oldest = hidden.iter().map(|(version, _)| *version).min().expect("not empty");
+        if group.runs.iter().all(|run| run.born < oldest) {
+            let hidden: RoaringBitmap = hidden.iter().map(|(_, row)| *row).collect();
+            rows -= hidden;
+        } else {
+            let older = born_before(group, Rows::All, newest).positions(group.rows);
+            for (version, row) in hidden.into_iter().filter(|(_, row)| older.contains(*row)) {
+                if version == newest || group.born(row).is_some_and(|born| born < version) {
+                    rows.remove(row);
+                }
+            }
+        }
+        Ok(Rows::of(rows, group.rows))
+    }
+}

@@ -1,0 +1,574 @@
+//! Row writes to a keyed table that are not yet in row groups.
+//!
+//! They lie in *parts*, each a memtable. The newest part takes what is written; whatever numbers a version (a bulk write, a
+//! snapshot, a checkpoint) freezes it, so that its rows belong to that version, and a checkpoint turns frozen parts into
+//! row groups, the oldest first.
+//!
+//! Invariants. Of one key the newest record of the newest part decides: a row is the key's row, a delete says that it has
+//! none here; either hides all rows of the key in row groups that were born before the part's version. A row group's row of
+//! that version or a later one stands beside a delete only.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{Schema, SchemaRef};
+
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::writer::StreamWriter;
+use bytes::Bytes;
+use roaring::RoaringBitmap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::row_bytes::{columns_at, split_columns};
+use super::row_group::Deletion;
+use super::{
+    ALIVE, GroupId, KeyCodec, NewGroup, Positions, RowCodec, RowGroup, Rows, Run, Table, VersionKind, VersionRecord, conform,
+};
+use crate::base::{Error, Result, Seq, Timestamp, Version};
+use crate::memtable::{Key, Keys, Memtable, RowBytes};
+
+/// Turns rows of a keyed table into keys and bytes, and back.
+#[derive(Clone, Debug)]
+pub struct TableCodec {
+    schema: SchemaRef,
+    key_schema: SchemaRef,
+    /// Of the key columns, in the key's order.
+    key_places: Vec<usize>,
+    /// Of the other columns.
+    other_places: Vec<usize>,
+    pub(super) keys: KeyCodec,
+    rows: RowCodec,
+}
+
+impl TableCodec {
+    /// For rows of `schema`, whose key columns are called `key`.
+    pub fn new(schema: &SchemaRef, key: &[String]) -> Result<Self> {
+        let (key_places, other_places) = split_columns(schema, key)?;
+        let types = other_places.iter().map(|at| schema.field(*at).data_type().clone());
+        let rows = RowCodec::new(types)?;
+        let key_schema = Arc::new(schema.project(&key_places)?);
+        Ok(Self { schema: schema.clone(), key_schema, key_places, other_places, keys: KeyCodec::new(schema, key)?, rows })
+    }
+
+    /// The schema of whole rows.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The schema of the key columns, in the key's order.
+    pub fn key_schema(&self) -> &SchemaRef {
+        &self.key_schema
+    }
+
+    /// How keys are encoded.
+    pub fn key_codec(&self) -> &KeyCodec {
+        &self.keys
+    }
+
+    /// The keys of a batch that has the key columns, perhaps among others, and those columns as the table has them.
+    pub fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<ArrayRef>)> {
+        let names: Vec<usize> = self
+            .key_schema
+            .fields()
+            .iter()
+            .map(|field| {
+                batch.schema().index_of(field.name()).map_err(|_| {
+                    Error::invalid(format!("the key column '{}' is missing among those given", field.name()))
+                })
+            })
+            .collect::<Result<_>>()?;
+        let own: Schema = Schema::clone(&self.key_schema);
+        let nullable = own.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect::<Vec<_>>();
+        let columns = conform(&batch.project(&names)?, &Arc::new(Schema::new(nullable)))?.columns().to_vec();
+        Ok((self.keys.encode(&columns)?, columns))
+    }
+
+    /// Keys and rows of a batch of the table's schema.
+    pub fn encode(&self, batch: &RecordBatch) -> Result<(Keys, RowBytes)> {
+        let keys = self.keys.encode(&columns_at(batch, &self.key_places))?;
+        let rows = self.rows.encode(batch.num_rows(), &columns_at(batch, &self.other_places))?;
+        Ok((keys, rows))
+    }
+
+    /// Columns of rows, by their places in the schema.
+    pub fn decode(&self, keys: &Keys, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        let of_key = |column: &usize| self.key_places.iter().position(|at| at == column);
+        let key_columns = match columns.iter().any(|column| of_key(column).is_some()) {
+            true => self.keys.decode(keys.iter())?,
+            false => Vec::new(),
+        };
+        let column = |column: &usize| match of_key(column) {
+            Some(at) => Ok(key_columns[at].clone()),
+            None => self.decode_others(rows, std::slice::from_ref(column)).map(|mut columns| columns.remove(0)),
+        };
+        columns.iter().map(column).collect()
+    }
+
+    /// Columns beside the key, of rows.
+    pub fn decode_others(&self, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        let place = |column: &usize| self.other_places.iter().position(|at| at == column).expect("not of the key");
+        self.rows.decode(rows, &columns.iter().map(place).collect::<Vec<_>>())
+    }
+
+    /// Whether a column is of the key.
+    pub fn is_key(&self, column: usize) -> bool {
+        self.key_places.contains(&column)
+    }
+}
+
+/// Rows written and keys deleted by one call, as they travel in a commit.
+#[derive(Clone, Debug, Default)]
+pub struct RowsChange {
+    /// Arrow IPC streams, empty if there is nothing: whole rows, and key columns.
+    puts: Bytes,
+    deletes: Bytes,
+    prepared: OnceLock<Arc<Prepared>>,
+}
+
+/// The same, ready to be put in a memtable. No key is there twice.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// The keys of rows written.
+    pub puts: Keys,
+    /// Those rows.
+    pub rows: RowBytes,
+    /// Keys deleted.
+    pub deletes: Keys,
+    /// Places of `puts` and `deletes` in the order of their keys, once somebody searches.
+    order: OnceLock<(Vec<u32>, Vec<u32>)>,
+}
+
+impl Prepared {
+    /// What it says of a key: a row, or a delete.
+    pub fn find(&self, key: Key<'_>) -> Option<Option<&[u8]>> {
+        let (puts, deletes) = self.order.get_or_init(|| (self.puts.sorted_places(), self.deletes.sorted_places()));
+        let at = |keys: &Keys, places: &[u32]| {
+            places.binary_search_by(|at| keys.get(*at as usize).cmp(&key)).ok().map(|at| places[at] as usize)
+        };
+        match at(&self.puts, puts) {
+            Some(put) => Some(Some(self.rows.get(put))),
+            None => at(&self.deletes, deletes).map(|_| None),
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.puts.memory_bytes() + self.rows.memory_bytes() + self.deletes.memory_bytes()
+    }
+}
+
+impl PartialEq for RowsChange {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.puts, &self.deletes) == (&other.puts, &other.deletes)
+    }
+}
+
+impl Serialize for RowsChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (serde_bytes(&self.puts), serde_bytes(&self.deletes)).serialize(serializer)
+    }
+}
+
+/// Bytes as bytes, not as a list of numbers.
+struct AsBytes<'a>(&'a [u8]);
+
+fn serde_bytes(bytes: &Bytes) -> AsBytes<'_> {
+    AsBytes(bytes)
+}
+
+impl Serialize for AsBytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for RowsChange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (puts, deletes) = <(Vec<u8>, Vec<u8>)>::deserialize(deserializer)?;
+        Ok(Self { puts: puts.into(), deletes: deletes.into(), prepared: OnceLock::new() })
+    }
+}
+
+fn to_ipc(batch: &RecordBatch) -> Result<Bytes> {
+    if batch.num_rows() == 0 {
+        return Ok(Bytes::new());
+    }
+    let mut stream = StreamWriter::try_new(Vec::new(), batch.schema_ref())?;
+    stream.write(batch)?;
+    Ok(stream.into_inner()?.into())
+}
+
+fn from_ipc(bytes: &Bytes, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let read = || -> Result<RecordBatch> {
+        // Unlike the reader of streams, it believes no length that is not there.
+        let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
+        let batch = decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))?;
+        let types = |schema: &Schema| schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>();
+        if types(&batch.schema()) != types(schema) {
+            return Err(Error::corrupt("rows of another schema than the table's"));
+        }
+        Ok(RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?)
+    };
+    // Arrow panics on streams that are well-formed but senseless.
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+    let read = read.unwrap_or_else(|_| Err(Error::corrupt("an Arrow stream that makes no sense")));
+    read.map(Some).map_err(|e| Error::corrupt(format!("rows in a commit: {}", e.message())))
+}
+
+impl RowsChange {
+    /// Writes `rows`, a batch of the codec's schema, and deletes `keys`, a batch of its key columns. No key may be there
+    /// twice.
+    pub fn new(codec: &TableCodec, rows: Option<&RecordBatch>, keys: Option<&RecordBatch>) -> Result<Self> {
+        let (puts, row_bytes) = rows.map(|rows| codec.encode(rows)).transpose()?.unwrap_or_default();
+        let deletes = keys.map(|keys| codec.keys.encode(keys.columns())).transpose()?.unwrap_or_default();
+        let prepared = Prepared { puts, rows: row_bytes, deletes, order: OnceLock::new() };
+        let ipc = |batch: Option<&RecordBatch>| batch.map_or(Ok(Bytes::new()), to_ipc);
+        Ok(Self { puts: ipc(rows)?, deletes: ipc(keys)?, prepared: OnceLock::from(Arc::new(prepared)) })
+    }
+
+    /// Deletes keys.
+    pub fn of_deletes(codec: &TableCodec, keys: &Keys) -> Result<Self> {
+        let columns = codec.keys.decode(keys.iter())?;
+        Self::new(codec, None, Some(&RecordBatch::try_new(codec.key_schema.clone(), columns)?))
+    }
+
+    /// Bytes that it takes in a commit.
+    pub fn bytes(&self) -> u64 {
+        (self.puts.len() + self.deletes.len()) as u64
+    }
+
+    /// Ready to be put in a memtable.
+    pub(super) fn prepared(&self, codec: &TableCodec) -> Result<Arc<Prepared>> {
+        if let Some(prepared) = self.prepared.get() {
+            return Ok(prepared.clone());
+        }
+        let puts = from_ipc(&self.puts, &codec.schema)?;
+        let deletes = from_ipc(&self.deletes, &codec.key_schema)?;
+        let made = Self::new(codec, puts.as_ref(), deletes.as_ref()).map_err(|e| Error::corrupt(e.message()))?;
+        let prepared = made.prepared.get().expect("just made").clone();
+        Ok(self.prepared.get_or_init(|| prepared).clone())
+    }
+}
+
+/// A memtable and how its rows are encoded.
+#[derive(Debug)]
+pub struct MemRows {
+    /// Keys and rows.
+    pub memtable: Memtable,
+    /// What they are.
+    pub codec: TableCodec,
+}
+
+/// Part of a [`Table`] that is only in memory: made anew when a table is read.
+#[derive(Clone, Debug)]
+pub struct InMemory<T>(pub T);
+
+impl<T> PartialEq for InMemory<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for InMemory<T> {}
+
+impl<T: Default> Default for InMemory<T> {
+    fn default() -> Self {
+        Self(T::default())
+    }
+}
+
+/// Rows that a commit wrote, still to be put in their part's memtable.
+pub type Unsettled = (Arc<MemRows>, Arc<Prepared>);
+
+/// Row writes that one version numbers, or will.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The version that its rows belong to: the next one, while it takes writes.
+    pub version: Version,
+    /// The commit that began it.
+    pub from: Seq,
+    /// Whether that version is numbered.
+    pub frozen: bool,
+    /// The first version that no longer sees its rows; [`ALIVE`] if none.
+    pub died: Version,
+    /// The table's schema that its rows have.
+    pub schema: u32,
+    /// Its rows. `None` only while a state is being read.
+    #[serde(skip)]
+    pub(super) rows: InMemory<Option<Arc<MemRows>>>,
+}
+
+impl Part {
+    /// Its rows.
+    pub fn rows(&self) -> &Arc<MemRows> {
+        self.rows.0.as_ref().expect("restored with the state")
+    }
+}
+
+/// Turns the oldest part into row groups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flush {
+    /// The part's version.
+    pub version: Version,
+    /// Row groups with its rows.
+    pub groups: Vec<NewGroup>,
+    /// The rows that it hid.
+    pub deletions: Vec<(GroupId, Positions)>,
+}
+
+impl Table {
+    /// The key columns, if rows are unique by a key.
+    pub fn key(&self) -> Option<&[String]> {
+        self.spec.keyed.then_some(&self.spec.sort)
+    }
+
+    /// How rows of the newest version's schema are encoded. `InvalidArgument` if the table has no key.
+    pub fn codec(&self) -> Result<TableCodec> {
+        let Some(key) = self.key() else {
+            return Err(Error::invalid("the table has no key; make it with one, or use append, update and delete"));
+        };
+        let schema = self.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
+        TableCodec::new(&schema.0, key)
+    }
+
+    /// The part that takes writes.
+    pub fn active(&self) -> Option<&Part> {
+        self.parts.last().filter(|part| !part.frozen)
+    }
+
+    /// The version that row writes made now will belong to.
+    pub fn next_version(&self) -> Version {
+        Version(self.next_version)
+    }
+
+    /// Writes rows. They become visible in the memtable when the state is settled.
+    pub fn write_rows(&self, version: Version, change: &RowsChange, seq: Seq) -> Result<Table> {
+        let mut next = self.clone();
+        if version != self.next_version() {
+            return Err(Error::conflict(format!("rows for version {version}, expected {}", self.next_version())));
+        }
+        if next.active().is_none() {
+            let schema = self.newest().map_or(0, |newest| newest.schema);
+            let rows = Arc::new(MemRows { memtable: Memtable::new(), codec: self.codec()? });
+            let rows = InMemory(Some(rows));
+            next.parts.push(Part { version, from: seq, frozen: false, died: ALIVE, schema, rows });
+        }
+        let part = next.parts.last().expect("there is one now").rows().clone();
+        let prepared = change.prepared(&part.codec)?;
+        next.unsettled.0.push((part, prepared));
+        next.rows_seq = seq;
+        Ok(next)
+    }
+
+    /// Numbers a version for the rows written since the last one.
+    pub fn freeze(&self, seq: Seq, time: Timestamp) -> Result<Table> {
+        let (Some(_), Some(newest)) = (self.active(), self.newest()) else {
+            return Err(Error::conflict("no rows were written since the newest version"));
+        };
+        let mut next = self.clone();
+        let version = Version(next.next_version);
+        next.next_version += 1;
+        let (rows, schema) = (newest.rows, newest.schema);
+        let record = VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None };
+        next.versions.push_back(record);
+        next.freeze_part(false);
+        Ok(next)
+    }
+
+    /// Ends the part that takes writes, as the version just numbered; `gone` if that sees none of its rows.
+    pub(super) fn freeze_part(&mut self, gone: bool) {
+        if gone {
+            let version = Version(self.next_version - 1);
+            self.parts.iter_mut().filter(|part| part.died == ALIVE).for_each(|part| part.died = version);
+            // No version at all sees what was not numbered, nor what the same version wrote over.
+            self.parts.retain(|part| part.version < version);
+            let parts = &self.parts;
+            self.unsettled.0.retain(|(rows, _)| parts.iter().any(|part| Arc::ptr_eq(part.rows(), rows)));
+        }
+        if let Some(part) = self.parts.last_mut() {
+            part.frozen = true;
+        }
+    }
+
+    /// Whether any of `keys` was written by row since the commit `since`, of which `then` was this table; may say yes if rows
+    /// of that time were flushed meanwhile.
+    pub fn wrote_any(&self, keys: &Keys, then: &Table, since: Seq) -> bool {
+        if self.rows_seq == then.rows_seq {
+            return false;
+        }
+        if self.flushed != then.flushed && self.flushed >= then.next_version() {
+            return true;
+        }
+        let unsettled = &self.unsettled.0;
+        if unsettled.iter().any(|(_, prepared)| keys.iter().any(|key| prepared.find(key).is_some())) {
+            return true;
+        }
+        let mut wrote = false;
+        for part in self.parts.iter().filter(|part| part.version >= then.next_version()) {
+            part.rows().memtable.get_many(keys.iter(), Seq(u64::MAX >> 1), |_, record| wrote |= record.seq() > since);
+        }
+        wrote
+    }
+
+    /// Puts rows that commits wrote into the memtables. For whoever publishes the state, once those commits are durable.
+    pub fn settle(&mut self, seq: Seq) -> Result<u64> {
+        let mut bytes = 0;
+        for (part, prepared) in std::mem::take(&mut self.unsettled.0) {
+            put(&part, &prepared, seq)?;
+            bytes += prepared.memory_bytes();
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes of the rows to be settled and of the largest memtable that they go to.
+    pub fn unsettled_bytes(&self) -> (u64, u64) {
+        let own = |(_, prepared): &Unsettled| prepared.memory_bytes();
+        let there = |(part, _): &Unsettled| part.memtable.bytes();
+        (self.unsettled.0.iter().map(own).sum(), self.unsettled.0.iter().map(there).max().unwrap_or(0))
+    }
+
+    /// Puts rows of an earlier commit into the memtable of the part that they belong to, if that is still there.
+    pub fn replay_rows(&self, version: Version, change: &RowsChange, seq: Seq) -> Result<()> {
+        match self.parts.iter().find(|part| part.version == version) {
+            Some(part) => {
+                let prepared = change.prepared(&part.rows().codec)?;
+                put(part.rows(), &prepared, seq)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the memtables of a table that was read.
+    pub fn restore_parts(&mut self) -> Result<()> {
+        let key = self.spec.sort.clone();
+        for part in &mut self.parts {
+            let schema = &self.schemas[part.schema as usize].0;
+            let rows = MemRows { memtable: Memtable::new(), codec: TableCodec::new(schema, &key)? };
+            part.rows = InMemory(Some(Arc::new(rows)));
+        }
+        Ok(())
+    }
+
+    /// Fails if the parts contradict themselves or the rest.
+    pub(super) fn check_parts(&self) -> Result<()> {
+        let bad = |what: &str| Err(Error::corrupt(format!("table {}: {what}", self.id)));
+        if !self.spec.keyed && !self.parts.is_empty() {
+            return bad("has rows by key, but no key");
+        }
+        if self.parts.windows(2).any(|pair| pair[0].version >= pair[1].version || !pair[0].frozen) {
+            return bad("row writes are out of order");
+        }
+        for part in &self.parts {
+            let next = part.version.0 == self.next_version;
+            if part.version.0 > self.next_version || next == part.frozen || part.schema as usize >= self.schemas.len() {
+                return bad("row writes of a version or schema that cannot be");
+            }
+        }
+        Ok(())
+    }
+
+    /// The oldest part, if it is frozen.
+    pub fn to_flush(&self) -> Option<&Part> {
+        self.parts.first().filter(|part| part.frozen)
+    }
+
+    /// Whether a retained version sees rows of the oldest part, and rows of row groups that it hides.
+    pub fn needs_part(&self, part: &Part) -> bool {
+        self.retained().any_in(part.version, part.died)
+    }
+
+    /// Turns the oldest part into row groups.
+    pub fn flush(&self, flush: &Flush, seq: Seq) -> Result<Table> {
+        let mut next = self.clone();
+        let part = match self.to_flush() {
+            Some(part) if part.version == flush.version => part.clone(),
+            _ => return Err(Error::conflict(format!("the rows of version {} are not those to be flushed", flush.version))),
+        };
+        next.parts.remove(0);
+        for (id, positions) in &flush.deletions {
+            // What a bulk write took away meanwhile need not be deleted.
+            let Some(index) = next.groups.iter().position(|group| group.id == *id) else { continue };
+            let mut group = RowGroup::clone(&next.groups[index]);
+            if positions.0.max().is_some_and(|max| max >= group.rows) {
+                return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
+            }
+            // A row is deleted once: by the earliest version.
+            for later in group.deletions.iter_mut().filter(|deletion| deletion.born > part.version) {
+                let rest = &*later.rows.0 - &*positions.0;
+                later.rows = rest.into();
+            }
+            group.deletions.retain(|deletion| !deletion.rows.0.is_empty());
+            let at = group.deletions.partition_point(|deletion| deletion.born <= part.version);
+            group.deletions.insert(at, Deletion { born: part.version, rows: positions.clone() });
+            next.groups.set(index, Arc::new(group));
+        }
+        for group in &flush.groups {
+            let run = Run { rows: group.rows, born: part.version, died: part.died };
+            next.add_group(group, part.schema, run)?;
+        }
+        next.flushed = next.flushed.max(part.version);
+        next.layout_seq = seq;
+        next.count_rows(part.version);
+        Ok(next)
+    }
+
+    /// Counts the rows of versions from `from` on that no longer rest on parts.
+    fn count_rows(&mut self, from: Version) {
+        let until = self.parts.first().map_or(ALIVE, |part| part.version);
+        let count = |version: Version| -> u64 {
+            self.groups.iter().map(|group| self.visible(group, version).count(group.rows)).sum()
+        };
+        let wanted = |record: &&VersionRecord| from <= record.version && record.version < until;
+        let counts: Vec<(Version, u64)> =
+            self.versions.iter().filter(wanted).map(|record| (record.version, count(record.version))).collect();
+        let pinned: Vec<(Version, u64)> = self
+            .pins
+            .values()
+            .map(|pin| &pin.record)
+            .filter(wanted)
+            .map(|record| (record.version, count(record.version)))
+            .collect();
+        for (version, rows) in counts {
+            if let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) {
+                let record = VersionRecord { rows, ..self.versions[at].clone() };
+                self.versions.set(at, record);
+            }
+        }
+        for (version, rows) in pinned {
+            if let Some(pin) = self.pins.get_mut(&version) {
+                pin.record.rows = rows;
+            }
+        }
+    }
+
+    /// Whether what `version` sees does not rest on row groups alone.
+    pub fn rests_on_parts(&self, version: Version) -> bool {
+        self.parts.iter().any(|part| part.frozen && part.version <= version && version < part.died)
+    }
+
+    /// Rows of row groups that `version` sees, hidden ones too.
+    pub fn stored_rows(&self, version: Version) -> u64 {
+        self.groups.iter().map(|group| self.visible(group, version).count(group.rows)).sum()
+    }
+}
+
+fn put(part: &MemRows, prepared: &Prepared, seq: Seq) -> Result<()> {
+    part.memtable.insert(&prepared.deletes, None, seq)?;
+    part.memtable.insert(&prepared.puts, Some(&prepared.rows), seq)
+}
+
+/// The rows of `rows` whose runs were born before `version`.
+pub(super) fn born_before(group: &RowGroup, rows: Rows, version: Version) -> Rows {
+    if group.runs.iter().all(|run| run.born < version) {
+        return rows;
+    }
+    let mut older = RoaringBitmap::new();
+    for (range, _) in group.spans().filter(|(_, run)| run.born < version) {
+        older.insert_range(range);
+    }
+    older &= rows.positions(group.rows);
+    Rows::of(older, group.rows)
+}
