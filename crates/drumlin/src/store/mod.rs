@@ -43,7 +43,7 @@ pub use feed::{ChangeFeed, Commit};
 pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
 pub use nodes::{IntoPattern, ListEntry};
-pub use options::{Mode, Options};
+pub use options::{Mode, Options, Sync};
 pub use projection::ProjectionView;
 pub use read::{AsOf, ReadOptions};
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};

@@ -1,5 +1,7 @@
 //! How a store is opened.
 
+use std::time::Duration;
+
 use crate::log::LogOptions;
 
 /// What a store is opened for.
@@ -12,6 +14,17 @@ pub enum Mode {
     Write,
     /// Reading beside whoever writes; see [`super::Store::refresh`].
     Read,
+}
+
+/// When commits become durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// Before the call returns.
+    #[default]
+    Commit,
+    /// Within about this time: a crash of the machine may lose the commits since the last sync, the last ones first, though
+    /// their calls have returned. One of the process alone loses nothing.
+    Interval(Duration),
 }
 
 /// Settings of an open store.
@@ -37,6 +50,8 @@ pub struct Options {
     pub memtable_bytes: u64,
     /// A call that writes rows by key and has more bytes than this writes row groups instead. Default 1 MiB.
     pub row_write_bytes: u64,
+    /// When commits become durable. Default: before the call returns.
+    pub sync: Sync,
     /// The commit log.
     pub log: LogOptions,
 }
@@ -53,6 +68,7 @@ impl Default for Options {
             checkpoint_log_bytes: 64 << 20,
             memtable_bytes: 64 << 20,
             row_write_bytes: 1 << 20,
+            sync: Sync::Commit,
             log: LogOptions::default(),
         }
     }
