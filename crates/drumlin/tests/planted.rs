@@ -4,6 +4,9 @@
 //! A binary of its own, one test: the switch is one for the whole process.
 #![cfg(feature = "planted-bugs")]
 
+#[path = "it/keyed_model.rs"]
+#[allow(dead_code)]
+mod keyed_model;
 #[path = "it/model.rs"]
 #[allow(dead_code)]
 mod model;
@@ -158,6 +161,76 @@ fn cascade() -> Result<(), String> {
     if store.exists("b").unwrap() { Err("a node outlives what it lives on".into()) } else { Ok(()) }
 }
 
+fn by_key(store: &drumlin::Store, rows: &[(i64, &str)]) {
+    let rows: Vec<support::Row> = rows.iter().map(|(id, name)| (*id, Some((*name).to_owned()))).collect();
+    let key = drumlin::store::TableOptions { key: vec!["id".into()], ..Default::default() };
+    store.create("k", batch(&[]).schema(), key).ok();
+    store.upsert("k", batch(&rows), &Default::default()).unwrap();
+}
+
+/// Rows that lie in the log alone must be there when it is read again.
+fn rows_in_the_log() -> Result<(), String> {
+    let disk = SimDisk::new();
+    let store = open(&disk).unwrap();
+    by_key(&store, &[(1, "a")]);
+    for part in 0..4 {
+        store.write(&format!("t{part}"), batch(&numbered(0, 10)), &Default::default()).unwrap();
+        store.delete_rows(&format!("t{part}"), "id > 2", &Default::default()).unwrap();
+    }
+    store.set_retention("**", Some(drumlin::catalog::Retention::KeepLast(1))).unwrap();
+    let during = store.clone();
+    let progress = move |_| by_key(&during, &[(2, "during")]);
+    let task = drumlin::base::Task { progress: Some(Arc::new(progress)), ..Default::default() };
+    store.checkpoint(&drumlin::store::CheckpointOptions { task, ..Default::default() }).map_err(|e| e.to_string())?;
+    store.close().map_err(|e| e.to_string())?;
+    let left = open(&disk).and_then(|store| read(&store, "k", AsOf::Newest)).map_err(|e| e.to_string())?;
+    if left.len() == 2 { Ok(()) } else { Err(format!("rows written during a checkpoint are gone: {left:?}")) }
+}
+
+/// A flushed row must replace the one with its key.
+fn one_row_a_key() -> Result<(), String> {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    for name in ["a", "b"] {
+        by_key(&store, &[(1, name)]);
+        store.checkpoint(&Default::default()).unwrap();
+    }
+    let left = read(&store, "k", AsOf::Newest).map_err(|e| e.to_string())?;
+    if left.len() == 1 { Ok(()) } else { Err(format!("a key has two rows: {left:?}")) }
+}
+
+/// Of two inserts of one key one is refused, also where both have found it new.
+fn insert_once() -> Result<(), String> {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    by_key(&store, &[]);
+    let row = || batch(&[(1, None)]);
+    let mut tx = store.transaction().unwrap();
+    tx.insert("k", row(), &Default::default()).unwrap();
+    store.insert("k", row(), &Default::default()).unwrap();
+    if tx.commit().is_err() { Ok(()) } else { Err("a key was inserted twice".into()) }
+}
+
+/// What a crash may bring back must not have been deleted.
+fn delete_after_sync() -> Result<(), String> {
+    let disk = SimDisk::new();
+    let sync = drumlin::store::Sync::Interval(std::time::Duration::from_secs(3600));
+    let options = || drumlin::store::Options { sync, inline_bytes: 0, ..Default::default() };
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let open =
+        |disk: &SimDisk| drumlin::Store::open_on(Arc::new(disk.clone()), support::env(&clock, 1, 1), "sim", options());
+    let store = open(&disk).unwrap();
+    store.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    store.sync().unwrap();
+    store.drop(&["t".into()], Default::default()).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    for seed in 0..20 {
+        let again = open(&disk.crash(seed)).map_err(|e| e.to_string())?;
+        if again.table_stat("t").is_ok() {
+            read(&again, "t", AsOf::Newest).map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn every_planted_bug_is_noticed() {
     const ROUNDS: u64 = 6000;
@@ -186,11 +259,15 @@ fn every_planted_bug_is_noticed() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 4] = [
+    let single: [(Bug, Check); 8] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
         (Bug::ForgetCascade, cascade),
+        (Bug::ForgetRowsFrom, rows_in_the_log),
+        (Bug::ForgetHiddenRows, one_row_a_key),
+        (Bug::SkipKeyCheck, insert_once),
+        (Bug::SkipSyncBeforeDelete, delete_after_sync),
     ];
     for (bug, check) in single {
         check().unwrap();

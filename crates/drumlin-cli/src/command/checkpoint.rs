@@ -51,13 +51,17 @@ pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Ou
         return Ok(out.json(&json!({
             "tables": report.tables, "groups_before": report.groups_before, "groups_after": report.groups_after,
             "rows_removed": report.rows_removed, "groups_moved": report.groups_moved, "bytes_written": report.bytes_written,
-            "versions_expired": report.versions_expired, "windows_void": report.windows_void,
+            "rows_flushed": report.rows_flushed, "versions_expired": report.versions_expired, "windows_void": report.windows_void,
             "failures": report.failures,
         }))?);
     }
+    let flushed = match report.rows_flushed {
+        0 => String::new(),
+        rows => format!(" {} flushed,", counted(rows, "row")),
+    };
     writeln!(
         out,
-        "{} -> {}; {} rewritten, {} removed, {} written, {} expired",
+        "{} -> {};{flushed} {} rewritten, {} removed, {} written, {} expired",
         counted(report.groups_before, "row group"),
         count(report.groups_after),
         counted(report.tables, "table"),

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 
 use arrow::datatypes::SchemaRef;
 use clap::Args;
-use drumlin::Store;
-use drumlin::store::{AsOf, Frame, WriteOptions};
+use drumlin::store::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
+use drumlin::{ErrorKind, Store};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
@@ -21,13 +21,14 @@ use crate::source::{self, ColumnType, CsvForm, Format, Source, parse_column_type
 
 /// Import Parquet, CSV or Arrow files
 ///
-/// Without --append a new version of each table replaces all its rows. All tables are written in one commit: all of them
-/// or none. The store is made if it is not there. Empty values in CSV are null.
+/// Without --append and --upsert a new version of each table replaces all its rows. All tables are written in one commit:
+/// all of them or none. The store is made if it is not there. Empty values in CSV are null.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   drumlin import market.drumlin aapl.parquet msft.parquet --under prices/us
-  drumlin import market.drumlin 2026-*.csv --table trades --append --type price=Decimal128(12,2)")]
+  drumlin import market.drumlin 2026-*.csv --table trades --append --type price=Decimal128(12,2)
+  drumlin import market.drumlin accounts.csv --key id --upsert")]
 pub struct Import {
     #[command(flatten)]
     place: Place,
@@ -46,6 +47,13 @@ pub struct Import {
     /// Columns by which a new table is ordered
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sort: Option<Vec<String>>,
+    /// Columns that are the key of a new table: no two rows have the same
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with = "sort")]
+    key: Option<Vec<String>>,
+    /// Put the rows into tables with a key in the place of those with the same keys, instead of replacing all rows; tables
+    /// that are not there are made if --key is given
+    #[arg(long, conflicts_with_all = ["append", "sort"])]
+    upsert: bool,
     /// A note kept with the new versions
     #[arg(long, value_name = "JSON", value_parser = figures::parse_json)]
     metadata: Option<String>,
@@ -64,6 +72,13 @@ pub struct Import {
     /// CSV: how many rows of each file to look at to infer types; 0 is all
     #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
     sample: usize,
+}
+
+/// What was done to a table.
+enum Done {
+    Version(VersionInfo),
+    /// So many rows were put.
+    Rows(u64),
 }
 
 impl Import {
@@ -89,7 +104,8 @@ impl Import {
             sources.push(source);
         }
         let cancel = interrupt::listen();
-        let store = if self.append { self.place.write()? } else { self.place.create()? };
+        let makes = !self.append && (!self.upsert || self.key.is_some());
+        let store = if makes { self.place.create()? } else { self.place.write()? };
         let bar = Bar::new("importing", tables.values().flatten().map(Source::bytes).sum());
         let read = Arc::new(AtomicU64::new(0));
         let mut frames = Vec::with_capacity(tables.len());
@@ -101,15 +117,68 @@ impl Import {
         let paths: Vec<String> = frames.iter().map(|(path, _)| path.clone()).collect();
         let options =
             WriteOptions { metadata: self.metadata.clone(), sort: self.sort.clone(), task: bar.task_beside(&cancel) };
-        let versions =
-            if self.append { store.append_many(frames, &options) } else { store.write_many(frames, &options) };
+        let done = if self.upsert || self.key.is_some() {
+            self.write_by_key(&store, frames, &options)
+        } else {
+            let versions =
+                if self.append { store.append_many(frames, &options) } else { store.write_many(frames, &options) };
+            versions.map(|versions| versions.into_iter().map(Done::Version).collect()).map_err(Failure::from)
+        };
         bar.clear();
-        let versions = versions?;
+        let done = done?;
         store.close()?;
-        for (path, version) in paths.iter().zip(versions) {
-            writeln!(out, "{path}: version {}, {}", version.version, figures::counted(version.rows, "row"))?;
+        for (path, done) in paths.iter().zip(done) {
+            match done {
+                Done::Version(version) => {
+                    writeln!(out, "{path}: version {}, {}", version.version, figures::counted(version.rows, "row"))?;
+                }
+                Done::Rows(rows) => writeln!(out, "{path}: {} put", figures::counted(rows, "row"))?,
+            }
         }
         Ok(())
+    }
+
+    /// Writes to tables with a key, in one commit.
+    fn write_by_key(
+        &self,
+        store: &Store,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<Vec<Done>, Failure> {
+        let mut tx = store.transaction()?;
+        let (mut paths, mut put) = (Vec::with_capacity(frames.len()), Vec::with_capacity(frames.len()));
+        for (path, frame) in frames {
+            let new = match (&self.key, store.table_stat(&path)) {
+                (Some(key), Ok(stat)) if !stat.keyed || stat.sort != *key => {
+                    let (own, key) = (stat.sort.join(", "), key.join(", "));
+                    let own = if stat.keyed { format!("its key is {own}") } else { "it has no key".to_owned() };
+                    return Err(Failure::Usage(format!("'{path}' is there and its key is not {key}: {own}")));
+                }
+                (Some(key), Err(error)) if error.kind() == ErrorKind::NotFound => {
+                    let key = TableOptions { key: key.clone(), ..TableOptions::default() };
+                    tx.create(&path, frame.schema().clone(), key)?;
+                    true
+                }
+                (_, Err(error)) => return Err(error.into()),
+                _ => false,
+            };
+            put.push(if self.upsert {
+                Some(tx.upsert(&path, frame, options)?)
+            } else if self.append || new {
+                tx.append(&path, frame, options)?;
+                None
+            } else {
+                tx.write(&path, frame, options)?;
+                None
+            });
+            paths.push(path);
+        }
+        tx.commit()?;
+        let done = |(path, put): (String, Option<u64>)| match put {
+            Some(rows) => Ok(Done::Rows(rows)),
+            None => Ok(Done::Version(store.versions(&path)?.pop().expect("every table has a version"))),
+        };
+        paths.into_iter().zip(put).map(done).collect()
     }
 
     fn path_of(&self, file: &Path) -> Result<String, Failure> {
@@ -126,9 +195,10 @@ impl Import {
 
     /// The schema of the rows: that of the table they are appended to.
     fn schema_of(&self, store: &Store, path: &str, sources: &[Source]) -> Result<SchemaRef, Failure> {
-        if self.append {
-            return Ok(store.schema(path, &AsOf::Newest)?);
+        match store.schema(path, &AsOf::Newest) {
+            Ok(schema) if self.append || self.upsert => Ok(schema),
+            Err(error) if self.append || self.upsert && self.key.is_none() => Err(error.into()),
+            _ => Ok(source::schema_of(sources)),
         }
-        Ok(source::schema_of(sources))
     }
 }

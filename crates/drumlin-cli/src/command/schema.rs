@@ -36,13 +36,14 @@ impl Schema {
         let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
         let schema = store.schema(&self.table, &as_of)?;
         // A snapshot may hold a table that its path no longer has.
-        let sort = store.table_stat(&self.table).map(|stat| stat.sort).unwrap_or_default();
+        let stat = store.table_stat(&self.table).unwrap_or_default();
+        let (sort, key): (&[String], &[String]) = if stat.keyed { (&stat.sort, &stat.sort) } else { (&stat.sort, &[]) };
         let fields = schema.fields().iter();
         if self.json {
             let columns = fields.map(|field| {
                 json!({ "name": field.name(), "type": field.data_type().to_string(), "nullable": field.is_nullable() })
             });
-            return Ok(out.json(&json!({ "columns": columns.collect::<Vec<_>>(), "sort": sort }))?);
+            return Ok(out.json(&json!({ "columns": columns.collect::<Vec<_>>(), "sort": sort, "key": key }))?);
         }
         let mut grid = Grid::new(["column", "type", "nulls"].map(|name| (name, Align::Left)));
         for field in fields {
@@ -50,7 +51,9 @@ impl Schema {
             grid.row([field.name().clone(), field.data_type().to_string(), nulls.to_owned()]);
         }
         grid.print(out)?;
-        if !sort.is_empty() {
+        if !key.is_empty() {
+            writeln!(out, "key {}", key.join(", "))?;
+        } else if !sort.is_empty() {
             writeln!(out, "sorted by {}", sort.join(", "))?;
         }
         Ok(())

@@ -45,10 +45,11 @@ impl Stat {
 type Lines = Vec<(&'static str, String)>;
 
 fn of_table(stat: &TableStat) -> (Value, Lines) {
-    let TableStat { rows, stored_rows, versions, row_groups, bytes: size, columns, sort } = stat;
+    let TableStat { rows, stored_rows, versions, row_groups, bytes: size, columns, sort, keyed, .. } = stat;
+    let key: &[String] = if *keyed { sort } else { &[] };
     let exact = json!({
         "rows": rows, "stored_rows": stored_rows, "versions": versions, "row_groups": row_groups, "bytes": size,
-        "columns": columns, "sort": sort,
+        "columns": columns, "sort": sort, "key": key, "memory_keys": stat.memory_keys, "memory_bytes": stat.memory_bytes,
     });
     let mut lines = vec![
         ("rows", count(*rows)),
@@ -58,8 +59,14 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
         ("row groups", count(*row_groups)),
         ("size", bytes(*size)),
     ];
-    if !sort.is_empty() {
-        lines.push(("sorted by", sort.join(", ")));
+    match sort.as_slice() {
+        [] => {}
+        _ if *keyed => lines.extend([
+            ("key", key.join(", ")),
+            ("keys in memory", count(stat.memory_keys)),
+            ("size in memory", bytes(stat.memory_bytes)),
+        ]),
+        _ => lines.push(("sorted by", sort.join(", "))),
     }
     (exact, lines)
 }
@@ -67,9 +74,10 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
 fn of_store(stat: &StoreStat) -> (Value, Lines) {
     let exact = json!({
         "seq": stat.seq, "nodes": stat.nodes, "tables": stat.tables, "trash": stat.trash, "snapshots": stat.snapshots,
-        "versions": stat.versions, "row_groups": stat.row_groups, "blocks": stat.blocks, "inline_blocks": stat.inline_blocks, "block_bytes": stat.block_bytes,
-        "live_bytes": stat.live_bytes, "condemned": stat.condemned, "condemned_bytes": stat.condemned_bytes,
-        "log_bytes": stat.log_bytes, "bytes": stat.bytes(),
+        "versions": stat.versions, "row_groups": stat.row_groups, "blocks": stat.blocks,
+        "inline_blocks": stat.inline_blocks, "block_bytes": stat.block_bytes, "live_bytes": stat.live_bytes,
+        "condemned": stat.condemned, "condemned_bytes": stat.condemned_bytes, "log_bytes": stat.log_bytes,
+        "bytes": stat.bytes(), "memtable_bytes": stat.memtable_bytes,
     });
     let lines = vec![
         ("tables", count(stat.tables)),
@@ -85,6 +93,7 @@ fn of_store(stat: &StoreStat) -> (Value, Lines) {
         ("size that waits for a reclaim", bytes(stat.condemned_bytes)),
         ("size of log and catalog", bytes(stat.log_bytes)),
         ("size in all", bytes(stat.bytes())),
+        ("size of rows in memory", bytes(stat.memtable_bytes)),
         ("commits", count(stat.seq)),
     ];
     (exact, lines)

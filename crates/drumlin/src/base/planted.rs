@@ -38,6 +38,14 @@ pub enum Bug {
     ForgetProjections = 15,
     /// What lived on a deleted node stays.
     ForgetCascade = 16,
+    /// The log is cut although rows written by key lie nowhere else.
+    ForgetRowsFrom = 17,
+    /// A flush leaves the rows that it replaces.
+    ForgetHiddenRows = 18,
+    /// Whether a key is new is not asked again in the commit's turn.
+    SkipKeyCheck = 19,
+    /// Blocks are deleted before the commit that let go of them is durable.
+    SkipSyncBeforeDelete = 20,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -3,13 +3,14 @@
 //! ```text
 //! block
 //!   0   8  magic "DRUMBLK\0"
-//!   8   4  format version (1)
+//!   8   4  format version (2)
 //!  12   4  zero
 //!  16   -  row groups; each begins at a multiple of 64 (so the first at 64)
 //!
 //! row group
 //!   segments, one a column, in schema order, each at a multiple of 64
-//!   directory, right behind the last segment: postcard encoding of [`Directory`]
+//!   in a table with a key, maybe a filter of its keys, at a multiple of 64
+//!   directory, right behind that: postcard encoding of [`Directory`]
 //! ```
 //!
 //! Checksums are CRC32C over the data, then the object's name, then the offset. A segment's stands in the directory, the
@@ -22,7 +23,7 @@ use crate::segment::{ColumnStats, Kept};
 use crate::storage::names;
 
 /// Version of the block layout.
-pub const BLOCK_VERSION: u32 = 1;
+pub const BLOCK_VERSION: u32 = 2;
 /// First bytes of every block.
 pub const MAGIC: &[u8; 8] = b"DRUMBLK\0";
 /// Segments and row groups begin at multiples of this.
@@ -72,6 +73,19 @@ pub struct Directory {
     pub rows: u32,
     /// The columns, in schema order.
     pub columns: Vec<Column>,
+    /// What tells most keys that are not there.
+    pub filter: Option<KeyFilter>,
+}
+
+/// Where the filter of a row group's keys lies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyFilter {
+    /// Offset in the block.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its checksum.
+    pub checksum: u32,
 }
 
 impl Directory {
@@ -93,6 +107,12 @@ impl Directory {
             let end = column.offset.checked_add(column.bytes);
             if column.offset < address.offset || end.is_none_or(|end| end > offset) {
                 return Err(corrupt("a segment lies outside its row group"));
+            }
+        }
+        if let Some(filter) = &directory.filter {
+            let end = filter.offset.checked_add(filter.bytes);
+            if filter.offset < address.offset || end.is_none_or(|end| end > offset) {
+                return Err(corrupt("the filter lies outside its row group"));
             }
         }
         Ok(directory)

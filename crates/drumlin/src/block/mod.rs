@@ -9,7 +9,7 @@ mod repack;
 mod writer;
 
 pub use cache::CacheStat;
-pub use directory::{ALIGNMENT, Address, Column, Directory};
+pub use directory::{ALIGNMENT, Address, Column, Directory, KeyFilter};
 pub use reader::{BlockReader, Missing};
 pub use repack::{BlockFill, RepackPlan, repack};
 pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Written};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
-use super::{Address, CacheStat, Column, Directory, EncodedRowGroup};
+use super::{Address, CacheStat, Column, Directory, EncodedRowGroup, KeyFilter};
 use crate::base::{Error, ErrorKind, Result, checksum_at};
 use crate::segment::Segment;
 use crate::storage::{Storage, names};
@@ -55,7 +55,7 @@ impl BlockReader {
         let start = if address.bytes() <= WHOLE_BYTES_MAX { address.offset } else { at };
         let bytes = self.read(address, std::slice::from_ref(&(start..end)))?.remove(0);
         let directory = if start < at {
-            let (directory, segments) = take_apart(address, &bytes)?;
+            let (directory, segments, _) = take_apart(address, &bytes)?;
             for (column, segment) in directory.columns.iter().zip(segments) {
                 self.cache.insert(address.block, column.offset, Cached::Segment(own(segment, bytes.len())));
             }
@@ -120,6 +120,25 @@ impl BlockReader {
         Ok(found.into_iter().map(|bytes| bytes.expect("every missing segment was read")).collect())
     }
 
+    /// The filter of a row group's keys, if it has one.
+    pub fn filter(&self, address: &Address, directory: &Directory) -> Result<Option<Bytes>> {
+        let Some(filter) = directory.filter else { return Ok(None) };
+        if let Some(Cached::Segment(bytes)) = self.cache.get(address.block, filter.offset) {
+            return Ok(Some(bytes));
+        }
+        let range = filter.offset..filter.offset + filter.bytes;
+        let bytes = self.read(address, std::slice::from_ref(&range))?.remove(0);
+        verify_filter(address, &filter, &bytes)?;
+        self.cache.insert(address.block, filter.offset, Cached::Segment(bytes.clone()));
+        Ok(Some(bytes))
+    }
+
+    /// Whether [`BlockReader::derived`] has nothing to make.
+    pub fn has_derived(&self, address: &Address) -> bool {
+        let at = address.offset + address.segment_bytes + 1;
+        matches!(self.cache.peek(address.block, at), Some(Cached::Derived(..)))
+    }
+
     /// What `make` makes of a row group, with the bytes it takes, from the cache if it is there. A row group has one such
     /// thing.
     pub fn derived<T: Any + Send + Sync>(
@@ -152,14 +171,14 @@ impl BlockReader {
         let Some(first) = addresses.first() else { return Ok(Vec::new()) };
         let ranges: Vec<Range<u64>> = addresses.iter().map(whole).collect();
         let group = |(address, bytes): (&Address, Bytes)| {
-            let (directory, segments) = take_apart(address, &bytes)?;
+            let (directory, segments, filter) = take_apart(address, &bytes)?;
             let segment = |(column, bytes): (&Column, Bytes)| Segment {
                 bytes: bytes.to_vec(),
                 stats: column.stats.clone(),
                 kept: column.kept,
             };
             let segments = directory.columns.iter().zip(segments).map(segment).collect();
-            Ok(EncodedRowGroup { rows: directory.rows, segments })
+            Ok(EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) })
         };
         addresses.iter().zip(self.read(first, &ranges)?).map(group).collect()
     }
@@ -181,8 +200,8 @@ fn whole(address: &Address) -> Range<u64> {
     address.offset..address.offset + address.bytes()
 }
 
-/// The directory and the segments of a whole row group, every byte checked.
-fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>)> {
+/// The directory, the segments and the filter of a whole row group, every byte checked.
+fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>, Option<Bytes>)> {
     let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
     let mut segments = Vec::with_capacity(directory.columns.len());
     for (index, column) in directory.columns.iter().enumerate() {
@@ -191,7 +210,21 @@ fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>
         verify(address, &directory, index, &segment)?;
         segments.push(segment);
     }
-    Ok((directory, segments))
+    let filter = directory.filter.map(|filter| {
+        let from = (filter.offset - address.offset) as usize;
+        let bytes = bytes.slice(from..from + filter.bytes as usize);
+        verify_filter(address, &filter, &bytes).map(|()| bytes)
+    });
+    Ok((directory, segments, filter.transpose()?))
+}
+
+fn verify_filter(address: &Address, filter: &KeyFilter, bytes: &[u8]) -> Result<()> {
+    let name = names::block(address.block);
+    if checksum_at(bytes, &name, filter.offset) != filter.checksum {
+        let offset = filter.offset;
+        return Err(Error::corrupt(format!("{name}: filter at offset {offset}: the checksum does not match")));
+    }
+    Ok(())
 }
 
 /// A slice that is less than half of its buffer of `whole` bytes is copied, so that the cache holds what it counts.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, MAGIC};
+use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
 use crate::base::{BlockId, Result, SessionId, checksum_at};
 use crate::segment::Segment;
 use crate::storage::{InlineStorage, PutMode, Storage, names};
@@ -20,6 +20,8 @@ pub struct EncodedRowGroup {
     pub rows: u32,
     /// The columns, in schema order.
     pub segments: Vec<Segment>,
+    /// What tells most keys that are not there; in tables with a key.
+    pub filter: Option<Vec<u8>>,
 }
 
 /// Hands out the numbers of one session's blocks.
@@ -131,7 +133,13 @@ impl BlockWriter {
             });
             current.push(Bytes::from(segment.bytes));
         }
-        let directory = Directory { rows: group.rows, columns }.encode();
+        let filter = group.filter.map(|bytes| {
+            current.align();
+            let (offset, checksum) = (current.bytes, checksum_at(&bytes, &current.name, current.bytes));
+            current.push(Bytes::from(bytes));
+            KeyFilter { offset, bytes: current.bytes - offset, checksum }
+        });
+        let directory = Directory { rows: group.rows, columns, filter }.encode();
         let address = Address {
             block: current.id,
             offset,

@@ -37,12 +37,14 @@ pub struct FileLog {
 
 /// Where the next record goes.
 struct Tail {
-    file: Box<dyn DiskFile>,
+    file: Arc<dyn DiskFile>,
     /// Name and first seq of the newest segment.
     name: String,
     first: Seq,
     offset: u64,
     last: Seq,
+    /// The last entry known to be durable.
+    synced: Seq,
     base: Option<Base>,
     /// Bytes of the entries behind the base.
     bytes: u64,
@@ -90,11 +92,12 @@ impl FileLog {
         }
         let (name, file) = prepare_segment(&*disk, &Header { first: Seq(1), base: None })?.publish(&*disk)?;
         let tail = Tail {
-            file,
+            file: file.into(),
             name,
             first: Seq(1),
             offset: frame::HEADER_BYTES as u64,
             last: Seq(0),
+            synced: Seq(0),
             base: None,
             bytes: 0,
             ended: false,
@@ -132,11 +135,12 @@ impl FileLog {
         let last = Seq(newest.next().0 - 1);
         let behind = |entry: &&Entry| base.is_none_or(|base| entry.seq > base.seq);
         let tail = Tail {
-            file,
+            file: file.into(),
             name: newest.name,
             first: newest.header.first,
             offset: frame::align(newest.end as usize) as u64,
             last,
+            synced: last,
             base,
             bytes: entries.iter().filter(behind).map(|entry| entry.payload.len() as u64).sum(),
             ended: newest.ended,
@@ -147,9 +151,10 @@ impl FileLog {
         Ok((log, Opened { base, entries }))
     }
 
-    /// Adds an entry; it is durable when this returns. `Unavailable`: nothing was applied. `InDoubt`: it may or may
-    /// not be there, and this log takes no more.
-    pub fn append(&self, entry: &Entry) -> Result<()> {
+    /// Adds an entry; it is durable when this returns, or, if it is to be synced `later`, after the next
+    /// [`FileLog::sync`]. `Unavailable`: nothing was applied. `InDoubt`: it may or may not be there, and this log takes no
+    /// more.
+    pub fn append(&self, entry: &Entry, later: bool) -> Result<()> {
         let mut tail = self.tail.lock();
         tail.check()?;
         assert_eq!(entry.seq, tail.last.next(), "entries are numbered without gaps");
@@ -157,14 +162,39 @@ impl FileLog {
             let base = tail.base;
             self.roll(&mut tail, base)?;
         }
-        let record = Record { seq: entry.seq, synced: tail.last, body: Body::Entry(entry.clone()) };
-        tail.write(&record).map_err(|e| match e.kind() {
+        let record = Record { seq: entry.seq, synced: tail.synced, body: Body::Entry(entry.clone()) };
+        tail.write(&record, !later).map_err(|e| match e.kind() {
             ErrorKind::InDoubt => e.context(format!("commit {} (transaction {:032x})", entry.seq, entry.id.0)),
             _ => e,
         })?;
         tail.last = entry.seq;
+        if !later {
+            tail.synced = entry.seq;
+        }
         tail.bytes += entry.payload.len() as u64;
         tail.ended = false;
+        Ok(())
+    }
+
+    /// Makes all entries durable that were added before. Appends go on meanwhile. After a failure this log takes no more.
+    pub fn sync(&self) -> Result<()> {
+        let (file, last) = {
+            let tail = self.tail.lock();
+            tail.check()?;
+            if tail.synced == tail.last {
+                return Ok(());
+            }
+            (tail.file.clone(), tail.last)
+        };
+        let synced = file.sync();
+        let mut tail = self.tail.lock();
+        match synced {
+            Ok(()) => tail.synced = tail.synced.max(last),
+            Err(error) => {
+                tail.poisoned = true;
+                return Err(Error::in_doubt("the log could not be synced").with_source(error));
+            }
+        }
         Ok(())
     }
 
@@ -187,8 +217,10 @@ impl FileLog {
         if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
             return Ok(());
         }
+        // The end mark says that what is before it was synced.
+        tail.sync()?;
         let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
-        tail.write(&record)?;
+        tail.write(&record, true)?;
         tail.ended = true;
         Ok(())
     }
@@ -205,12 +237,14 @@ impl FileLog {
 
     /// Continues in a new segment.
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
+        // A later segment says that this one was synced.
+        tail.sync()?;
         let first = tail.last.next();
         let made = prepare_segment(&*self.disk, &Header { first, base })?;
         // From the rename on the new segment may be what the next open finds, whatever the answer: a later append to
         // the old one would be lost.
         let (name, file) = made.publish(&*self.disk).inspect_err(|_| tail.poisoned = true)?;
-        tail.file = file;
+        tail.file = file.into();
         tail.name = name;
         tail.first = first;
         tail.base = base;
@@ -250,7 +284,19 @@ impl Tail {
         Ok(())
     }
 
-    fn write(&mut self, record: &Record) -> Result<()> {
+    /// Makes all entries durable.
+    fn sync(&mut self) -> Result<()> {
+        if self.synced < self.last {
+            if let Err(error) = self.file.sync() {
+                self.poisoned = true;
+                return Err(Error::in_doubt("the log could not be synced").with_source(error));
+            }
+            self.synced = self.last;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, record: &Record, sync: bool) -> Result<()> {
         let bytes = frame::encode_record(record, &self.name, self.offset)?;
         if let Err(error) = self.file.write_at(self.offset, &bytes) {
             // Take back what may have been written; if even that fails, nobody knows what is there.
@@ -262,7 +308,8 @@ impl Tail {
             self.poisoned = true;
             return Err(Error::in_doubt("the log could not be written, nor the attempt undone").with_source(error));
         }
-        if !planted(Bug::SkipLogSync)
+        if sync
+            && !planted(Bug::SkipLogSync)
             && let Err(error) = self.file.sync()
         {
             self.poisoned = true;

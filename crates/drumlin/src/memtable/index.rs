@@ -180,7 +180,10 @@ impl<'a, W: Word> Node<'a, W> {
                 let children = self.children();
                 let low = matches(self.words[KEYS_16 as usize].load(Relaxed), byte);
                 let at = match low {
-                    0 => 8 + (matches(self.words[KEYS_16 as usize + 1].load(Relaxed), byte).trailing_zeros() / 8) as usize,
+                    0 => {
+                        8 + (matches(self.words[KEYS_16 as usize + 1].load(Relaxed), byte).trailing_zeros() / 8)
+                            as usize
+                    }
                     _ => (low.trailing_zeros() / 8) as usize,
                 };
                 (at < children).then_some(at)
@@ -473,7 +476,14 @@ impl<'a, W: Word> Index<'a, W> {
     }
 
     /// Adds a child to the node that `slot` refers to.
-    fn add(&self, slot: Slot, node: Ref, byte: u8, child: Ref, room: &mut impl FnMut(u64) -> Result<Addr>) -> Result<()> {
+    fn add(
+        &self,
+        slot: Slot,
+        node: Ref,
+        byte: u8,
+        child: Ref,
+        room: &mut impl FnMut(u64) -> Result<Addr>,
+    ) -> Result<()> {
         let inner = Node::new(self.arena, node);
         let children = match inner.kind {
             Kind::Node48 => (inner.head >> 24) as usize & 0xff,

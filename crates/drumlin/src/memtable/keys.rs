@@ -129,6 +129,11 @@ impl Keys {
 }
 
 impl Key<'_> {
+    /// Its bytes as words, the first byte the most significant, padded with zeros.
+    pub fn words(&self) -> &[u64] {
+        self.words
+    }
+
     /// How many bytes it has.
     pub fn len(&self) -> usize {
         self.bytes

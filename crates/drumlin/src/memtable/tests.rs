@@ -68,7 +68,8 @@ fn check(memtable: &Memtable, model: &Model, rng: &mut fastrand::Rng, last: u64)
         })
         .collect();
     let (low, high) = (low.map(|key| key.to_vec()), high.map(|key| key.to_vec()));
-    let within = |key: &&Vec<u8>| low.as_ref().is_none_or(|low| *key >= low) && high.as_ref().is_none_or(|high| *key < high);
+    let within =
+        |key: &&Vec<u8>| low.as_ref().is_none_or(|low| *key >= low) && high.as_ref().is_none_or(|high| *key < high);
     let expected: Vec<_> = model
         .iter()
         .filter(|(key, _)| within(key))
@@ -87,7 +88,8 @@ fn it_agrees_with_a_map_of_versions() {
             let n = [1, 3, 40, 300][rng.usize(..4)];
             let list: Vec<Vec<u8>> = (0..n).map(|_| shaped(&mut rng, shape)).collect();
             let delete = rng.u8(..4) == 0;
-            let values: Vec<Vec<u8>> = list.iter().map(|_| (0..rng.usize(..30)).map(|_| rng.u8(..)).collect()).collect();
+            let values: Vec<Vec<u8>> =
+                list.iter().map(|_| (0..rng.usize(..30)).map(|_| rng.u8(..)).collect()).collect();
             memtable.insert(&keys(&list), (!delete).then(|| rows(&values)).as_ref(), Seq(seq)).unwrap();
             for (key, value) in list.into_iter().zip(values) {
                 model.entry(key).or_default().push((seq, (!delete).then_some(value)));

@@ -109,10 +109,9 @@ impl Store {
                 None => return Ok(CheckpointReport::default()),
             },
         };
-        let mut report = CheckpointReport::default();
-        self.freeze_rows()?;
+        let mut report =
+            CheckpointReport { versions_expired: self.number_and_expire()?, ..CheckpointReport::default() };
         self.flush(&options.task, &mut report)?;
-        report.versions_expired = self.expire()?;
         let (state, _pin) = self.pinned_state()?;
         let plans = plans(&state, &options.plan);
         report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
@@ -126,17 +125,25 @@ impl Store {
         Ok(report)
     }
 
-    /// Takes off what retention does not keep; returns how many versions.
-    fn expire(&self) -> Result<u64> {
+    /// Numbers versions for the rows written by key that have none, and takes off what retention does not keep, in one
+    /// commit; returns how many versions went.
+    fn number_and_expire(&self) -> Result<u64> {
         let before = self.state()?;
         let now = self.inner.env.clock.now();
-        let expired = move |state: &State| expiry(state, state.tables().map(|(id, _)| *id), now);
-        if expired(&before).is_empty() {
+        let effects = move |state: &State| -> Vec<Effect> {
+            let active = state.tables().filter(|(_, table)| table.active().is_some());
+            let freeze = active.map(|(table, _)| Effect::FreezeRows { table: *table });
+            freeze.chain(expiry(state, state.tables().map(|(id, _)| *id), now)).collect()
+        };
+        let first = effects(&before);
+        if first.is_empty() {
             return Ok(0);
         }
+        let frozen = |effect: &&Effect| matches!(effect, Effect::FreezeRows { .. });
         let count = |state: &State| state.tables().map(|(_, table)| table.versions.len() as u64).sum::<u64>();
-        let after = self.commit_effects(move |state| Ok(expired(state)))?;
-        Ok(count(&before).saturating_sub(count(&after)))
+        let numbered = first.iter().filter(frozen).count() as u64;
+        let after = self.commit_effects(move |state| Ok(effects(state)))?;
+        Ok((count(&before) + numbered).saturating_sub(count(&after)))
     }
 
     /// Rewrites all windows, repacks blocks, and commits both.
@@ -164,7 +171,7 @@ impl Store {
             task.cancel.check()?;
             let table = state.table(id).expect("the plan is of this state");
             let schema = &table.schemas[window.inputs[0].schema as usize];
-            match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec.sort, &window) {
+            match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
                 // One window that cannot be rewritten must not keep all others, and the log, from it.

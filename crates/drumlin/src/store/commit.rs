@@ -197,6 +197,7 @@ impl Store {
         if self.handle.is_some() {
             self.inner.background.tell()?;
         }
+        self.inner.syncer.as_ref().map_or(Ok(()), |syncer| syncer.tell())?;
         let committer = &self.inner.committer;
         let slot = Arc::new(Slot { place: Mutex::new(Place::Waiting), changed: Condvar::new() });
         let waits = {
@@ -247,7 +248,7 @@ impl Store {
             let log = self.inner.log()?;
             let append = || {
                 let payload = Transaction::encode(&transactions)?.into();
-                log.append(&Entry { seq, id, session, time, features: 0, payload })
+                log.append(&Entry { seq, id, session, time, features: 0, payload }, self.inner.syncer.is_some())
             };
             let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
             let pool = &self.inner.env.pool;
@@ -262,7 +263,8 @@ impl Store {
             }
             working.finish(seq, time, id);
             // There is room: that was asked before.
-            let bytes = working.settle().map_err(|e| Error::in_doubt("rows are in the log, not in memory").with_source(e))?;
+            let bytes =
+                working.settle().map_err(|e| Error::in_doubt("rows are in the log, not in memory").with_source(e))?;
             self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
             let after = Arc::new(working);
             *self.inner.state.write() = after.clone();
@@ -274,6 +276,9 @@ impl Store {
             Ok(())
         });
         if outcome.is_ok() {
+            if let Some(syncer) = &self.inner.syncer {
+                syncer.wrote();
+            }
             checkpoint_if_due(&self.inner);
         }
         let mut answers = answers.into_iter();
@@ -298,6 +303,8 @@ impl Store {
         // Under the exclusive lock nobody else writes: all earlier sessions have ended.
         let state =
             self.commit_effects(|state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence: true }]))?;
+        // Its number must never be given again, whatever is lost.
+        self.sync()?;
         let numbers = Arc::new(BlockNumbers::new(state.session.last));
         *self.inner.session.lock() = Some(numbers.clone());
         Ok(numbers)

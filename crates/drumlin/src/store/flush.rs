@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::commit::{Proposal, Work};
+use super::keyed_bulk::encode_keyed_group;
 use super::write::{add_blocks, settle};
 use super::{CheckpointReport, Store};
 use crate::base::{ErrorKind, Result, TableId, Task, Version};
 use crate::catalog::{Effect, Footprint, Path, State};
-use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, Trust, batch_bytes, encode_group, hidden_rows, part_rows};
+use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, hidden_rows, part_rows};
 
 /// One part on its way.
 struct Flushing {
@@ -18,29 +19,14 @@ struct Flushing {
 }
 
 impl Store {
-    /// Numbers versions for all rows written by key that have none.
-    pub(super) fn freeze_rows(&self) -> Result<()> {
-        let active = |state: &State| -> Vec<Effect> {
-            let active = state.tables().filter(|(_, table)| table.active().is_some());
-            active.map(|(table, _)| Effect::FreezeRows { table: *table }).collect()
-        };
-        if !active(&*self.state()?).is_empty() {
-            self.commit_effects(move |state| Ok(active(state)))?;
-        }
-        Ok(())
-    }
-
     /// Turns all that is frozen into row groups. Reads and writes go on meanwhile. Needs the maintenance lock.
     pub(super) fn flush(&self, task: &Task, report: &mut CheckpointReport) -> Result<()> {
         let mut left: Vec<TableId> = Vec::new();
         loop {
             let (state, _pin) = self.pinned_state()?;
             let waits = |(id, table): &(&TableId, &Arc<Table>)| table.to_flush().is_some() && !left.contains(id);
-            let work: Vec<(TableId, Version)> = state
-                .tables()
-                .filter(waits)
-                .filter_map(|(id, table)| Some((*id, table.to_flush()?.version)))
-                .collect();
+            let work: Vec<(TableId, Version)> =
+                state.tables().filter(waits).filter_map(|(id, table)| Some((*id, table.to_flush()?.version))).collect();
             if work.is_empty() {
                 break;
             }
@@ -55,7 +41,8 @@ impl Store {
     /// Flushes the frozen parts of tables whose versions are to be deleted.
     pub(super) fn flush_rows_of(&self, versions: &[(Path, Vec<Version>)]) -> Result<()> {
         let state = self.state()?;
-        let waits = |(path, _): &(Path, Vec<Version>)| state.table_at(path).is_some_and(|table| table.to_flush().is_some());
+        let waits =
+            |(path, _): &(Path, Vec<Version>)| state.table_at(path).is_some_and(|table| table.to_flush().is_some());
         if versions.iter().any(waits) {
             let _maintenance = self.inner.maintenance.lock();
             self.flush(&Task::default(), &mut CheckpointReport::default())?;
@@ -101,6 +88,7 @@ impl Store {
             .map(|(at, flush)| (at, flush.part.clone(), state.table(flush.table).expect("of this state").clone()))
             .filter(|(_, part, table)| table.needs_part(part))
             .collect();
+        let codecs: Vec<_> = flushes.iter().map(|flush| flush.part.rows().codec.clone()).collect();
         let batches = parts.iter().flat_map(|(at, part, _)| part_rows(part).map(move |batch| Ok((*at, batch?))));
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();
         inner.env.pool.ordered(
@@ -110,8 +98,7 @@ impl Store {
             inner.options.memory_bytes / 4,
             |(at, batch)| {
                 task.cancel.check()?;
-                let schema = batch.schema();
-                Ok((at, encode_group(&inner.env.pool, vec![batch], &schema, &[], Trust::Checked, None)?.0))
+                Ok((at, encode_keyed_group(&inner.env.pool, &codecs[at], batch, None)?.0))
             },
             |(at, group)| {
                 let rows = group.rows;
@@ -129,7 +116,9 @@ impl Store {
         let build = move |now: &State| {
             let mut effects = add_blocks(&blocks);
             for Flushing { table, part, deletions, groups } in flushes {
-                let same = |table: &Arc<Table>| table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died));
+                let same = |table: &Arc<Table>| {
+                    table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
+                };
                 if now.table(table).is_some_and(same) {
                     let flush = Flush { version: part.version, groups, deletions };
                     effects.push(Effect::FlushRows { table, flush });

@@ -69,7 +69,9 @@ fn conformed<'a>(
             batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
         }
         let conformed = match what {
-            ByKey::Delete => codec.keys_of(&batch).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?)),
+            ByKey::Delete => {
+                codec.keys_of(&batch).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?))
+            }
             _ => conform(&batch, &schema),
         };
         conformed.map_err(|e| e.context(&context))
@@ -122,7 +124,12 @@ impl Store {
 
     /// Deletes the rows of a keyed table that have the keys in `keys`, which has the key columns, maybe among others. Keys
     /// that are not there are passed over.
-    pub fn delete_keys<'a>(&self, path: &str, keys: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+    pub fn delete_keys<'a>(
+        &self,
+        path: &str,
+        keys: impl Into<Frame<'a>>,
+        options: &WriteOptions,
+    ) -> Result<RowsReport> {
         self.write_by_key(ByKey::Delete, path, keys.into(), options)
     }
 

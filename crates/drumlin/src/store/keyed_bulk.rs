@@ -13,13 +13,14 @@ use super::keyed::{ByKey, Gathered, RowsReport, refuse, without_doubles};
 use super::update::{delete_in_memory, positions};
 use super::write::{add_blocks, settle, table_at};
 use super::{Store, WriteOptions};
-use crate::base::{Error, Progress, Result, Task};
-use crate::block::BlockWriter;
+use crate::base::{Error, Pool, Progress, Result, Task};
+use crate::block::{BlockWriter, EncodedRowGroup};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    Change, NewGroup, Place, Positions, ROWS_MAX, Table, TableCodec, Trust, VersionKind, batch_bytes, encode_group,
+    Change, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, Trust, VersionKind, batch_bytes,
+    encode_group, key_filter,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -140,7 +141,7 @@ impl Store {
             let (batch, keys) = in_order(batch, keys)?;
             encoded.replace_earlier(what, &codec, &keys)?;
             if what != ByKey::Delete {
-                self.encode_slice(&batch, writer, &mut encoded, task, &mut done)?;
+                self.encode_slice(&codec, &batch, writer, &mut encoded, task, &mut done)?;
             }
             encoded.keys.push(Arc::new(keys));
         }
@@ -149,6 +150,7 @@ impl Store {
     /// Encodes rows in order.
     fn encode_slice(
         &self,
+        codec: &TableCodec,
         batch: &RecordBatch,
         writer: &mut BlockWriter,
         encoded: &mut Encoded,
@@ -156,13 +158,12 @@ impl Store {
         done: &mut Progress,
     ) -> Result<()> {
         let pool = &self.inner.env.pool;
-        let schema = batch.schema();
         let groups = batch.num_rows().div_ceil(ROWS_MAX as usize).max(1);
         let (first, rest) = (batch.num_rows().div_ceil(groups), batch.num_rows());
         let slice = |at: usize| batch.slice(at, first.min(rest - at));
         // What the first row group was found to want serves the others.
-        let (head, like) = encode_group(pool, vec![slice(0)], &schema, &[], Trust::Checked, None)?;
-        let mut place = |group: crate::block::EncodedRowGroup| {
+        let (head, like) = encode_keyed_group(pool, codec, slice(0), None)?;
+        let mut place = |group: EncodedRowGroup| {
             let rows = group.rows;
             let address = writer.push(group)?;
             encoded.groups.push(NewGroup { address, rows, dead: None });
@@ -179,7 +180,7 @@ impl Store {
             self.inner.options.memory_bytes / 4,
             |rows| {
                 task.cancel.check()?;
-                Ok(encode_group(pool, vec![rows], &schema, &[], Trust::Checked, Some(&like))?.0)
+                Ok(encode_keyed_group(pool, codec, rows, Some(&like))?.0)
             },
             place,
         )
@@ -264,6 +265,18 @@ impl Encoded {
         }
         Ok(())
     }
+}
+
+/// Encodes a row group of rows in order, with its filter.
+pub(super) fn encode_keyed_group(
+    pool: &Pool,
+    codec: &TableCodec,
+    rows: RecordBatch,
+    like: Option<&Schemes>,
+) -> Result<(EncodedRowGroup, Schemes)> {
+    let filter = key_filter(&codec.keys_of(&rows)?.0);
+    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], Trust::Checked, like)?;
+    Ok((EncodedRowGroup { filter, ..group }, schemes))
 }
 
 /// A batch in the order of its keys.

@@ -23,6 +23,7 @@ mod reclaim;
 mod recover;
 mod repack;
 mod stat;
+mod syncer;
 mod transaction;
 mod trigger;
 mod update;
@@ -63,6 +64,7 @@ use crate::storage::{Disk, Guard, InlineStorage, names};
 use commit::Committer;
 use feed::Feeds;
 use pins::{Pin, Pins};
+use syncer::Syncer;
 use trigger::Triggers;
 
 /// An open store. Clones share it; it is closed when the last one goes, or by [`Store::close`].
@@ -105,6 +107,8 @@ struct Inner {
     /// In a store opened read-only: the log's files and their sizes as last followed.
     log_seen: Mutex<Vec<(String, u64)>>,
     background: Background,
+    /// Where commits are made durable by time.
+    syncer: Option<Syncer>,
     /// About how many bytes the rows in memory take that wait for a checkpoint.
     memtable_bytes: AtomicU64,
     /// Whether the newest catalog snapshot was found damaged.
@@ -205,6 +209,7 @@ impl Inner {
         }
         self.triggers.stop();
         self.background.stop();
+        self.syncer.iter().for_each(Syncer::stop);
         self.feeds.close();
         // Whoever is in the middle of a commit ends it first.
         let _turn = self.committer.turn();

@@ -11,8 +11,9 @@ use super::background::Background;
 use super::commit::Committer;
 use super::feed::Feeds;
 use super::pins::Pins;
+use super::syncer::{self, Syncer};
 use super::trigger::Triggers;
-use super::{Handle, Inner, Maintenance, Mode, Options, Store, recover};
+use super::{Handle, Inner, Maintenance, Mode, Options, Store, Sync, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
@@ -82,6 +83,10 @@ impl Store {
         };
         let missing = if log.is_some() { Missing::Damage } else { Missing::Reclaimed };
         let memtable_bytes = state.memtable_bytes();
+        let syncer = match options.sync {
+            Sync::Interval(interval) if log.is_some() => Some(Syncer::new(interval)),
+            _ => None,
+        };
         let inner = Inner {
             uri: uri.to_owned(),
             env,
@@ -98,6 +103,7 @@ impl Store {
             maintenance: Mutex::new(Maintenance { catalog }),
             log_seen: Mutex::default(),
             background: Background::default(),
+            syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
             catalog_damaged: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -107,6 +113,7 @@ impl Store {
         };
         inner.hold_inline(&inner.state.read());
         let inner = Arc::new(inner);
+        syncer::start(&inner)?;
         Ok(Store { handle: Some(Arc::new(Handle(inner.clone()))), inner })
     }
 

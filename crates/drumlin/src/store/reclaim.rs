@@ -108,6 +108,10 @@ impl Store {
         let state = self.state()?;
         // Readers of states before the commit that let go may still need the block. Pins taken from here on are of
         // `state` or newer, which do not.
+        // What let go of them must be durable before they go.
+        if !planted(Bug::SkipSyncBeforeDelete) {
+            self.sync()?;
+        }
         let free: Vec<(BlockId, u64)> = state.ledger.unneeded(self.inner.pins.oldest()).collect();
         let total = free.len() as u64;
         let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);

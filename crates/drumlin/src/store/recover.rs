@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, checksum_at};
 use crate::catalog::{FEATURES_KNOWN, Index, Place, State, Transaction};
 use crate::log::{Base, Entry, Opened};
@@ -46,7 +47,8 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
     let bytes = u32::try_from(encoded.len()).map_err(|_| Error::invalid("the catalog's index takes 4 GiB or more"))?;
     let checksum = checksum_at(&encoded, &names::catalog(state.seq), offset);
     let parts = [Bytes::from(header)].into_iter().chain(chunks).chain([Bytes::from(encoded)]).collect();
-    let from = state.rows_from().unwrap_or(state.seq.next());
+    let rows_from = state.rows_from().filter(|_| !planted(Bug::ForgetRowsFrom));
+    let from = rows_from.unwrap_or(state.seq.next());
     Ok((Base { seq: state.seq, from, offset, bytes, checksum }, index, parts))
 }
 

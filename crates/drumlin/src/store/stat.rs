@@ -121,7 +121,8 @@ impl Store {
         let (state, _pin) = self.pinned_state()?;
         let table = table_at(&state, &Path::new(path)?)?;
         let newest = table.newest().expect("every table has a version");
-        let rows = if table.parts.is_empty() { newest.rows } else { self.count_rows(table, read::newest(&state, table))? };
+        let rows =
+            if table.parts.is_empty() { newest.rows } else { self.count_rows(table, read::newest(&state, table))? };
         let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
         Ok(TableStat {
             rows,

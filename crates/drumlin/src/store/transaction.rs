@@ -11,8 +11,8 @@ use super::keyed::{ByKey, Few};
 use super::nodes::{self, IntoPattern};
 use super::write::{create_table, may_be_there};
 use super::{
-    AsOf, DropReport, Frame, LookupOptions, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, UpdateOptions,
-    WriteOptions,
+    AsOf, DropReport, Frame, LookupOptions, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions,
+    UpdateOptions, WriteOptions,
 };
 use crate::base::{Error, Result, Seq, TableId, Version};
 use crate::block::BlockWriter;

@@ -18,8 +18,8 @@ use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind, conform,
-    encode_group, matching_rows,
+    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind,
+    conform, encode_group, matching_rows,
 };
 
 /// How rows are updated or deleted.

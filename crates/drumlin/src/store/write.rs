@@ -13,8 +13,8 @@ use crate::base::{Error, ErrorKind, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Inline, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind, batch_bytes,
-    check_key, check_sort, encode_group, sorted_schema,
+    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind,
+    batch_bytes, check_key, check_sort, encode_group, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -423,7 +423,11 @@ fn effects(
             None => {
                 let table = next_table;
                 next_table.0 += 1;
-                effects.push(Effect::CreateTable { path: landing.path, table, spec: TableSpec { sort: landing.sort, keyed: false } });
+                effects.push(Effect::CreateTable {
+                    path: landing.path,
+                    table,
+                    spec: TableSpec { sort: landing.sort, keyed: false },
+                });
                 table
             }
         };

@@ -126,7 +126,7 @@ pub fn encode_group(
         encode_like(&whole, whole.data_type(), like).map_err(|e| named(index, e))
     })?;
     let (segments, schemes) = segments.into_iter().unzip();
-    Ok((EncodedRowGroup { rows: rows as u32, segments }, schemes))
+    Ok((EncodedRowGroup { rows: rows as u32, segments, filter: None }, schemes))
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ pub(super) struct GroupKeys {
 
 enum List {
     /// Of one word each: what they are above the least.
-    Near { least: u64, above: Vec<u32> },
+    Near {
+        least: u64,
+        above: Vec<u32>,
+    },
     Words(Vec<u64>),
     Bytes(Keys),
 }
@@ -36,7 +39,8 @@ impl GroupKeys {
             let schema = codec.key_schema();
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
             let columns = decode_columns(reader, table, schema, group, directory, &columns, Form::Exact)?;
-            let keys = codec.keys.encode(&columns).map_err(|e| Error::corrupt(format!("a stored key: {}", e.message())))?;
+            let keys =
+                codec.keys.encode(&columns).map_err(|e| Error::corrupt(format!("a stored key: {}", e.message())))?;
             let keys = Self::new(&keys, codec.keys.is_word());
             let bytes = keys.memory_bytes();
             Ok((keys, bytes))
@@ -80,9 +84,7 @@ impl GroupKeys {
         match &self.list {
             List::Near { least, above } => {
                 let wanted = range.map(|at| (at, wanted.get(at).word()));
-                let near = wanted.filter_map(|(at, word)| {
-                    Some((at, u32::try_from(word.checked_sub(*least)?).ok()?))
-                });
+                let near = wanted.filter_map(|(at, word)| Some((at, u32::try_from(word.checked_sub(*least)?).ok()?)));
                 search(above.len(), |place| &above[place], near, &mut told);
             }
             List::Words(words) => {

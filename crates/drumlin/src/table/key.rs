@@ -4,7 +4,9 @@
 //! Integers, booleans, dates and times take 8 bytes, the most significant first and the sign turned; decimals 16. Strings and
 //! binary end with 0 0, and have 0 1 for each zero in them.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, LargeBinaryArray, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, LargeBinaryArray, UInt64Array,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, Schema, UInt64Type};
 
@@ -30,7 +32,9 @@ fn cell(data_type: &DataType) -> Option<Cell> {
     use DataType::*;
     Some(match data_type {
         Boolean => Cell::Bool,
-        Int8 | Int16 | Int32 | Int64 | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_) => Cell::Signed,
+        Int8 | Int16 | Int32 | Int64 | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_) => {
+            Cell::Signed
+        }
         UInt8 | UInt16 | UInt32 | UInt64 => Cell::Unsigned,
         Decimal32(..) | Decimal64(..) | Decimal128(..) => Cell::Decimal,
         Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => Cell::Bytes,
@@ -370,7 +374,8 @@ mod tests {
 
     fn column(rng: &mut fastrand::Rng, data_type: &DataType, rows: usize) -> ArrayRef {
         let texts = |rng: &mut fastrand::Rng| -> ArrayRef {
-            let mut text = || -> String { (0..rng.usize(..9)).map(|_| ['\0', '\u{1}', 'a', 'ÿ', 'b'][rng.usize(..5)]).collect() };
+            let mut text =
+                || -> String { (0..rng.usize(..9)).map(|_| ['\0', '\u{1}', 'a', 'ÿ', 'b'][rng.usize(..5)]).collect() };
             Arc::new(StringArray::from_iter_values((0..rows).map(|_| text())))
         };
         match cell(data_type).unwrap() {
@@ -402,19 +407,46 @@ mod tests {
         use DataType::*;
         let text = |values: DataType| Dictionary(Box::new(Int8), Box::new(values));
         let types = vec![
-            Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Date32, Date64,
-            Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond), Time64(TimeUnit::Microsecond),
-            Time64(TimeUnit::Nanosecond), Timestamp(TimeUnit::Second, None), Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-            Duration(TimeUnit::Millisecond), Decimal32(8, 2), Decimal64(12, 2), Decimal128(30, 2), Utf8, LargeUtf8, Utf8View,
-            Binary, LargeBinary, BinaryView, text(Utf8), text(Int64),
+            Boolean,
+            Int8,
+            Int16,
+            Int32,
+            Int64,
+            UInt8,
+            UInt16,
+            UInt32,
+            UInt64,
+            Date32,
+            Date64,
+            Time32(TimeUnit::Second),
+            Time32(TimeUnit::Millisecond),
+            Time64(TimeUnit::Microsecond),
+            Time64(TimeUnit::Nanosecond),
+            Timestamp(TimeUnit::Second, None),
+            Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+            Duration(TimeUnit::Millisecond),
+            Decimal32(8, 2),
+            Decimal64(12, 2),
+            Decimal128(30, 2),
+            Utf8,
+            LargeUtf8,
+            Utf8View,
+            Binary,
+            LargeBinary,
+            BinaryView,
+            text(Utf8),
+            text(Int64),
         ];
         let mut rng = fastrand::Rng::with_seed(1);
         for round in 0..300 {
-            let of = if round < types.len() { vec![types[round].clone()] } else {
+            let of = if round < types.len() {
+                vec![types[round].clone()]
+            } else {
                 (0..rng.usize(1..4)).map(|_| types[rng.usize(..types.len())].clone()).collect()
             };
             let names: Vec<String> = (0..of.len()).map(|at| format!("c{at}")).collect();
-            let schema = Schema::new(names.iter().zip(&of).map(|(n, t)| Field::new(n, t.clone(), true)).collect::<Vec<_>>());
+            let schema =
+                Schema::new(names.iter().zip(&of).map(|(n, t)| Field::new(n, t.clone(), true)).collect::<Vec<_>>());
             check_key(&names, &schema).unwrap();
             let codec = KeyCodec::new(&schema, &names).unwrap();
             let columns: Vec<ArrayRef> = of.iter().map(|t| column(&mut rng, t, 60)).collect();
@@ -422,10 +454,13 @@ mod tests {
             let back = codec.decode(keys.iter()).unwrap();
             let batch = |columns: Vec<ArrayRef>| RecordBatch::try_new(Arc::new(schema.clone()), columns).unwrap();
             let plain = |columns: &[ArrayRef]| -> Vec<ArrayRef> {
-                columns.iter().map(|c| match c.data_type() {
-                    Dictionary(_, values) => cast(c, values).unwrap(),
-                    _ => c.clone(),
-                }).collect()
+                columns
+                    .iter()
+                    .map(|c| match c.data_type() {
+                        Dictionary(_, values) => cast(c, values).unwrap(),
+                        _ => c.clone(),
+                    })
+                    .collect()
             };
             assert_eq!(batch(back.clone()).num_rows(), 60);
             assert_eq!(plain(&back), plain(&columns), "{of:?}");

@@ -13,6 +13,7 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use super::columns::{column_of, decode_columns, find, into_type};
 use super::group_keys::{GroupKeys, candidates};
+use super::key_filter::may_have;
 use super::overlay::{Overlay, Said};
 use super::{Matches, RowGroup, Rows, Sight, Table, TableCodec};
 use crate::base::{Cancel, Pool, Result, Version};
@@ -120,6 +121,15 @@ impl Searcher<'_> {
         column_of(&directory, group, 0)?;
         let range = candidates(self.table, self.codec, group, &directory, &open.keys)?;
         if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Looking at the filter pays while there are few keys to look for, and those here are not at hand.
+        const FEW: usize = 64;
+        if range.len() <= FEW
+            && !self.reader.has_derived(&group.address)
+            && let Some(filter) = self.reader.filter(&group.address, &directory)?
+            && may_have(&filter, range.clone().map(|at| open.keys.get(at))) == Some(false)
+        {
             return Ok(Vec::new());
         }
         let keys = GroupKeys::of(self.reader, self.table, self.codec, group, &directory)?;

@@ -50,7 +50,12 @@ pub(super) fn matching(
 }
 
 /// The rows for which `filter` is true, given its columns.
-pub(super) fn truth(filter: &BoundFilter, schema: &Schema, rows: usize, columns: Vec<ArrayRef>) -> Result<BooleanBuffer> {
+pub(super) fn truth(
+    filter: &BoundFilter,
+    schema: &Schema,
+    rows: usize,
+    columns: Vec<ArrayRef>,
+) -> Result<BooleanBuffer> {
     let fields: Vec<Field> = filter
         .columns()
         .iter()

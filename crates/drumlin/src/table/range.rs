@@ -91,9 +91,7 @@ impl KeyRange {
             let rows = visible.positions(group.rows).into_iter().filter(|row| within.value(*row as usize)).collect();
             Ok(Rows::of(rows, group.rows))
         };
-        let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
-            self.within(&codec.decode(keys, rows, &columns)?)
-        };
+        let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| self.within(&codec.decode(keys, rows, &columns)?);
         search(reader, pool, table, sight, cancel, find, keep)
     }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use super::columns::mask;
-use super::{Deletion, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, Window, order};
+use super::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter, order};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory, EncodedRowGroup};
 use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, measure};
@@ -29,13 +29,13 @@ pub fn kept_rows(window: &Window) -> Vec<u32> {
 }
 
 /// Reads the kept rows of a window and encodes them anew, a column a task; returns the row groups and, for each,
-/// whether it is in the order of `sort`. `SchemaMismatch` if dictionaries have too many values to be joined: the window
+/// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: the window
 /// is to be left as it is. Memory: one decoded column of the window a thread.
 pub fn rewrite(
     reader: &BlockReader,
     pool: &Pool,
     schema: &StoredSchema,
-    sort: &[String],
+    spec: &TableSpec,
     window: &Window,
 ) -> Result<Vec<(EncodedRowGroup, bool)>> {
     let sizes = kept_rows(window);
@@ -71,13 +71,20 @@ pub fn rewrite(
         rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
     };
     let columns = pool.map((0..fields.len()).collect(), column)?;
-    let keys = sort.iter().map(|name| schema.0.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+    let keys = spec.sort.iter().map(|name| schema.0.index_of(name)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = Vec::with_capacity(sizes.len());
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
     for rows in sizes {
         let mut segments: Vec<Segment> = columns.iter_mut().filter_map(Iterator::next).collect();
-        let ordered = keys.is_empty() || measure_keys(&mut segments, rows, schema, &keys)?;
-        groups.push((EncodedRowGroup { rows, segments }, ordered));
+        let (mut ordered, mut filter) = (true, None);
+        if !keys.is_empty() {
+            let columns = measure_keys(&mut segments, rows, schema, &keys)?;
+            ordered = order::sorted_positions(&columns)?.is_none();
+            if spec.keyed {
+                filter = key_filter(&KeyCodec::new(&schema.0, &spec.sort)?.encode(&columns)?);
+            }
+        }
+        groups.push((EncodedRowGroup { rows, segments, filter }, ordered));
     }
     Ok(groups)
 }
@@ -90,9 +97,8 @@ struct Input<'a> {
     keep: Option<BooleanBuffer>,
 }
 
-/// Whether the rows of a new row group are in the order of the columns `keys`. Their bounds, by which row groups are put
-/// in order, are made exact.
-fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<bool> {
+/// The columns `keys` of a new row group. Their bounds, by which row groups are put in order, are made exact.
+fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<Vec<ArrayRef>> {
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(keys.len());
     for &index in keys {
         let segment = &mut segments[index];
@@ -103,7 +109,7 @@ fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys
         }
         arrays.push(array);
     }
-    Ok(order::sorted_positions(&arrays)?.is_none())
+    Ok(arrays)
 }
 
 /// Which versions see the rows of one output.

@@ -20,12 +20,22 @@ use crate::memtable::RowBytes;
 #[derive(Clone, Debug)]
 enum Cell {
     /// So many bytes, as Arrow keeps them.
-    Fixed { width: usize, at: usize },
-    Bool { at: usize },
+    Fixed {
+        width: usize,
+        at: usize,
+    },
+    Bool {
+        at: usize,
+    },
     /// Strings and binary.
-    Bytes { nth: usize },
+    Bytes {
+        nth: usize,
+    },
     /// Everything else, as Arrow's row format has it.
-    Other { nth: usize, converter: Arc<RowConverter> },
+    Other {
+        nth: usize,
+        converter: Arc<RowConverter>,
+    },
 }
 
 /// Encodes and decodes rows.
@@ -121,7 +131,8 @@ impl RowCodec {
                     let other = others[index].as_ref().expect("made for each");
                     for row in 0..rows {
                         let value = other.get(row);
-                        let length = u32::try_from(value.len()).map_err(|_| Error::invalid("a value of 4 GiB or more"))?;
+                        let length =
+                            u32::try_from(value.len()).map_err(|_| Error::invalid("a value of 4 GiB or more"))?;
                         let at = starts[row] + self.lengths + 4 * nth;
                         out[at..at + 4].copy_from_slice(&length.to_le_bytes());
                         out[fill[row]..fill[row] + value.len()].copy_from_slice(value);
@@ -258,7 +269,8 @@ mod tests {
         }
         let texts: StringArray = (0..50).map(|n| (n % 7 > 0).then(|| "text ".repeat(n % 9))).collect();
         let binary = cast(&texts, &DataType::Binary).unwrap();
-        let fixed = FixedSizeBinaryArray::try_from_sparse_iter_with_size((0..50).map(|n| (n % 2 > 0).then_some([n, 1, 2])), 3);
+        let fixed =
+            FixedSizeBinaryArray::try_from_sparse_iter_with_size((0..50).map(|n| (n % 2 > 0).then_some([n, 1, 2])), 3);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from_iter((0..50).map(|n| (n % 4 > 0).then_some(n)))),
             Arc::new(BooleanArray::from_iter((0..50).map(|n| (n % 3 > 0).then_some(n % 2 == 0)))),
@@ -268,8 +280,14 @@ mod tests {
             cast(&binary, &DataType::BinaryView).unwrap(),
             binary,
             Arc::new(fixed.unwrap()),
-            Arc::new(Decimal128Array::from_iter((0..50).map(|n| (n % 6 > 0).then_some(n))).with_precision_and_scale(9, 2).unwrap()),
-            Arc::new(TimestampNanosecondArray::from_iter((0..50).map(|n| (n % 6 > 0).then_some(n))).with_timezone("UTC")),
+            Arc::new(
+                Decimal128Array::from_iter((0..50).map(|n| (n % 6 > 0).then_some(n)))
+                    .with_precision_and_scale(9, 2)
+                    .unwrap(),
+            ),
+            Arc::new(
+                TimestampNanosecondArray::from_iter((0..50).map(|n| (n % 6 > 0).then_some(n))).with_timezone("UTC"),
+            ),
             Arc::new(Float32Array::from_iter((0..50).map(|n| (n % 5 > 0).then_some(n as f32)))),
             Arc::new(list.finish()),
             Arc::new(keyed.finish()),

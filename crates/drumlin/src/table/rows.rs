@@ -23,7 +23,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::row_bytes::{columns_at, split_columns};
 use super::row_group::Deletion;
 use super::{
-    ALIVE, GroupId, KeyCodec, NewGroup, Positions, RowCodec, RowGroup, Rows, Run, Table, VersionKind, VersionRecord, conform,
+    ALIVE, GroupId, KeyCodec, NewGroup, Positions, RowCodec, RowGroup, Rows, Run, Table, VersionKind, VersionRecord,
+    conform,
 };
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Key, Keys, Memtable, RowBytes};
@@ -48,7 +49,14 @@ impl TableCodec {
         let types = other_places.iter().map(|at| schema.field(*at).data_type().clone());
         let rows = RowCodec::new(types)?;
         let key_schema = Arc::new(schema.project(&key_places)?);
-        Ok(Self { schema: schema.clone(), key_schema, key_places, other_places, keys: KeyCodec::new(schema, key)?, rows })
+        Ok(Self {
+            schema: schema.clone(),
+            key_schema,
+            key_places,
+            other_places,
+            keys: KeyCodec::new(schema, key)?,
+            rows,
+        })
     }
 
     /// The schema of whole rows.
@@ -206,7 +214,9 @@ fn from_ipc(bytes: &Bytes, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
         // Unlike the reader of streams, it believes no length that is not there.
         let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
         let batch = decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))?;
-        let types = |schema: &Schema| schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>();
+        let types = |schema: &Schema| {
+            schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>()
+        };
         if types(&batch.schema()) != types(schema) {
             return Err(Error::corrupt("rows of another schema than the table's"));
         }
@@ -485,7 +495,12 @@ impl Table {
         let mut next = self.clone();
         let part = match self.to_flush() {
             Some(part) if part.version == flush.version => part.clone(),
-            _ => return Err(Error::conflict(format!("the rows of version {} are not those to be flushed", flush.version))),
+            _ => {
+                return Err(Error::conflict(format!(
+                    "the rows of version {} are not those to be flushed",
+                    flush.version
+                )));
+            }
         };
         next.parts.remove(0);
         for (id, positions) in &flush.deletions {

@@ -131,7 +131,8 @@ impl Scan {
         let form = if options.native { Form::Native } else { Form::Exact };
         if form == Form::Native {
             // All directories are needed to settle on the types: asked for together, they come together.
-            let groups: Vec<&Arc<RowGroup>> = pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
+            let groups: Vec<&Arc<RowGroup>> =
+                pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
             groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
             pool.map(groups, |group| reader.directory(&group.address).map(drop))?;
         }
@@ -149,8 +150,20 @@ impl Scan {
             })
             .collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
-        let shared =
-            Shared { reader, pool, table, schema, columns, types, width, filter, version_schema, form, overlay, _pin: pin };
+        let shared = Shared {
+            reader,
+            pool,
+            table,
+            schema,
+            columns,
+            types,
+            width,
+            filter,
+            version_schema,
+            form,
+            overlay,
+            _pin: pin,
+        };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),

@@ -304,7 +304,8 @@ impl Table {
             return Err(Error::invalid("would leave the table without a version; drop it instead"));
         };
         let mut copies = Vec::new();
-        if self.parts.iter().any(|part| part.version > newest && self.newest().is_some_and(|old| old.version > newest)) {
+        if self.parts.iter().any(|part| part.version > newest && self.newest().is_some_and(|old| old.version > newest))
+        {
             return Err(Error::conflict("rows written by key since then are not in row groups yet"));
         }
         if self.newest().is_some_and(|old| old.version > newest) {

@@ -14,14 +14,14 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Int8Type, Int32Type};
 use drumlin::base::Version;
 use drumlin::catalog::{self, Action, Compare, Condition, Pattern, Payload, Projection, PutOptions, TriggerFilter};
-use drumlin::store::{AsOf, Mode, Options, WriteOptions};
+use drumlin::store::{AsOf, Mode, Options, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Store};
 
 use crate::support::{batch, numbered, read};
 
-const VERSIONS: [&str; 1] = ["v3"];
+const VERSIONS: [&str; 1] = ["v4"];
 /// Formats that are no longer read: of each the file that says so.
-const REFUSED: [u32; 2] = [1, 2];
+const REFUSED: [u32; 3] = [1, 2, 3];
 
 fn folder(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
@@ -95,6 +95,10 @@ fn build(store: &Store) -> drumlin::Result<()> {
     store.append("t/a", batch(&numbered(500, 10)), &Default::default())?;
     store.delete_rows("t/a", "id % 3 = 0", &Default::default())?;
     store.snapshot("held", "t/**")?;
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.create("k/t", batch(&[]).schema(), key)?;
+    store.append("k/t", batch(&numbered(0, 2000)), &Default::default())?;
+    store.upsert("k/t", batch(&[(5, Some("five".into())), (5000, None)]), &Default::default())?;
     store.checkpoint(&Default::default())?;
     store.write("t/a", batch(&numbered(7, 3)), &Default::default())?;
     store.delete_versions(&[("t/a".into(), vec![Version(3)])])?;
@@ -120,6 +124,9 @@ fn build(store: &Store) -> drumlin::Result<()> {
     })?;
     let filter = TriggerFilter { pattern, actions: vec![Action::Create], priority: 1 };
     store.on_durable("watcher", filter, Arc::new(|_| Ok(())))?;
+    store.delete_keys("k/t", batch(&numbered(10, 3)), &Default::default())?;
+    store.snapshot("keyed", "k/**")?;
+    store.upsert("k/t", batch(&[(11, Some("again".into()))]), &Default::default())?;
     store.write("t/gone", batch(&numbered(0, 5)), &Default::default())?;
     store.drop(&["t/gone".into()], Default::default())?;
     Ok(())
@@ -142,6 +149,14 @@ fn check(store: &Store) {
     assert_eq!(read(store, "t/a", AsOf::Snapshot("held".into())).unwrap(), rows);
     rows.extend(numbered(900, 2));
     assert_eq!(read(store, "t/a", AsOf::Newest).unwrap(), rows);
+    let mut keyed = numbered(0, 2000);
+    keyed[5].1 = Some("five".into());
+    keyed.push((5000, None));
+    assert_eq!(read(store, "k/t", AsOf::Version(Version(2))).unwrap(), keyed);
+    keyed.drain(10..13);
+    assert_eq!(read(store, "k/t", AsOf::Snapshot("keyed".into())).unwrap(), keyed);
+    keyed.insert(10, (11, Some("again".into())));
+    assert_eq!(read(store, "k/t", AsOf::Newest).unwrap(), keyed);
     let sorted: Vec<i64> = read(store, "t/sorted", AsOf::Newest).unwrap().into_iter().map(|(id, _)| id).collect();
     assert!(sorted.is_sorted() && sorted.len() == 35);
     assert_eq!(store.versions("t/a").unwrap()[0].metadata.as_deref(), Some("{\"by\":1}"));
@@ -179,7 +194,7 @@ fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
             let options = Options { mode, ..Options::default() };
             let refused = Store::open(copy.path().to_str().unwrap(), options).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Unsupported);
-            let expected = format!("format {format}; this build reads format 3");
+            let expected = format!("format {format}; this build reads format 4");
             assert!(refused.message().contains(&expected), "{refused}");
         }
     }

@@ -30,9 +30,18 @@ pub struct KeyedModel {
 #[derive(Clone, Debug)]
 pub enum KeyedOp {
     Create,
-    Upsert { rows: Vec<Row>, many: bool },
-    Insert { rows: Vec<Row>, many: bool },
-    Delete { keys: Vec<i64>, many: bool },
+    Upsert {
+        rows: Vec<Row>,
+        many: bool,
+    },
+    Insert {
+        rows: Vec<Row>,
+        many: bool,
+    },
+    Delete {
+        keys: Vec<i64>,
+        many: bool,
+    },
     Write(Vec<Row>),
     Update(Vec<Row>),
     DeleteWhere(i64, i64),
@@ -40,7 +49,11 @@ pub enum KeyedOp {
     Snapshot(String),
     DropSnapshot(String),
     /// Reads a key, writes it and others, deletes one, and puts a node; all or nothing.
-    Transact { read: i64, rows: Vec<Row>, delete: i64 },
+    Transact {
+        read: i64,
+        rows: Vec<Row>,
+        delete: i64,
+    },
 }
 
 /// Draws one that makes sense.

@@ -207,7 +207,8 @@ fn records(shape: &[(u32, u32)]) -> Table {
         checksum: 0,
     };
     let schema = StoredSchema::new(integers(0, 0).schema()).unwrap();
-    let groups = shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows, dead: None });
+    let groups =
+        shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows, dead: None });
     let write = Change { schema: Some(schema), groups: groups.collect(), ..Change::new(VersionKind::Write) };
     let table = Table::new(TableId(1), TableSpec { sort: Vec::new(), keyed: false });
     let table = table.change(&write, Seq(1), Timestamp(1)).unwrap();

@@ -1,0 +1,108 @@
+//! Commits made durable by time: a thread of its own syncs the log a while after something was written to it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Inner, Store};
+use crate::base::{Error, Result};
+
+/// The state of syncing by time.
+pub(super) struct Syncer {
+    interval: Duration,
+    state: Mutex<Work>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Work {
+    /// Whether something was written since the last sync.
+    dirty: bool,
+    stop: bool,
+    running: bool,
+    failed: Option<String>,
+}
+
+impl Syncer {
+    /// One that syncs within about `interval` of a write.
+    pub fn new(interval: Duration) -> Self {
+        Self { interval, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Something was written.
+    pub fn wrote(&self) {
+        let mut state = self.state.lock();
+        if !std::mem::replace(&mut state.dirty, true) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Fails if what was written could not be made durable: whoever would write more must know.
+    pub fn tell(&self) -> Result<()> {
+        match &self.state.lock().failed {
+            Some(e) => Err(Error::closed(format!("commits could not be made durable; open the store again: {e}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the thread, and waits for that.
+    pub fn stop(&self) {
+        let mut state = self.state.lock();
+        state.stop = true;
+        self.changed.notify_all();
+        while state.running {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Waits until something was written and its time has come; `false` at the end.
+    fn wait(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.dirty && !state.stop {
+            self.changed.wait(&mut state);
+        }
+        if !state.stop {
+            self.changed.wait_while_for(&mut state, |state| !state.stop, self.interval);
+        }
+        state.dirty = false;
+        !state.stop
+    }
+}
+
+/// Starts the thread of a store that syncs by time.
+pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
+    let Some(syncer) = &inner.syncer else { return Ok(()) };
+    syncer.state.lock().running = true;
+    let own = inner.clone();
+    let work = move || {
+        let syncer = own.syncer.as_ref().expect("it was there");
+        let run = || {
+            while syncer.wait() {
+                let log = own.log.as_ref().expect("a store that writes has a log");
+                if let Err(e) = log.sync() {
+                    // A log that was closed meanwhile has been synced.
+                    let open = own.check_open().is_ok();
+                    syncer.state.lock().failed = open.then(|| e.to_string());
+                }
+            }
+        };
+        let _ = catch_unwind(AssertUnwindSafe(run));
+        syncer.state.lock().running = false;
+        syncer.changed.notify_all();
+    };
+    inner.env.threads.spawn("drumlin-sync", Box::new(work)).map(drop).inspect_err(|_| {
+        syncer.state.lock().running = false;
+    })
+}
+
+impl Store {
+    /// Makes all commits durable that were made before: of use where [`super::Options::sync`] leaves that to time.
+    pub fn sync(&self) -> Result<()> {
+        match &self.inner.syncer {
+            Some(_) => self.inner.log()?.sync(),
+            None => Ok(()),
+        }
+    }
+}
