@@ -455,6 +455,55 @@ fn versions_are_made_read_and_deleted() {
 }
 
 #[test]
+fn tables_with_a_key_are_made_and_put_to() {
+    let desk = Desk::with_tables();
+    desk.file("more.csv", "n,name\n2,TWO\n9,nine\n9,NINE\n");
+    desk.fails(1, &["import", "s", "more.csv", "--key", "n"], &["more than one row with the key 9"]);
+    desk.fails(1, &["import", "s", "more.csv", "--key", "z"], &["'z'"]);
+    desk.fails(2, &["import", "s", "x.csv", "--key", "n", "--sort", "n"], &["--sort"]);
+    desk.fails(2, &["import", "s", "x.csv", "--upsert", "--append"], &["--append"]);
+    desk.fails(1, &["import", "s", "x.csv", "--upsert"], &["no table at 'x'"]);
+    desk.fails(1, &["import", "new", "x.csv", "--upsert"], &["new"]);
+    desk.fails(1, &["import", "s", "b.csv", "--upsert"], &["'b'", "no key"]);
+    desk.fails(1, &["import", "s", "b.csv", "--key", "n"], &["'b' is there", "it has no key"]);
+    assert_eq!(desk.ok(&["ls", "s", "--json"]).matches("\"x\"").count(), 0);
+
+    assert_eq!(desk.ok(&["import", "s", "x.csv", "--key", "n"]), "x: version 1, 3 rows\n");
+    desk.fails(1, &["import", "s", "x.csv", "--key", "name"], &["'x' is there", "its key is n"]);
+    desk.fails(1, &["import", "s", "x.csv", "--append"], &["the keys 1, 2, 3"]);
+    assert_eq!(desk.ok(&["import", "s", "more.csv", "--table", "x", "--upsert"]), "x: 3 rows put\n");
+    let rows = || desk.ok(&["cat", "s", "x", "--format", "csv"]);
+    assert_eq!(rows(), "n,name\n1,one\n2,TWO\n3,three\n9,NINE\n");
+
+    let stat = desk.json(&["stat", "s", "x", "--json"]);
+    assert_eq!((&stat["key"], &stat["rows"], &stat["memory_keys"]), (&json!(["n"]), &json!(4), &json!(2)));
+    assert_eq!(desk.json(&["stat", "s", "b", "--json"])["key"], json!([]));
+    let printed = desk.ok(&["stat", "s", "x"]);
+    assert!(printed.contains("key") && printed.contains("keys in memory") && !printed.contains("sorted"), "{printed}");
+    assert!(desk.ok(&["schema", "s", "x"]).ends_with("\nkey n\n"));
+    assert_eq!(desk.json(&["schema", "s", "x", "--json"])["key"], json!(["n"]));
+    assert!(desk.json(&["stat", "s", "--json"])["memtable_bytes"].as_u64().unwrap() > 0);
+    assert!(desk.ok(&["checkpoint", "s"]).contains("; 2 rows flushed, "));
+    assert!(!desk.ok(&["checkpoint", "s"]).contains("flushed"));
+    assert_eq!(desk.json(&["checkpoint", "s", "--json"])["rows_flushed"], 0);
+    assert_eq!(desk.json(&["stat", "s", "x", "--json"])["memory_keys"], 0);
+    assert_eq!(rows(), "n,name\n1,one\n2,TWO\n3,three\n9,NINE\n");
+
+    // A note makes a version; without --upsert all rows are replaced; new tables are made.
+    desk.ok(&["import", "s", "b.csv", "--table", "x", "--upsert", "--metadata", "7"]);
+    assert_eq!(desk.json(&["versions", "s", "x", "--json"]).as_array().unwrap().last().unwrap()["metadata"], 7);
+    desk.ok(&["import", "s", "b.csv", "--table", "x"]);
+    assert_eq!(rows(), "n,name\n6,six\n");
+    let both = ["import", "s", "x.csv", "y.csv", "--under", "k", "--key", "n", "--upsert"];
+    assert_eq!(desk.ok(&both), "k/x: 3 rows put\nk/y: 2 rows put\n");
+    assert_eq!(desk.ok(&both), "k/x: 3 rows put\nk/y: 2 rows put\n");
+    assert_eq!(desk.json(&["stat", "s", "k/x", "--json"])["rows"], 3);
+    desk.file("null.csv", "n,name\n,none\n");
+    desk.fails(1, &["import", "s", "null.csv", "--table", "x", "--upsert", "--type", "n=Int64"], &["'n'", "no nulls"]);
+    assert!(desk.ok(&["verify", "s"]).contains("0 faults"));
+}
+
+#[test]
 fn tables_are_dropped_taken_back_and_reclaimed() {
     let desk = Desk::with_tables();
     desk.fails(1, &["drop", "s", "a/**", "c"], &["'c'", "nothing was dropped"]);

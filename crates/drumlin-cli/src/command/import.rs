@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use arrow::datatypes::SchemaRef;
 use clap::Args;
 use drumlin::store::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{Error, ErrorKind, Store};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
@@ -152,7 +152,7 @@ impl Import {
                 (Some(key), Ok(stat)) if !stat.keyed || stat.sort != *key => {
                     let (own, key) = (stat.sort.join(", "), key.join(", "));
                     let own = if stat.keyed { format!("its key is {own}") } else { "it has no key".to_owned() };
-                    return Err(Failure::Usage(format!("'{path}' is there and its key is not {key}: {own}")));
+                    return Err(Error::invalid(format!("'{path}' is there and its key is not {key}: {own}")).into());
                 }
                 (Some(key), Err(error)) if error.kind() == ErrorKind::NotFound => {
                     let key = TableOptions { key: key.clone(), ..TableOptions::default() };

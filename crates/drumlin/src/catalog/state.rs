@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
 use super::draft::refuse_tables;
@@ -81,7 +81,7 @@ pub struct State {
     /// The projections; follow from the tree, when they are brought to it.
     views: Views,
     /// Tables with rows that are to be settled.
-    unsettled: Vec<TableId>,
+    unsettled: OrdSet<TableId>,
 }
 
 /// What is written with every catalog snapshot.
@@ -273,10 +273,10 @@ impl State {
 
     /// `Unavailable` if there is no room in memory for the rows that are to be settled.
     pub fn check_room(&self) -> Result<()> {
-        /// A memtable takes 4 GiB; keys and nodes take more than the rows' bytes.
+        /// A memtable takes 4 GiB, of which the ends of its chunks may stay empty.
         const ROOM: u64 = 3 << 30;
         let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
-        let full = |(new, there): (u64, u64)| there + 2 * new > ROOM;
+        let full = |(new, there): (u64, u64)| there + new > ROOM;
         match tables.map(|table| table.unsettled_bytes()).any(full) {
             true => Err(Error::unavailable("the rows waiting for a checkpoint take too much memory; checkpoint first")),
             false => Ok(()),
@@ -394,9 +394,7 @@ impl State {
             Effect::WriteRows { table, version, rows } => {
                 let next = self.get(*table)?.write_rows(*version, rows, seq)?;
                 self.tables.insert(*table, Arc::new(next));
-                if !self.unsettled.contains(table) {
-                    self.unsettled.push(*table);
-                }
+                self.unsettled.insert(*table);
             }
             Effect::FreezeRows { table } => {
                 let next = self.get(*table)?.freeze(seq, time)?;

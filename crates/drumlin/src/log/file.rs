@@ -50,6 +50,7 @@ struct Tail {
     bytes: u64,
     ended: bool,
     poisoned: bool,
+    closed: bool,
 }
 
 /// What opening a log found.
@@ -71,9 +72,10 @@ struct Segment {
     torn: bool,
     /// Whether the last record is an end mark.
     ended: bool,
-    /// The last good record, or the header if there is none, and where it lies.
-    last_offset: u64,
-    last_bytes: Bytes,
+    /// The good records behind the last one that is known to be synced, or the header if there is no record; and where
+    /// they lie.
+    unsynced_offset: u64,
+    unsynced_bytes: Bytes,
 }
 
 impl Segment {
@@ -102,6 +104,7 @@ impl FileLog {
             bytes: 0,
             ended: false,
             poisoned: false,
+            closed: false,
         };
         Ok(Self { disk, options, tail: Mutex::new(tail) })
     }
@@ -119,10 +122,11 @@ impl FileLog {
         if newest.torn {
             file.set_len(newest.end)?;
         }
-        // The last record may be in the page cache only: its writer died before the sync, or the sync failed, after
-        // which the kernel takes the page for clean. Nothing may rest on it before it is written and synced again.
+        // Records that no later one says were synced may be in the page cache only: their writer died before the sync, or
+        // the sync failed, after which the kernel takes the pages for clean. Nothing may rest on them before they are
+        // written and synced again.
         if !newest.ended {
-            file.write_at(newest.last_offset, &newest.last_bytes)?;
+            file.write_at(newest.unsynced_offset, &newest.unsynced_bytes)?;
             if !planted(Bug::SkipOpenSync) {
                 file.sync()?;
             }
@@ -145,6 +149,7 @@ impl FileLog {
             bytes: entries.iter().filter(behind).map(|entry| entry.payload.len() as u64).sum(),
             ended: newest.ended,
             poisoned: false,
+            closed: false,
         };
         let log = Self { disk, options, tail: Mutex::new(tail) };
         log.cut()?;
@@ -215,14 +220,23 @@ impl FileLog {
     pub fn close(&self) -> Result<()> {
         let mut tail = self.tail.lock();
         if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
-            return Ok(());
+            return match tail.synced < tail.last && !tail.closed {
+                true => Err(Error::in_doubt("the last commits could not be made durable")),
+                false => Ok(()),
+            };
         }
+        tail.closed = true;
         // The end mark says that what is before it was synced.
         tail.sync()?;
         let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
         tail.write(&record, true)?;
         tail.ended = true;
         Ok(())
+    }
+
+    /// Takes no more entries: what was added last cannot be built upon.
+    pub fn poison(&self) {
+        self.tail.lock().poisoned = true;
     }
 
     /// Bytes of the entries since the newest catalog snapshot.
@@ -424,16 +438,20 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
         end: frame::HEADER_BYTES as u64,
         torn: false,
         ended: false,
-        last_offset: 0,
-        last_bytes: bytes.slice(..frame::HEADER_BYTES),
+        unsynced_offset: 0,
+        unsynced_bytes: bytes.slice(..frame::HEADER_BYTES),
     };
+    // Where each record begins, and all up to which are known to be synced.
+    let (mut starts, mut synced): (Vec<(Seq, usize)>, Seq) = (Vec::new(), Seq(0));
     let mut offset = frame::HEADER_BYTES;
     while offset < bytes.len() {
         let next = segment.next();
         let start = offset;
         match frame::decode_record(&bytes, &segment.name, offset) {
-            Some((Record { seq, body: Body::Entry(entry), .. }, behind)) if seq == next => {
+            Some((Record { seq, synced: mark, body: Body::Entry(entry) }, behind)) if seq == next => {
                 segment.entries.push(entry);
+                starts.push((seq, start));
+                synced = synced.max(mark);
                 segment.ended = false;
                 offset = behind;
             }
@@ -448,8 +466,11 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
             }
         }
         segment.end = offset as u64;
-        segment.last_offset = start as u64;
-        segment.last_bytes = bytes.slice(start..offset);
+    }
+    let behind = starts.iter().find(|(seq, _)| *seq > synced).map(|(_, start)| *start);
+    if let Some(start) = behind {
+        segment.unsynced_offset = start as u64;
+        segment.unsynced_bytes = bytes.slice(start..segment.end as usize);
     }
     Ok(segment)
 }

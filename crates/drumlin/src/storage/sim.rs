@@ -445,8 +445,13 @@ impl DiskFile for SimFile {
                 return Ok(());
             }
             let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
-            file.durable = file.content.clone();
-            file.pending.clear();
+            // Only what is pending: what an earlier sync could not write is taken for clean.
+            for change in std::mem::take(&mut file.pending) {
+                match change {
+                    Change::Write(offset, bytes) => write(&mut file.durable, offset, &bytes),
+                    Change::Resize(bytes) => file.durable.resize(bytes as usize, 0),
+                }
+            }
             Ok(())
         });
         if done.is_err() {

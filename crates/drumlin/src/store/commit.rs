@@ -131,7 +131,7 @@ impl Drop for Carried {
         for slot in &self.0 {
             // One that was answered waits no longer, or takes its answer first.
             if matches!(*slot.place.lock(), Place::Waiting) {
-                slot.set(Place::Answered(Err(Error::closed("the commit panicked; open the store again"))));
+                slot.set(Place::Answered(Err(Error::in_doubt("the commit panicked; open the store again"))));
             }
         }
     }
@@ -263,8 +263,10 @@ impl Store {
             }
             working.finish(seq, time, id);
             // There is room: that was asked before.
-            let bytes =
-                working.settle().map_err(|e| Error::in_doubt("rows are in the log, not in memory").with_source(e))?;
+            let bytes = working.settle().map_err(|e| {
+                log.poison();
+                Error::in_doubt("the commit is in the log, but not in memory: open the store again").with_source(e)
+            })?;
             self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
             let after = Arc::new(working);
             *self.inner.state.write() = after.clone();

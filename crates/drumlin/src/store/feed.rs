@@ -27,8 +27,14 @@ pub(super) struct Record {
 impl Record {
     fn weight(&self) -> usize {
         const OTHER: usize = 256;
-        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.bytes() } else { OTHER };
-        self.transactions.iter().flat_map(|transaction| &transaction.effects).map(nodes).sum()
+        let bytes = |effect: &Effect| match effect {
+            Effect::Nodes(nodes) => nodes.bytes(),
+            // As it came, and as it lies in memory.
+            Effect::WriteRows { rows, .. } => OTHER + 2 * rows.bytes() as usize,
+            Effect::AddInline { content, .. } => OTHER + content.0.len(),
+            _ => OTHER,
+        };
+        self.transactions.iter().flat_map(|transaction| &transaction.effects).map(bytes).sum()
     }
 }
 

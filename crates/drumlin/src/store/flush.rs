@@ -1,5 +1,6 @@
 //! Turning rows written by key into row groups: the part of a checkpoint that lets the log be cut.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::commit::{Proposal, Work};
@@ -7,7 +8,9 @@ use super::keyed_bulk::encode_keyed_group;
 use super::write::{add_blocks, settle};
 use super::{CheckpointReport, Store};
 use crate::base::{ErrorKind, Result, TableId, Task, Version};
+use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, State};
+use crate::storage::{Storage, names};
 use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, hidden_rows, part_rows};
 
 /// One part on its way.
@@ -89,46 +92,71 @@ impl Store {
             .filter(|(_, part, table)| table.needs_part(part))
             .collect();
         let codecs: Vec<_> = flushes.iter().map(|flush| flush.part.rows().codec.clone()).collect();
-        let batches = parts.iter().flat_map(|(at, part, _)| part_rows(part).map(move |batch| Ok((*at, batch?))));
+        let batches = parts.iter().flat_map(|(at, part, _)| part_rows(part).map(move |batch| Ok((*at, batch))));
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();
+        let mut refused: Vec<(usize, String)> = Vec::new();
         inner.env.pool.ordered(
             batches,
-            |(_, batch)| batch_bytes(batch),
+            |(_, batch)| batch.as_ref().map_or(0, batch_bytes),
             inner.env.pool.threads() * 2,
             inner.options.memory_bytes / 4,
             |(at, batch)| {
                 task.cancel.check()?;
-                Ok((at, encode_keyed_group(&inner.env.pool, &codecs[at], batch, None)?.0))
+                Ok((at, batch.and_then(|batch| encode_keyed_group(&inner.env.pool, &codecs[at], batch, None))))
             },
             |(at, group)| {
-                let rows = group.rows;
-                report.rows_flushed += u64::from(rows);
-                placed.push((at, NewGroup { address: writer.push(group)?, rows, dead: None }));
+                match group {
+                    Ok((group, _)) => {
+                        let rows = group.rows;
+                        placed.push((at, NewGroup { address: writer.push(group)?, rows, dead: None }));
+                    }
+                    Err(e) => refused.push((at, e.to_string())),
+                }
                 Ok(())
             },
         )?;
         for (at, group) in placed {
             flushes[at].groups.push(group);
         }
+        refused.dedup_by_key(|(at, _)| *at);
+        for (at, e) in refused.into_iter().rev() {
+            let Flushing { table, .. } = flushes.remove(at);
+            let path = state.path_of(table).map_or_else(|| format!("(table {table})"), ToString::to_string);
+            report.failures.push(format!("{path}: {e}"));
+            failed.push(table);
+        }
         let blocks = writer.finish()?.to_vec();
         task.cancel.check()?;
         report.bytes_written += blocks.iter().map(|written| written.bytes).sum::<u64>();
+        let (told, outcome) = std::sync::mpsc::channel();
         let build = move |now: &State| {
-            let mut effects = add_blocks(&blocks);
+            let (mut effects, mut used) = (Vec::new(), BTreeSet::new());
+            let mut rows = 0;
             for Flushing { table, part, deletions, groups } in flushes {
                 let same = |table: &Arc<Table>| {
                     table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
                 };
                 if now.table(table).is_some_and(same) {
+                    rows += groups.iter().map(|group| u64::from(group.rows)).sum::<u64>();
+                    used.extend(groups.iter().map(|group| group.address.block));
                     let flush = Flush { version: part.version, groups, deletions };
                     effects.push(Effect::FlushRows { table, flush });
                 }
             }
-            Ok(effects)
+            let (used, unused): (Vec<Written>, Vec<Written>) =
+                blocks.into_iter().partition(|written| used.contains(&written.block));
+            // The caller waits for the answer; it cannot be gone.
+            let _ = told.send((rows, unused));
+            Ok(add_blocks(&used).into_iter().chain(effects).collect())
         };
         let base = state.clone();
         let proposal = Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
         settle(self.commit(proposal), writer)?;
+        let (rows, unused) = outcome.recv().expect("the commit was built");
+        report.rows_flushed += rows;
+        // What a void flush wrote is referred to by nothing.
+        let unused: Vec<String> = unused.iter().map(|written| names::block(written.block)).collect();
+        inner.storage.delete_many(&unused);
         Ok(failed)
     }
 }

@@ -101,7 +101,8 @@ impl Store {
         let table = table_at(state, path)?;
         let mut bulk = self.bulk_change(what, state, table, &codec, path, &encoded, &options.task)?;
         bulk.change.metadata.clone_from(&options.metadata);
-        let (footprint, rows) = (bulk.footprint.clone(), encoded.rows);
+        // Row groups are named by numbers that others may have given away since.
+        let (footprint, rows) = (bulk.footprint.clone().with(Read::Layout(table.id)), encoded.rows);
         Ok(PreparedBulk { footprint, effects: bulk.effects(table.id, added), writer, rows })
     }
 
@@ -115,7 +116,7 @@ impl Store {
     ) -> Result<Encoded> {
         let Gathered { codec, schema, drawn, rest } = gathered;
         // Rows are joined, put in order and encoded: each takes room once more.
-        let slice_bytes = self.inner.options.memory_bytes / 8;
+        let slice_bytes = (self.inner.options.memory_bytes / 8).max(1);
         let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
         let mut encoded = Encoded::default();
         let mut done = Progress::default();

@@ -83,12 +83,12 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
         let absent = || Error::not_found(format!("snapshot '{name}' holds no table at '{path}'"));
         let (id, version) = snapshot.pins.get(path).ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' holds table {id}, which is gone"));
-        return Ok((state.table(*id).ok_or_else(gone)?.clone(), Sight::of(*version)));
+        return Ok((state.table(*id).ok_or_else(gone)?.clone(), numbered(state, *version)));
     }
     let table = table_at(state, path)?;
     let listed = |version: &Version| table.versions.iter().any(|record| record.version == *version);
     let sight = match as_of {
-        AsOf::Version(version) if listed(version) => Sight::of(*version),
+        AsOf::Version(version) if listed(version) => numbered(state, *version),
         AsOf::Version(version) => {
             let newest = table.newest().map_or(Version(0), |newest| newest.version);
             let (n, path) = (table.versions.len(), path.as_str());
@@ -100,7 +100,7 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
         AsOf::Time(time) if *time >= state.time => newest(state, table),
         AsOf::Time(time) => {
             let none = || Error::not_found(format!("'{path}' has no version as old as that"));
-            Sight::of(table.version_at(*time).ok_or_else(none)?.version)
+            numbered(state, table.version_at(*time).ok_or_else(none)?.version)
         }
         AsOf::Newest | AsOf::Snapshot(_) => newest(state, table),
     };
@@ -110,5 +110,10 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
 /// What the newest version sees, and the rows written since.
 pub(super) fn newest(state: &State, table: &Table) -> Sight {
     let version = table.newest().expect("every table has a version").version;
-    Sight { version, since: Some(state.seq) }
+    Sight { version, since: true, seq: state.seq }
+}
+
+/// What a version sees.
+pub(super) fn numbered(state: &State, version: Version) -> Sight {
+    Sight { version, since: false, seq: state.seq }
 }

@@ -84,7 +84,10 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
                 if let Err(e) = log.sync() {
                     // A log that was closed meanwhile has been synced.
                     let open = own.check_open().is_ok();
-                    syncer.state.lock().failed = open.then(|| e.to_string());
+                    let mut state = syncer.state.lock();
+                    if state.failed.is_none() {
+                        state.failed = open.then(|| e.to_string());
+                    }
                 }
             }
         };

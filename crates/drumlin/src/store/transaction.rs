@@ -14,7 +14,7 @@ use super::{
     AsOf, DropReport, Frame, LookupOptions, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions,
     UpdateOptions, WriteOptions,
 };
-use crate::base::{Error, Result, Seq, TableId, Version};
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{
     Change, Changes, Condition, Draft, Effect, Footprint, NodeInfo, Only, Path, Pattern, Payload, PutOptions, Read,
@@ -33,6 +33,8 @@ pub struct Transaction {
     reads: Footprint,
     writers: Vec<BlockWriter>,
     read_only: bool,
+    /// It must be run again: what it rests on had to be changed first.
+    doomed: bool,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -59,7 +61,7 @@ impl Store {
         let time = base.time.max(self.inner.env.clock.now());
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let reads = Footprint::default();
-        Ok(Transaction { store: self.clone(), base, pin, draft, reads, writers: Vec::new(), read_only })
+        Ok(Transaction { store: self.clone(), base, pin, draft, reads, writers: Vec::new(), read_only, doomed: false })
     }
 
     /// Runs `work` in a transaction and commits it; runs it again where others have touched meanwhile what it has read or
@@ -95,6 +97,9 @@ impl Transaction {
     /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
     pub fn commit(self) -> Result<Seq> {
         self.store.inner.check()?;
+        if self.doomed {
+            return Err(Error::conflict("rows written by key had to be flushed first; run the transaction again"));
+        }
         if self.draft.effects().is_empty() {
             return Ok(self.base.seq);
         }
@@ -325,7 +330,8 @@ impl Transaction {
             bindings.reads.extend(schema);
         }
         let prepared = self.store.prepare_write(self.draft.state(), kind, frames, options)?;
-        let (effects, writer) = prepared.into_effects(self.draft.state(), kind)?;
+        let (rests_on, effects, writer) = prepared.into_effects(self.draft.state(), kind)?;
+        bindings.reads.extend(rests_on.reads);
         self.apply(bindings, effects)?;
         self.writers.push(writer);
         Ok(())
@@ -451,11 +457,19 @@ impl Transaction {
         let checked = super::versions::check_versions(versions)?;
         let mut reads = Footprint::default();
         for (path, _) in &checked {
-            let table = self.draft.state().table_at(path).map(|table| Read::Rows(table.id));
+            let table = self.draft.state().table_at(path).map(|table| table.id);
             reads = reads.with(Read::Binding(path.clone()));
-            reads.reads.extend(table);
+            reads.reads.extend(table.into_iter().flat_map(|table| [Read::Rows(table), Read::Versions(table)]));
         }
-        self.build(reads, |state| super::versions::delete_versions(state, checked))
+        let again = checked.clone();
+        let done = self.build(reads, |state| super::versions::delete_versions(state, checked));
+        if done.as_ref().is_err_and(|e| e.kind() == ErrorKind::Conflict) {
+            // Of a table with a key, what is taken off again must lie in row groups: it will when this is run again.
+            self.store.flush_rows_of(&again)?;
+            self.doomed = true;
+            return Ok(());
+        }
+        done
     }
 
     /// As [`Store::read`], with the transaction's own writes in it.
@@ -484,7 +498,11 @@ impl Transaction {
         let own = |table: &TableId| *table >= first;
         self.writing()?.apply(effects)?;
         let others = reads.reads.into_iter().filter(|read| match read {
-            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) | Read::Keys(table, _) => !own(table),
+            Read::Schema(table)
+            | Read::Rows(table)
+            | Read::Versions(table)
+            | Read::Keys(table, _)
+            | Read::Layout(table) => !own(table),
             _ => true,
         });
         self.reads.reads.extend(others);

@@ -121,7 +121,7 @@ impl Store {
         let batches: Vec<RecordBatch> =
             frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
-        if table.key().is_some() {
+        if table.key().is_some() && !batches.is_empty() {
             check_distinct(&table.codec()?, &join_batches(&schema, &batches)?)?;
         }
         let pool = &self.inner.env.pool;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 
 use super::commit::until_free;
-use super::read::resolve;
+use super::read::{numbered, resolve};
 use super::write::table_at;
 use super::{AsOf, Store};
 use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
@@ -81,7 +81,7 @@ impl Store {
         for record in &table.versions {
             let mut info = VersionInfo::of(record, holders(record.version));
             if table.rests_on_parts(record.version) {
-                info.rows = self.count_rows(table, Sight::of(record.version))?;
+                info.rows = self.count_rows(table, numbered(&state, record.version))?;
             }
             versions.push(info);
         }
@@ -95,7 +95,7 @@ impl Store {
         let mut info = VersionInfo::of(newest, Vec::new());
         if table.rests_on_parts(newest.version) {
             // The commit is done, whether its rows can be counted or not.
-            info.rows = self.count_rows(table, Sight::of(newest.version)).unwrap_or(newest.rows);
+            info.rows = self.count_rows(table, numbered(state, newest.version)).unwrap_or(newest.rows);
         }
         Ok(info)
     }

@@ -100,6 +100,7 @@ struct Landing {
     path: Path,
     schema: SchemaRef,
     sort: Vec<String>,
+    keyed: bool,
     groups: Vec<NewGroup>,
 }
 
@@ -119,9 +120,10 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// The effects on `state`, and the writer, which deletes its blocks unless it is told to keep them.
-    pub fn into_effects(self, state: &State, kind: VersionKind) -> Result<(Vec<Effect>, BlockWriter)> {
-        Ok((effects(state, self.landings, &self.blocks, kind, self.metadata)?, self.writer))
+    /// What it rests on, the effects on `state`, and the writer, which deletes its blocks unless it is told to keep them.
+    pub fn into_effects(self, state: &State, kind: VersionKind) -> Result<(Footprint, Vec<Effect>, BlockWriter)> {
+        let effects = effects(state, self.landings, &self.blocks, kind, self.metadata)?;
+        Ok((self.footprint, effects, self.writer))
     }
 }
 
@@ -179,7 +181,8 @@ impl Store {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
     ) -> Result<Vec<VersionInfo>> {
-        let base = self.state()?;
+        // The pin keeps the blocks that are searched for keys.
+        let (base, _pin) = self.pinned_state()?;
         let prepared = self.prepare_write(&base, kind, frames, options)?;
         let paths: Vec<Path> = prepared.landings.iter().map(|landing| landing.path.clone()).collect();
         let Prepared { footprint, landings, blocks, writer, metadata } = prepared;
@@ -234,7 +237,7 @@ impl Store {
                     footprint = footprint.with(Read::Keys(table.id, keys.clone()));
                 }
             }
-            landings.insert(at, Landing { path, schema, sort, groups: encoded.groups });
+            landings.insert(at, Landing { path, schema, sort, keyed: true, groups: encoded.groups });
         }
         let blocks = writer.finish()?.to_vec();
         options.task.cancel.check()?;
@@ -248,7 +251,8 @@ impl Store {
         let mut heads = Vec::with_capacity(targets.len());
         for (at, Target { path, frame, schema, sort }) in targets.into_iter().enumerate() {
             heads.push((schema.clone(), sort.clone(), frame.trust));
-            landings.push(Landing { path, schema: schema.clone(), sort: sort.clone(), groups: Vec::new() });
+            let (own, order) = (schema.clone(), sort.clone());
+            landings.push(Landing { path, schema: own, sort: order, keyed: false, groups: Vec::new() });
             parts.push(RowGroups::new(frame.batches, schema).map(move |group| Ok((at, group?))));
         }
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
@@ -325,6 +329,8 @@ pub(super) fn create_table(
             return Err(Error::invalid("give a key or a sort order, not both; rows are ordered by the key"));
         }
         check_key(&options.key, schema)?;
+        // That its rows can be held in memory.
+        TableCodec::new(schema, &options.key)?;
         options.sort = options.key;
     }
     let schema = StoredSchema::new(sorted_schema(schema, &options.sort))?;
@@ -416,9 +422,10 @@ fn effects(
         let existing = state.table_at(&landing.path);
         let mut change = Change { groups: landing.groups, metadata: metadata.clone(), ..Change::new(kind) };
         let table = match existing {
-            Some(table) if table.spec.sort != landing.sort => {
-                return Err(Error::conflict(format!("'{}' was made anew with another sort order", landing.path)));
+            Some(table) if table.spec.sort != landing.sort || table.spec.keyed != landing.keyed => {
+                return Err(Error::conflict(format!("'{}' was made anew with another order or key", landing.path)));
             }
+            None if landing.keyed => return Err(Error::conflict(format!("'{}' was dropped meanwhile", landing.path))),
             Some(table) => table.id,
             None => {
                 let table = next_table;

@@ -3,12 +3,13 @@
 use arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Schema};
+use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use super::{RowGroup, Table};
 use crate::base::{Error, Result};
 use crate::block::{BlockReader, Directory};
-use crate::segment::{Form, decode};
+use crate::segment::{Form, decode, decode_rows};
 
 /// The rows of a row group as an Arrow mask.
 pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
@@ -55,6 +56,50 @@ pub(super) fn decode_columns(
     columns: &[usize],
     form: Form,
 ) -> Result<Vec<ArrayRef>> {
+    let rows = group.rows as usize;
+    each_column(reader, table, schema, group, directory, columns, |segment| match segment {
+        Source::Missing(wanted) => Ok(new_null_array(wanted, rows)),
+        Source::Stored(bytes, own, wanted) => {
+            let array = decode(bytes, rows, own, form)?;
+            if form == Form::Exact { into_type(array, wanted) } else { Ok(array) }
+        }
+    })
+}
+
+/// The rows `picked`, ascending, of `columns`.
+pub(super) fn pick_columns(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &Schema,
+    group: &RowGroup,
+    directory: &Directory,
+    columns: &[usize],
+    picked: &[u32],
+) -> Result<Vec<ArrayRef>> {
+    each_column(reader, table, schema, group, directory, columns, |segment| match segment {
+        Source::Missing(wanted) => Ok(new_null_array(wanted, picked.len())),
+        Source::Stored(bytes, own, wanted) => into_type(decode_rows(bytes, group.rows as usize, own, picked)?, wanted),
+    })
+}
+
+/// Where a column comes from.
+enum Source<'a> {
+    /// From nowhere: of this type, all null.
+    Missing(&'a DataType),
+    /// From a segment of the first type, to be of the second.
+    Stored(Bytes, &'a DataType, &'a DataType),
+}
+
+/// Reads the segments of columns in one request, and makes an array of each.
+fn each_column(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &Schema,
+    group: &RowGroup,
+    directory: &Directory,
+    columns: &[usize],
+    make: impl Fn(Source<'_>) -> Result<ArrayRef>,
+) -> Result<Vec<ArrayRef>> {
     let own = &table.schemas[group.schema as usize].0;
     let located: Vec<Option<usize>> =
         columns.iter().map(|&index| own.index_of(schema.field(index).name()).ok()).collect();
@@ -63,16 +108,14 @@ pub(super) fn decode_columns(
         column_of(directory, group, index)?;
     }
     let mut segments = reader.segments(&group.address, directory, &present)?.into_iter();
-    let rows = group.rows as usize;
     let array = |(located, &index): (&Option<usize>, &usize)| -> Result<ArrayRef> {
         let wanted = schema.field(index).data_type();
-        let Some(at) = located else { return Ok(new_null_array(wanted, rows)) };
+        let Some(at) = located else { return make(Source::Missing(wanted)) };
         let bytes = segments.next().expect("one for each present column");
-        let array = decode(bytes, rows, own.field(*at).data_type(), form).map_err(|e| {
+        make(Source::Stored(bytes, own.field(*at).data_type(), wanted)).map_err(|e| {
             let (name, block) = (schema.field(index).name(), group.address.block);
             e.context(format!("block {block}, column '{name}' at offset {}", directory.columns[*at].offset))
-        })?;
-        if form == Form::Exact { into_type(array, wanted) } else { Ok(array) }
+        })
     };
     located.iter().zip(columns).map(array).collect()
 }

@@ -78,7 +78,12 @@ impl KeyCodec {
             let cell = cell(&data_type).ok_or_else(|| Error::invalid(format!("column '{name}' cannot be in a key")))?;
             Ok(KeyColumn { name: name.clone(), data_type, cell })
         };
-        Ok(Self { columns: key.iter().map(column).collect::<Result<_>>()? })
+        let codec = Self { columns: key.iter().map(column).collect::<Result<_>>()? };
+        // A type that goes in must come out.
+        codec
+            .decode(std::iter::empty())
+            .map_err(|e| Error::invalid("a key of these types is not possible").with_source(e))?;
+        Ok(codec)
     }
 
     /// The schema of the key columns alone.
@@ -159,12 +164,17 @@ impl KeyCodec {
         Some(bytes)
     }
 
-    /// Bytes above all keys whose first column is at or below `bound`.
+    /// Bytes above all keys whose first column is at or below `bound`; `None` if there are none.
     pub(super) fn upper(&self, bound: &Stat) -> Option<Vec<u8>> {
+        // The least bytes that begin no key with this first column and are above those that do.
         let mut bytes = stat_bytes(bound)?;
-        // Longer than any key that has this first column, and greater than what follows it there.
-        bytes.extend_from_slice(&[0xff; 24]);
-        Some(bytes)
+        while let Some(last) = bytes.pop() {
+            if last < 0xff {
+                bytes.push(last + 1);
+                return Some(bytes);
+            }
+        }
+        None
     }
 }
 
@@ -477,6 +487,8 @@ mod tests {
             let low = stats.min.as_ref().and_then(|min| codec.lower(min)).unwrap();
             let high = stats.max.as_ref().and_then(|max| codec.upper(max)).unwrap();
             assert!(keys.iter().all(|key| low <= key.to_vec() && key.to_vec() < high), "{of:?}");
+            let greatest = [Stat::Int(i64::MAX), Stat::UInt(u64::MAX)].map(|stat| codec.upper(&stat));
+            assert_eq!(greatest, [None, None]);
         }
     }
 

@@ -83,6 +83,13 @@ mod tests {
                 let _ = may_have(&damaged, keys.iter().take(20));
             }
         }
+        for n in [1024, 5000, 62_500, 121_000, 122_880] {
+            let mut keys = Keys::default();
+            (0..n).for_each(|key| keys.push_word(1 << 63 | key));
+            let filter = key_filter(&keys).unwrap();
+            let missed = keys.iter().filter(|key| may_have(&filter, std::iter::once(*key)) != Some(true)).count();
+            assert_eq!(missed, 0, "of {n}");
+        }
         assert_eq!(key_filter(&Keys::default()), None);
     }
 }

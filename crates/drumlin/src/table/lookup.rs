@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::compute::{interleave, take};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::interleave;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
-use super::columns::{column_of, decode_columns, find, into_type};
+use super::columns::{column_of, find, into_type, pick_columns};
 use super::group_keys::{GroupKeys, candidates};
 use super::key_filter::may_have;
 use super::overlay::{Overlay, Said};
@@ -19,7 +19,6 @@ use super::{Matches, RowGroup, Rows, Sight, Table, TableCodec};
 use crate::base::{Cancel, Pool, Result, Version};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
-use crate::segment::Form;
 
 /// Where the row of a key lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,14 +112,14 @@ impl Searcher<'_> {
     /// The keys that a row group holds, with their places.
     fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, Place)>> {
         self.cancel.check()?;
-        let visible = self.table.visible(group, self.sight.version);
-        if visible == Rows::None {
-            return Ok(Vec::new());
-        }
         let directory = self.reader.directory(&group.address)?;
         column_of(&directory, group, 0)?;
         let range = candidates(self.table, self.codec, group, &directory, &open.keys)?;
         if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let visible = self.table.visible(group, self.sight.version);
+        if visible == Rows::None {
             return Ok(Vec::new());
         }
         // Looking at the filter pays while there are few keys to look for, and those here are not at hand.
@@ -233,9 +232,7 @@ impl Searcher<'_> {
         self.cancel.check()?;
         let group = &self.table.groups[index as usize];
         let directory = self.reader.directory(&group.address)?;
-        let arrays = decode_columns(self.reader, self.table, schema, group, &directory, columns, Form::Exact)?;
-        let rows = UInt32Array::from(rows.to_vec());
-        arrays.iter().map(|array| Ok(take(array, &rows, None)?)).collect()
+        pick_columns(self.reader, self.table, schema, group, &directory, columns, rows)
     }
 
     /// The rows of row groups among `places`, by row group.

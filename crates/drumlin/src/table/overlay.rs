@@ -17,15 +17,10 @@ use crate::memtable::{Keys, RowBytes};
 pub struct Sight {
     /// The version.
     pub version: Version,
-    /// For the newest one, whether the rows written since are seen too: those of commits up to this one.
-    pub since: Option<Seq>,
-}
-
-impl Sight {
-    /// A version as it was numbered.
-    pub fn of(version: Version) -> Self {
-        Self { version, since: None }
-    }
+    /// Whether the rows written since it was numbered are seen too.
+    pub since: bool,
+    /// The state that is read: rows of later commits, which may lie beside those seen, are not.
+    pub seq: Seq,
 }
 
 /// The memtables that are seen, and rows still to be put in them; the newest first.
@@ -56,7 +51,7 @@ impl Overlay {
     pub fn new(table: &Table, sight: Sight) -> Option<Self> {
         let mut sources = Vec::new();
         for part in table.parts.iter().rev() {
-            let seen = if part.frozen { part.version <= sight.version } else { sight.since.is_some() };
+            let seen = if part.frozen { part.version <= sight.version } else { sight.since };
             if !seen || part.died <= sight.version {
                 continue;
             }
@@ -67,8 +62,7 @@ impl Overlay {
                 sources.push(Source { version, part: part.rows().clone(), unsettled, numbered });
             }
         }
-        let seq = sight.since.unwrap_or(Seq(u64::MAX >> 1));
-        (!sources.is_empty()).then_some(Self { sources, seq })
+        (!sources.is_empty()).then_some(Self { sources, seq: sight.seq })
     }
 
     /// Looks up keys; the rows found are added to `rows`.

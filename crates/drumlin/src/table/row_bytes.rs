@@ -78,7 +78,16 @@ impl RowCodec {
             };
             columns.push((data_type, cell));
         }
-        Ok(Self { columns, lengths: at, bytes: at + 4 * others })
+        let codec = Self { columns, lengths: at, bytes: at + 4 * others };
+        // A type that goes in must come out.
+        let nulls: Vec<ArrayRef> = codec.columns.iter().map(|(data_type, _)| new_null_array(data_type, 1)).collect();
+        let encoded = codec.encode(1, &nulls)?;
+        for (at, (data_type, _)) in codec.columns.iter().enumerate() {
+            codec.decode(&encoded, &[at]).map_err(|e| {
+                Error::invalid(format!("a table with a key cannot have a column of type {data_type}")).with_source(e)
+            })?;
+        }
+        Ok(codec)
     }
 
     /// Encodes rows, given their columns.
@@ -118,9 +127,9 @@ impl RowCodec {
                 Cell::Fixed { width, at } => {
                     let data = column.to_data();
                     let values = &data.buffers()[0].as_slice()[data.offset() * width..];
-                    for (row, value) in values.chunks_exact(*width).take(rows).enumerate() {
+                    for row in 0..rows {
                         let from = starts[row] + at;
-                        out[from..from + width].copy_from_slice(value);
+                        out[from..from + width].copy_from_slice(&values[row * width..(row + 1) * width]);
                     }
                 }
                 Cell::Bool { at } => {

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
@@ -160,6 +160,13 @@ impl Prepared {
         }
     }
 
+    /// Bytes that it takes at most in a memtable.
+    fn room_bytes(&self) -> u64 {
+        /// The head of a record, and the nodes that a key may add.
+        const EACH: u64 = 200;
+        self.memory_bytes() + EACH * (self.puts.len() + self.deletes.len()) as u64
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.puts.memory_bytes() + self.rows.memory_bytes() + self.deletes.memory_bytes()
     }
@@ -233,6 +240,17 @@ impl RowsChange {
     /// twice.
     pub fn new(codec: &TableCodec, rows: Option<&RecordBatch>, keys: Option<&RecordBatch>) -> Result<Self> {
         let (puts, row_bytes) = rows.map(|rows| codec.encode(rows)).transpose()?.unwrap_or_default();
+        // Views and dictionaries bring along values that no row has: those decoded anew do not.
+        let shares = |data_type: &DataType| !data_type.is_primitive() && *data_type != DataType::Boolean;
+        let compact = match rows {
+            Some(rows) if rows.schema().fields().iter().any(|field| shares(field.data_type())) => {
+                let columns: Vec<usize> = (0..codec.schema.fields().len()).collect();
+                let columns = codec.decode(&puts, &row_bytes, &columns)?;
+                Some(RecordBatch::try_new(codec.schema.clone(), columns)?)
+            }
+            _ => None,
+        };
+        let rows = compact.as_ref().or(rows);
         let deletes = keys.map(|keys| codec.keys.encode(keys.columns())).transpose()?.unwrap_or_default();
         let prepared = Prepared { puts, rows: row_bytes, deletes, order: OnceLock::new() };
         let ipc = |batch: Option<&RecordBatch>| batch.map_or(Ok(Bytes::new()), to_ipc);
@@ -368,7 +386,7 @@ impl Table {
         }
         let part = next.parts.last().expect("there is one now").rows().clone();
         let prepared = change.prepared(&part.codec)?;
-        next.unsettled.0.push((part, prepared));
+        next.unsettled.0.push_back((part, prepared));
         next.rows_seq = seq;
         Ok(next)
     }
@@ -435,7 +453,7 @@ impl Table {
 
     /// Bytes of the rows to be settled and of the largest memtable that they go to.
     pub fn unsettled_bytes(&self) -> (u64, u64) {
-        let own = |(_, prepared): &Unsettled| prepared.memory_bytes();
+        let own = |(_, prepared): &Unsettled| prepared.room_bytes();
         let there = |(part, _): &Unsettled| part.memtable.bytes();
         (self.unsettled.0.iter().map(own).sum(), self.unsettled.0.iter().map(there).max().unwrap_or(0))
     }

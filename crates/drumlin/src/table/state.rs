@@ -88,7 +88,7 @@ pub struct Table {
     next_group: u64,
     /// Rows of commits that are not published yet.
     #[serde(skip)]
-    pub(super) unsettled: InMemory<Vec<Unsettled>>,
+    pub(super) unsettled: InMemory<Vector<Unsettled>>,
 }
 
 impl Table {
@@ -229,9 +229,11 @@ impl Table {
             if positions.0.max().is_some_and(|max| max >= group.rows) {
                 return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
             }
-            rows = rows
-                .checked_sub(positions.0.len())
-                .ok_or_else(|| Error::invalid("deletes more rows than there are"))?;
+            // While part of them is in memory the count is a guess, put right when that is flushed.
+            rows = match rows.checked_sub(positions.0.len()) {
+                None if self.parts.is_empty() => return Err(Error::invalid("deletes more rows than there are")),
+                left => left.unwrap_or(0),
+            };
             group.deletions.push(Deletion { born: version, rows: positions.clone() });
             next.groups.set(index, Arc::new(group));
         }
@@ -304,9 +306,8 @@ impl Table {
             return Err(Error::invalid("would leave the table without a version; drop it instead"));
         };
         let mut copies = Vec::new();
-        if self.parts.iter().any(|part| part.version > newest && self.newest().is_some_and(|old| old.version > newest))
-        {
-            return Err(Error::conflict("rows written by key since then are not in row groups yet"));
+        if !self.parts.is_empty() && self.newest().is_some_and(|old| old.version > newest) {
+            return Err(Error::conflict("rows written by key are not in row groups yet"));
         }
         if self.newest().is_some_and(|old| old.version > newest) {
             let mut frozen = Vec::new();

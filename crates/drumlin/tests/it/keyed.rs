@@ -370,3 +370,17 @@ fn a_look_up_reads_only_what_may_hold_the_keys() {
     let two = counted(&ask(vec![200_000, 80_000, 200_002], None));
     assert_eq!(two.0 - directories.0, 6);
 }
+
+#[test]
+fn many_keys_of_many_rows_are_found() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.create(PATH, batch(&[]).schema(), options).unwrap();
+    let rows: Vec<Row> = (0..300_000).map(|id| (id, None)).collect();
+    store.append(PATH, batch(&rows), &Default::default()).unwrap();
+    for n in [1, 20, 5000] {
+        let asked: Vec<Row> = (0..n).map(|at| (at * 7919 % 300_000, None)).collect();
+        let found = store.get_rows(PATH, &batch(&asked), &Default::default()).unwrap();
+        assert_eq!(found.found.true_count() as i64, n);
+    }
+}

@@ -7,6 +7,7 @@ mod episodes;
 mod golden;
 mod hostile;
 mod keyed;
+mod keyed_attacks;
 mod keyed_model;
 mod model;
 mod random;
