@@ -24,6 +24,7 @@ demo: build
 
 test: build
 	cargo test --release --workspace $(PLANTED)
+	cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/interleavings cargo test --release
 	$(BIN)/python -m pytest -q python/tests
 	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin
 	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
@@ -39,6 +40,8 @@ bench: build
 	$(BIN)/python bench/tree.py
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
 	$(BIN)/python bench/vacuum.py --scale $(SCALE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	$(BIN)/python bench/keyed.py
 
 # Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
 fuzz:

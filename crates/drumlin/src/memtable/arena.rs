@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering;
 
 use super::raw::Word;
 
-/// Words of the first chunk; each later one has twice as many.
-const FIRST: u64 = 512;
 /// As many chunks as 29 bits of address need.
 const CHUNKS: usize = 21;
 /// Addresses are below this: 4 GiB of words.
@@ -18,16 +16,17 @@ const LINE: usize = 8;
 /// The number of a word.
 pub(super) type Addr = u32;
 
+/// Chunks of words; each has twice as many as the one before.
 pub(super) struct Arena<W> {
     chunks: [OnceLock<Box<[W]>>; CHUNKS],
 }
 
 /// The chunk that an address lies in, and where.
 #[inline]
-fn place(addr: u64) -> (usize, usize) {
-    let from_first = addr + FIRST;
-    let chunk = (from_first.ilog2() - FIRST.ilog2()) as usize;
-    (chunk, (from_first - (FIRST << chunk)) as usize)
+fn place<W: Word>(addr: u64) -> (usize, usize) {
+    let from_first = addr + W::FIRST;
+    let chunk = (from_first.ilog2() - W::FIRST.ilog2()) as usize;
+    (chunk, (from_first - (W::FIRST << chunk)) as usize)
 }
 
 impl<W: Word> Arena<W> {
@@ -38,14 +37,14 @@ impl<W: Word> Arena<W> {
     /// The first address at or behind `from` at which so many words lie in one chunk, which is made if need be; `None`
     /// if there is no room. For the writer.
     pub fn reserve(&self, from: u64, words: u64) -> Option<u64> {
-        let (mut chunk, offset) = place(from);
+        let (mut chunk, offset) = place::<W>(from);
         let mut addr = from;
-        let mut size = FIRST << chunk;
+        let mut size = W::FIRST << chunk;
         if offset as u64 + words > size {
             loop {
-                addr = (FIRST << (chunk + 1)) - FIRST;
+                addr = (W::FIRST << (chunk + 1)) - W::FIRST;
                 chunk += 1;
-                size = FIRST << chunk;
+                size = W::FIRST << chunk;
                 if words <= size {
                     break;
                 }
@@ -61,7 +60,7 @@ impl<W: Word> Arena<W> {
     /// The words from `addr` to the end of its chunk; none if nothing was ever reserved there.
     #[inline]
     pub fn from(&self, addr: Addr) -> &[W] {
-        let (chunk, offset) = place(u64::from(addr));
+        let (chunk, offset) = place::<W>(u64::from(addr));
         let words = self.chunks.get(chunk).and_then(OnceLock::get);
         words.and_then(|words| words.get(offset..)).unwrap_or_default()
     }
@@ -100,7 +99,7 @@ mod tests {
     #[test]
     fn addresses_lie_end_to_end_and_what_is_reserved_lies_in_one_chunk() {
         assert_eq!(
-            [place(0), place(511), place(512), place(1535), place(1536)],
+            [0, 511, 512, 1535, 1536].map(place::<AtomicU64>),
             [(0, 0), (0, 511), (1, 0), (1, 1023), (2, 0)]
         );
         let arena: Arena<AtomicU64> = Arena::new();

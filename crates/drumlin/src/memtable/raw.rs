@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An atomic word of 64 bits.
 pub trait Word: Sized + Send + Sync + 'static {
+    /// Words of an arena's first chunk, a power of two.
+    const FIRST: u64;
     /// So many words, all zero.
     fn zeroed(words: usize) -> Box<[Self]>;
     /// Reads it.
@@ -19,6 +21,8 @@ pub trait Word: Sized + Send + Sync + 'static {
 }
 
 impl Word for AtomicU64 {
+    const FIRST: u64 = 512;
+
     fn zeroed(words: usize) -> Box<[Self]> {
         // SAFETY: `AtomicU64` has the same in-memory representation as `u64`, for which all zeroes are a value. The system
         // hands out large arrays untouched, so that a chunk takes memory as it is filled.
