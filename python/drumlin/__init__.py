@@ -28,12 +28,14 @@ from drumlin._drumlin import (
     Holding,
     ImportReport,
     ListEntry,
+    Mask,
     Node,
     NodeChange,
     ProjectionEntry,
     ProjectionView,
     ReclaimReport,
     RepackPlan,
+    RowsReport,
     Schema,
     Snapshot,
     StoreStat,
@@ -65,7 +67,9 @@ from drumlin._errors import (
 )
 from drumlin._expr import Expr, col
 from drumlin._input import FrameLike, SchemaLike
+from drumlin._lookup import Lookup
 from drumlin._result import Result
+from drumlin._rows import KeysLike, RowsLike
 from drumlin._store import Retention, Store, Table, open
 from drumlin._transaction import Transaction
 from drumlin.tree import P
@@ -95,8 +99,11 @@ __all__ = [
     "ImportReport",
     "InDoubt",
     "InvalidArgument",
+    "KeysLike",
     "ListEntry",
     "Locked",
+    "Lookup",
+    "Mask",
     "Node",
     "NodeChange",
     "NotFound",
@@ -108,6 +115,8 @@ __all__ = [
     "RepackPlan",
     "Result",
     "Retention",
+    "RowsLike",
+    "RowsReport",
     "Schema",
     "SchemaLike",
     "SchemaMismatch",

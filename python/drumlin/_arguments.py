@@ -98,6 +98,11 @@ def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
     return None if columns is None else names(columns, "sort")
 
 
+def column_names(columns: Iterable[Any] | None) -> list[str] | None:
+    """The columns to read, if they are given. Names that are no text were written as their text."""
+    return None if columns is None else [str(name) for name in listed(columns, "columns")]
+
+
 def micros(span: dt.timedelta, name: str) -> int:
     """Whole microseconds."""
     if not isinstance(span, dt.timedelta):
@@ -169,8 +174,7 @@ def selection(
         raise InvalidArgument("head and limit are the same; give one of them")
     return Selection(
         as_of_argument(as_of),
-        # Names that are no text were written as their text.
-        None if columns is None else [str(name) for name in listed(columns, "columns")],
+        column_names(columns),
         filter_text(where),
         count(limit, "limit") if head is None else count(head, "head"),
         count(tail, "tail"),

@@ -25,6 +25,8 @@ __all__ = [
     "Holding",
     "ImportReport",
     "ListEntry",
+    "Lookup",
+    "Mask",
     "Node",
     "NodeChange",
     "NodeChanges",
@@ -34,6 +36,7 @@ __all__ = [
     "Reading",
     "ReclaimReport",
     "RepackPlan",
+    "RowsReport",
     "Schema",
     "Snapshot",
     "Store",
@@ -71,6 +74,24 @@ class Snapshot:
     @property
     def versions(self) -> dict[str, int]:
         """The version that it holds of each table, by path."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class RowsReport:
+    """What a write by key did."""
+
+    @property
+    def seq(self) -> int:
+        """The number of the commit."""
+    @property
+    def rows(self) -> int:
+        """Rows written, or keys deleted, whether they were there or not."""
+    @property
+    def version(self) -> Version | None:
+        """The version it made, if it was large or had metadata. Other rows belong to the version that the next
+        checkpoint, snapshot or large write makes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -148,6 +169,9 @@ class CheckpointReport:
     @property
     def bytes_written(self) -> int:
         """Bytes written."""
+    @property
+    def rows_flushed(self) -> int:
+        """Rows written by key that left memory for row groups."""
     @property
     def versions_expired(self) -> int:
         """Versions that retention took."""
@@ -384,6 +408,9 @@ class StoreStat:
     def bytes(self) -> int:
         """Bytes on storage in all, but for orphans."""
     @property
+    def memtable_bytes(self) -> int:
+        """Memory of rows written by key that wait for a checkpoint, in bytes."""
+    @property
     def cache_hits(self) -> int:
         """Look-ups that the cache of encoded data answered."""
     @property
@@ -405,7 +432,7 @@ class TableStat:
 
     @property
     def rows(self) -> int:
-        """Rows of the newest version."""
+        """Rows of the newest version, and those written by key since."""
     @property
     def stored_rows(self) -> int:
         """Rows stored, deleted ones too."""
@@ -424,6 +451,15 @@ class TableStat:
     @property
     def sort(self) -> list[str]:
         """The columns by which rows are ordered."""
+    @property
+    def key(self) -> list[str]:
+        """The columns of the key, which are those too; none if the table has no key."""
+    @property
+    def memory_keys(self) -> int:
+        """Keys written or deleted that wait in memory for a checkpoint."""
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that they take with their rows, in bytes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -443,7 +479,8 @@ class Version:
         """When it was made, in UTC."""
     @property
     def kind(self) -> str:
-        """What made it: `create`, `write`, `append`, `update` or `delete`."""
+        """What made it: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows` (those written by key since
+        the one before)."""
     @property
     def rows(self) -> int:
         """Its rows."""
@@ -596,13 +633,15 @@ class Event:
     def path(self) -> str:
         """The path of the node or table; empty for `resync`."""
     @property
-    def action(self) -> Literal["create", "update", "delete", "version", "delete_versions", "drop", "undrop", "resync"]:
-        """In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `delete_versions`,
-        `drop`, `undrop`. For a trigger also `resync`: what happened before cannot be told any more, so look at all of
-        it."""
+    def action(
+        self,
+    ) -> Literal["create", "update", "delete", "version", "rows", "delete_versions", "drop", "undrop", "resync"]:
+        """In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `rows` (written by
+        key, without a version), `delete_versions`, `drop`, `undrop`. For a trigger also `resync`: what happened before
+        cannot be told any more, so look at all of it."""
     @property
     def kind(self) -> str | None:
-        """What made a table's new version: `create`, `write`, `append`, `update` or `delete`."""
+        """What made a table's new version: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows`."""
     @property
     def before(self) -> Node | None:
         """What the node was right before; None if it was not there."""
@@ -771,13 +810,47 @@ class Batch:
 
 @final
 class Batches:
-    """All batches of a reading, in memory."""
+    """All batches of a reading, in memory. It is a reading of itself too."""
 
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    def collect(self, columns: list[str] | None = None) -> Batches:
+        """Those of `columns` that are there, if they are given."""
+    def stream(self) -> Batches:
+        """Itself."""
+    def __iter__(self) -> Iterator[Batch]: ...
     @property
     def num_rows(self) -> int:
         """The rows of all batches."""
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+
+@final
+class Lookup:
+    """What a look-up by key found."""
+
+    @property
+    def keys(self) -> Batches: ...
+    @property
+    def rows(self) -> Batches: ...
+    @property
+    def found(self) -> Mask: ...
+    def __len__(self) -> int: ...
+
+@final
+class Mask:
+    """A list of bools."""
+
+    def to_pylist(self) -> list[bool]:
+        """The bools as a list."""
+    def count(self) -> int:
+        """How many of them are true."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int, /) -> bool: ...
+    def __iter__(self) -> Iterator[bool]: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
 
 @final
 class Stream:
@@ -872,7 +945,7 @@ class Transaction:
     def _walk(self, pattern: _PatternLike) -> Walk: ...
     def projection(self, name: str) -> ProjectionView:
         """A projection, with the transaction's own writes in it."""
-    def _create(self, path: str, schema: Any, sort: _List[str]) -> None: ...
+    def _create(self, path: str, schema: Any, sort: _List[str], key: _List[str]) -> None: ...
     def _write_many(
         self,
         frames: _List[tuple[str, Any]],
@@ -888,6 +961,17 @@ class Transaction:
     ) -> None: ...
     def _update(self, path: str, frame: Any, metadata: str | None, progress: _Progress | None) -> None: ...
     def _delete_rows(self, path: str, filter: str, metadata: str | None, progress: _Progress | None) -> int: ...
+    def _upsert(self, path: str, rows: Any, metadata: str | None, progress: _Progress | None) -> int: ...
+    def _insert(self, path: str, rows: Any, metadata: str | None, progress: _Progress | None) -> int: ...
+    def _delete_keys(self, path: str, keys: Any, metadata: str | None, progress: _Progress | None) -> int: ...
+    def _get_row(
+        self,
+        path: str,
+        key: Any,
+        as_of: _When | None,
+        columns: _List[str] | None,
+    ) -> dict[str, Any] | None: ...
+    def _get_rows(self, path: str, keys: Any, as_of: _When | None, columns: _List[str] | None) -> Lookup: ...
     def _drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
     def _delete_versions(self, versions: dict[str, _List[int]]) -> None: ...
     def _read(
@@ -910,7 +994,7 @@ class Store:
     def seq(self) -> int: ...
     def refresh(self) -> int: ...
     def close(self) -> None: ...
-    def create(self, path: str, schema: Any, sort: _List[str]) -> Version: ...
+    def create(self, path: str, schema: Any, sort: _List[str], key: _List[str]) -> Version: ...
     def write_many(
         self,
         frames: _List[tuple[str, Any]],
@@ -938,6 +1022,41 @@ class Store:
         metadata: str | None = None,
         progress: _Progress | None = None,
     ) -> DeleteReport: ...
+    def upsert(
+        self,
+        path: str,
+        rows: Any,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> RowsReport: ...
+    def insert(
+        self,
+        path: str,
+        rows: Any,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> RowsReport: ...
+    def delete_keys(
+        self,
+        path: str,
+        keys: Any,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> RowsReport: ...
+    def get_row(
+        self,
+        path: str,
+        key: Any,
+        as_of: _When | None = None,
+        columns: _List[str] | None = None,
+    ) -> dict[str, Any] | None: ...
+    def get_rows(
+        self,
+        path: str,
+        keys: Any,
+        as_of: _When | None = None,
+        columns: _List[str] | None = None,
+    ) -> Lookup: ...
     def read_many(
         self,
         paths: _List[str],

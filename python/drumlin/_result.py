@@ -35,7 +35,7 @@ class Result:
 
     def __init__(
         self,
-        reading: _drumlin.Reading,
+        reading: _drumlin.Reading | _drumlin.Batches,
         path: str,
         *,
         selects: bool,
@@ -93,6 +93,7 @@ class Result:
         whole = (
             not self._selects
             and written is not None
+            and isinstance(self._reading, _drumlin.Reading)
             # Numbering from 0 says nothing about which rows they are.
             and (written == range(len(written)) or self._written_whole(self._reading.seq))
         )

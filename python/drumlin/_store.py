@@ -14,6 +14,7 @@ from drumlin._arguments import (
     Progress,
     Selection,
     as_of_argument,
+    column_names,
     count,
     listed,
     micros,
@@ -41,6 +42,7 @@ from drumlin._drumlin import (
     ProjectionView,
     ReclaimReport,
     RepackPlan,
+    RowsReport,
     Schema,
     Snapshot,
     StoreStat,
@@ -54,7 +56,9 @@ from drumlin._drumlin import (
 from drumlin._errors import Conflict, InvalidArgument, NotFound
 from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._lookup import Lookup
 from drumlin._result import Result
+from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
 from drumlin._transaction import Transaction
 from drumlin._walks import Walks
 from drumlin.tree import Condition, PatternLike, plain_text
@@ -64,6 +68,7 @@ __all__ = ["Retention", "Store", "Table", "open"]
 # Within a class that has a method of the name.
 _List: TypeAlias = list
 _MODES = ("create", "write", "read")
+_SYNCS = ("commit", "interval")
 #: How often a function is run in a transaction before a conflict is told.
 _ATTEMPTS_MAX = 1000
 
@@ -82,6 +87,10 @@ def open(
     cpu_threads: int | None = None,
     checkpoint_log_bytes: int | None = None,
     inline_bytes: int | None = None,
+    memtable_bytes: int | None = None,
+    row_write_bytes: int | None = None,
+    sync: Literal["commit", "interval"] = "commit",
+    sync_interval: dt.timedelta = dt.timedelta(milliseconds=100),
 ) -> "Store":
     """Opens the store at ``uri``: a folder's path, ``file://`` and a path, or ``memory://`` for one that lives in
     memory.
@@ -94,6 +103,14 @@ def open(
     ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, the
     next call that would write raises its error. What a call adds travels in its commit, without a block of its own,
     if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).
+
+    Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
+    ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)
+    writes row groups and makes a version instead.
+
+    With ``sync="commit"`` what a call has written is durable when it returns. With ``sync="interval"`` it is so within
+    about ``sync_interval``: if the machine fails the last commits may be lost, though none from between others; if just
+    the process fails none are.
 
     >>> import drumlin
     >>> with drumlin.open("memory://") as store:
@@ -108,9 +125,22 @@ def open(
         "cpu_threads": cpu_threads,
         "checkpoint_log_bytes": checkpoint_log_bytes,
         "inline_bytes": inline_bytes,
+        "memtable_bytes": memtable_bytes,
+        "row_write_bytes": row_write_bytes,
     }
     checked = {name: count(value, name) for name, value in settings.items()}
+    checked["sync_micros"] = _sync_micros(sync, sync_interval)
     return Store(_drumlin.open(os.fspath(uri), mode, checked))
+
+
+def _sync_micros(sync: str, interval: dt.timedelta) -> int | None:
+    """The time between syncs; None if each commit is synced."""
+    if sync not in _SYNCS:
+        raise InvalidArgument(f"sync {sync!r} is not known; expected one of {', '.join(map(repr, _SYNCS))}")
+    span = micros(interval, "sync_interval")
+    if span == 0:
+        raise InvalidArgument("sync_interval is 0; to sync each commit, give sync='commit'")
+    return span if sync == "interval" else None
 
 
 class Retention(NamedTuple):
@@ -176,15 +206,21 @@ class Store(Walks):
 
     # Rows.
 
-    def create(self, path: str, schema: SchemaLike, *, sort: Iterable[str] = ()) -> Version:
-        """Makes an empty table, ordered by the columns ``sort`` when read.
+    def create(self, path: str, schema: SchemaLike, *, sort: Iterable[str] = (), key: Iterable[str] = ()) -> Version:
+        """Makes an empty table, ordered by the columns ``sort`` when read; or one with a key: no two rows are equal in
+        the columns ``key``, by which they are ordered, and rows are written and looked up by it (:meth:`upsert`,
+        :meth:`insert`, :meth:`delete_keys`, :meth:`get_rows`).
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
         >>> store.create("ticks", pyarrow.schema([("time", pyarrow.int64())]), sort=["time"]).rows
         0
+        >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+        >>> _ = store.create("people", schema, key=["id"])
+        >>> store.table("people").stat().key
+        ['id']
         """
-        return self._core.create(path, to_schema(schema), names(sort, "sort"))
+        return self._core.create(path, to_schema(schema), names(sort, "sort"), names(key, "key"))
 
     def write(
         self,
@@ -290,6 +326,117 @@ class Store(Walks):
         2
         """
         return self._core.delete_rows(path, rows_filter(where), note(metadata), progress)
+
+    # Rows by key.
+
+    def upsert(
+        self,
+        path: str,
+        rows: RowsLike,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Puts rows into a table with a key, each in the place of the row with its key if there is one. Of rows with
+        the same key the last counts.
+
+        ``rows`` are a frame, a list of dicts or a dict of one row; values without a type take that of their column. A
+        call with few rows is one write of the log and makes no version: its rows belong to the version that the next
+        checkpoint, snapshot or large write makes. One with many, or with ``metadata``, makes one.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> schema = pyarrow.schema([("id", pyarrow.int32()), ("name", pyarrow.string())])
+        >>> _ = store.create("people", schema, key=["id"])
+        >>> store.upsert("people", {"id": [1, 2], "name": ["Ada", "Grace"]}).rows
+        2
+        >>> _ = store.upsert("people", {"id": 2, "name": "Grace H."})
+        >>> store.read("people").to_arrow()["name"].to_pylist()
+        ['Ada', 'Grace H.']
+        """
+        return self._core.upsert(path, to_rows(rows), note(metadata), progress)
+
+    def insert(
+        self,
+        path: str,
+        rows: RowsLike,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Puts rows into a table with a key that has none with their keys. :class:`drumlin.AlreadyExists`, naming keys,
+        if it has, or if two rows have the same one; then nothing is written. See :meth:`upsert`.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.create("names", pyarrow.schema([("id", pyarrow.int64())]), key=["id"])
+        >>> _ = store.insert("names", {"id": 1})
+        >>> try:
+        ...     store.insert("names", {"id": [2, 1]})
+        ... except drumlin.AlreadyExists as error:
+        ...     print(error)
+        'names' has rows with the key 1; nothing was written
+        """
+        return self._core.insert(path, to_rows(rows), note(metadata), progress)
+
+    def delete_keys(
+        self,
+        path: str,
+        keys: KeysLike,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Deletes the rows of a table with a key that have any of ``keys``; keys that are not there are passed over.
+        See :meth:`get_rows` for what keys are, :meth:`upsert` for the rest.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.create("names", pyarrow.schema([("id", pyarrow.int64())]), key=["id"])
+        >>> _ = store.insert("names", {"id": [1, 2, 3]})
+        >>> _ = store.delete_keys("names", [1, 3, 5])
+        >>> store.read("names").to_arrow()["id"].to_pylist()
+        [2]
+        """
+        return self._core.delete_keys(path, to_keys(keys), note(metadata), progress)
+
+    def get_row(
+        self, path: str, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> dict[str, Any] | None:
+        """The row of a table with a key that has ``key``: a value if the key is one column, else a tuple of values or a
+        dict. None if there is no such row. See :meth:`read` for ``columns`` and ``as_of``.
+
+        >>> import datetime, drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> columns = {"sym": pyarrow.string(), "day": pyarrow.date32(), "close": pyarrow.float64()}
+        >>> _ = store.create("prices", columns, key=["sym", "day"])
+        >>> day = datetime.date(2026, 1, 2)
+        >>> _ = store.upsert("prices", {"sym": "AAPL", "day": day, "close": 187.5})
+        >>> store.get_row("prices", ("AAPL", day), columns=["close"])
+        {'close': 187.5}
+        >>> store.get_row("prices", {"sym": "MSFT", "day": day}) is None
+        True
+        """
+        return self._core.get_row(path, key, as_of_argument(as_of), column_names(columns))
+
+    def get_rows(
+        self, path: str, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> Lookup:
+        """The rows of a table with a key that have the keys in ``keys``, in the order of the question.
+
+        ``keys`` are a list of keys as :meth:`get_row` takes them, an array or series of values, or a frame with the key
+        columns, maybe among others. Only ``columns`` are read.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+        >>> _ = store.create("people", schema, key=["id"])
+        >>> _ = store.upsert("people", {"id": [1, 2], "name": ["Ada", "Grace"]})
+        >>> answer = store.get_rows("people", [2, 5], columns=["name"])
+        >>> answer.rows.to_arrow()["name"].to_pylist(), answer.found.to_pylist()
+        (['Grace', None], [True, False])
+        """
+        return Lookup(self._core.get_rows(path, to_keys(keys), as_of_argument(as_of), column_names(columns)), path)
 
     def read(
         self,
@@ -915,6 +1062,18 @@ class Table:
     1
     >>> table.stat().rows, table.exists()
     (2, True)
+
+    With a key:
+
+    >>> import pyarrow
+    >>> people = store.table("people")
+    >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+    >>> _ = people.create(schema, key=["id"])
+    >>> _ = people.upsert([{"id": 1, "name": "Ada"}, {"id": 2, "name": "Grace"}])
+    >>> people.get(2)
+    {'id': 2, 'name': 'Grace'}
+    >>> people.get_many([2, 5]).found.to_pylist()
+    [True, False]
     """
 
     __slots__ = ("_path", "_store")
@@ -944,9 +1103,9 @@ class Table:
             return False
         return True
 
-    def create(self, schema: SchemaLike, *, sort: Iterable[str] = ()) -> Version:
+    def create(self, schema: SchemaLike, *, sort: Iterable[str] = (), key: Iterable[str] = ()) -> Version:
         """See :meth:`Store.create`."""
-        return self._store.create(self._path, schema, sort=sort)
+        return self._store.create(self._path, schema, sort=sort, key=key)
 
     def write(
         self,
@@ -970,6 +1129,28 @@ class Table:
     def delete(self, where: str | Expr, *, metadata: Any = None, progress: Progress | None = None) -> DeleteReport:
         """See :meth:`Store.delete_rows`."""
         return self._store.delete_rows(self._path, where, metadata=metadata, progress=progress)
+
+    def upsert(self, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> RowsReport:
+        """See :meth:`Store.upsert`."""
+        return self._store.upsert(self._path, rows, metadata=metadata, progress=progress)
+
+    def insert(self, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> RowsReport:
+        """See :meth:`Store.insert`."""
+        return self._store.insert(self._path, rows, metadata=metadata, progress=progress)
+
+    def delete_keys(self, keys: KeysLike, *, metadata: Any = None, progress: Progress | None = None) -> RowsReport:
+        """See :meth:`Store.delete_keys`."""
+        return self._store.delete_keys(self._path, keys, metadata=metadata, progress=progress)
+
+    def get(
+        self, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> dict[str, Any] | None:
+        """See :meth:`Store.get_row`."""
+        return self._store.get_row(self._path, key, columns=columns, as_of=as_of)
+
+    def get_many(self, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None) -> Lookup:
+        """See :meth:`Store.get_rows`."""
+        return self._store.get_rows(self._path, keys, columns=columns, as_of=as_of)
 
     def read(
         self,

@@ -8,6 +8,8 @@ from drumlin import _drumlin
 from drumlin._arguments import (
     AsOf,
     Progress,
+    as_of_argument,
+    column_names,
     names,
     note,
     paths_to_drop,
@@ -21,7 +23,9 @@ from drumlin._arguments import (
 from drumlin._errors import Abort
 from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._lookup import Lookup
 from drumlin._result import Result
+from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
 from drumlin._walks import Walks
 from drumlin.tree import PatternLike
 
@@ -78,9 +82,9 @@ class Transaction(_drumlin.Transaction, Walks):
 
     # Tables.
 
-    def create(self, path: str, schema: SchemaLike, *, sort: Iterable[str] = ()) -> None:
+    def create(self, path: str, schema: SchemaLike, *, sort: Iterable[str] = (), key: Iterable[str] = ()) -> None:
         """See :meth:`Store.create <drumlin.Store.create>`."""
-        self._create(path, to_schema(schema), names(sort, "sort"))
+        self._create(path, to_schema(schema), names(sort, "sort"), names(key, "key"))
         self._whole[path] = False
 
     def write(
@@ -141,6 +145,33 @@ class Transaction(_drumlin.Transaction, Walks):
         rows = self._delete_rows(path, rows_filter(where), note(metadata), progress)
         self._whole[path] = False
         return rows
+
+    def upsert(self, path: str, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> int:
+        """See :meth:`Store.upsert <drumlin.Store.upsert>`. Gives how many rows were written."""
+        self._whole[path] = False
+        return self._upsert(path, to_rows(rows), note(metadata), progress)
+
+    def insert(self, path: str, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> int:
+        """See :meth:`Store.insert <drumlin.Store.insert>`. Gives how many rows were written."""
+        self._whole[path] = False
+        return self._insert(path, to_rows(rows), note(metadata), progress)
+
+    def delete_keys(self, path: str, keys: KeysLike, *, metadata: Any = None, progress: Progress | None = None) -> int:
+        """See :meth:`Store.delete_keys <drumlin.Store.delete_keys>`. Gives how many keys were deleted."""
+        self._whole[path] = False
+        return self._delete_keys(path, to_keys(keys), note(metadata), progress)
+
+    def get_row(
+        self, path: str, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> dict[str, Any] | None:
+        """See :meth:`Store.get_row <drumlin.Store.get_row>`."""
+        return self._get_row(path, key, as_of_argument(as_of), column_names(columns))
+
+    def get_rows(
+        self, path: str, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> Lookup:
+        """See :meth:`Store.get_rows <drumlin.Store.get_rows>`."""
+        return Lookup(self._get_rows(path, to_keys(keys), as_of_argument(as_of), column_names(columns)), path)
 
     def read(
         self,

@@ -66,9 +66,9 @@ impl Event {
         }
     }
 
-    /// In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `delete_versions`,
-    /// `drop`, `undrop`. For a trigger also `resync`: what happened before cannot be told any more, so look at all of
-    /// it.
+    /// In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `rows` (written by
+    /// key, without a version), `delete_versions`, `drop`, `undrop`. For a trigger also `resync`: what happened before
+    /// cannot be told any more, so look at all of it.
     #[getter]
     fn action(&self) -> &'static str {
         match &self.happened {
@@ -88,7 +88,7 @@ impl Event {
         }
     }
 
-    /// What made a table's new version: `create`, `write`, `append`, `update` or `delete`.
+    /// What made a table's new version: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows`.
     #[getter]
     fn kind(&self) -> Option<&'static str> {
         match &self.happened {

@@ -9,6 +9,7 @@ mod errors;
 mod event;
 mod file;
 mod input;
+mod keyed;
 mod node;
 mod options;
 mod pattern;
@@ -20,6 +21,7 @@ mod schema;
 mod store;
 mod transaction;
 mod trigger;
+mod value;
 
 use pyo3::prelude::*;
 
@@ -31,6 +33,8 @@ mod _drumlin {
     #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]
+    use super::keyed::{Lookup, Mask};
+    #[pymodule_export]
     use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
     #[pymodule_export]
     use super::pattern::{Condition, Pattern};
@@ -38,8 +42,9 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan, Snapshot,
-        StoreStat, TableStat, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
+        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan,
+        RowsReport, Snapshot, StoreStat, TableStat, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport,
+        Version,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};

@@ -1,11 +1,11 @@
 //! Options as Python gives them.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::Retention;
 use drumlin::filter::Filter;
-use drumlin::store::{AsOf, Mode, Options};
+use drumlin::store::{AsOf, LookupOptions, Mode, Options, Sync};
 use drumlin::table::ScanOptions;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -37,6 +37,10 @@ pub struct Settings {
     cpu_threads: Option<usize>,
     checkpoint_log_bytes: Option<u64>,
     inline_bytes: Option<u64>,
+    memtable_bytes: Option<u64>,
+    row_write_bytes: Option<u64>,
+    /// Of a sync at intervals.
+    sync_micros: Option<u64>,
 }
 
 /// How a store is opened.
@@ -49,6 +53,9 @@ pub fn open(mode: ModeName, settings: Settings) -> Options {
         cpu_threads: settings.cpu_threads.unwrap_or(default.cpu_threads),
         checkpoint_log_bytes: settings.checkpoint_log_bytes.unwrap_or(default.checkpoint_log_bytes),
         inline_bytes: settings.inline_bytes.unwrap_or(default.inline_bytes),
+        memtable_bytes: settings.memtable_bytes.unwrap_or(default.memtable_bytes),
+        row_write_bytes: settings.row_write_bytes.unwrap_or(default.row_write_bytes),
+        sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
         ..default
     }
 }
@@ -84,6 +91,11 @@ pub fn scan_options(
 ) -> PyResult<ScanOptions> {
     let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
     Ok(ScanOptions { columns, filter, limit, tail, native, ..ScanOptions::default() })
+}
+
+/// How to look rows up by key.
+pub fn lookup_options(as_of: Option<When>, columns: Option<Vec<String>>) -> LookupOptions {
+    LookupOptions { as_of: self::as_of(as_of), columns, ..LookupOptions::default() }
 }
 
 /// How many versions to keep: all, the last so many, those of so many microseconds.

@@ -83,7 +83,8 @@ impl Version {
         time(self.0.time)
     }
 
-    /// What made it: `create`, `write`, `append`, `update` or `delete`.
+    /// What made it: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows` (rows written by key since the
+    /// one before).
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.name()
@@ -128,6 +129,26 @@ impl From<store::SnapshotInfo> for Snapshot {
     fn from(info: store::SnapshotInfo) -> Self {
         let versions = info.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
         Self { name: info.name, time: time(info.time), versions }
+    }
+}
+
+record! {
+    /// What a write by key did.
+    RowsReport {
+        /// The number of the commit.
+        seq: u64,
+        /// Rows written, or keys deleted, whether they were there or not.
+        rows: u64,
+        /// The version it made, if it was large or had metadata. Other rows belong to the version that the next
+        /// checkpoint, snapshot or large write makes.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::RowsReport> for RowsReport {
+    fn from(report: store::RowsReport) -> Self {
+        let store::RowsReport { seq, rows, version } = report;
+        Self { seq: seq.0, rows, version: version.map(Version::from) }
     }
 }
 
@@ -201,6 +222,8 @@ record! {
         row_groups_moved: u64,
         /// Bytes written.
         bytes_written: u64,
+        /// Rows written by key that left memory for row groups.
+        rows_flushed: u64,
         /// Versions that retention took.
         versions_expired: u64,
         /// Windows that were void: others changed their row groups meanwhile.
@@ -224,6 +247,7 @@ impl From<store::CheckpointReport> for CheckpointReport {
             rows_removed: report.rows_removed,
             row_groups_moved: report.groups_moved,
             bytes_written: report.bytes_written,
+            rows_flushed: report.rows_flushed,
             versions_expired: report.versions_expired,
             windows_void: report.windows_void,
             failures: report.failures,
@@ -476,6 +500,8 @@ record! {
         log_bytes: u64,
         /// Bytes on storage in all, but for orphans.
         bytes: u64,
+        /// Memory of rows written by key that wait for a checkpoint, in bytes.
+        memtable_bytes: u64,
         /// Look-ups that the cache of encoded data answered.
         cache_hits: u64,
         /// Look-ups that went to storage.
@@ -505,6 +531,7 @@ impl From<store::StoreStat> for StoreStat {
             condemned: stat.condemned,
             condemned_bytes: stat.condemned_bytes,
             log_bytes: stat.log_bytes,
+            memtable_bytes: stat.memtable_bytes,
             cache_hits: stat.cache.hits,
             cache_misses: stat.cache.misses,
             cache_bytes: stat.cache.bytes,
@@ -516,7 +543,7 @@ impl From<store::StoreStat> for StoreStat {
 record! {
     /// Figures about a table.
     TableStat {
-        /// Rows of the newest version.
+        /// Rows of the newest version, and those written by key since.
         rows: u64,
         /// Rows stored, deleted ones too.
         stored_rows: u64,
@@ -530,13 +557,21 @@ record! {
         columns: u64,
         /// The columns by which rows are ordered.
         sort: Vec<String>,
+        /// The columns of the key, which are those too; none if the table has no key.
+        key: Vec<String>,
+        /// Keys written or deleted that wait in memory for a checkpoint.
+        memory_keys: u64,
+        /// The memory that they take with their rows, in bytes.
+        memory_bytes: u64,
     } {}
 }
 
 impl From<store::TableStat> for TableStat {
     fn from(stat: store::TableStat) -> Self {
-        let store::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort } = stat;
-        Self { rows, stored_rows, versions, row_groups, bytes, columns, sort }
+        let key = if stat.keyed { stat.sort.clone() } else { Vec::new() };
+        let store::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort, .. } = stat;
+        let (memory_keys, memory_bytes) = (stat.memory_keys, stat.memory_bytes);
+        Self { rows, stored_rows, versions, row_groups, bytes, columns, sort, key, memory_keys, memory_bytes }
     }
 }
 

@@ -15,7 +15,7 @@ use drumlin::{Error, ErrorKind, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyIterator, PyList};
 
 use crate::call::{detached, long};
 use crate::errors::raise;
@@ -256,15 +256,53 @@ impl RecordBatchReader for Exported {
     }
 }
 
-/// All batches of a reading, in memory.
+/// All batches of a reading, in memory. It is a reading of itself too.
 #[pyclass(frozen, module = "drumlin._drumlin")]
+#[derive(Clone)]
 pub struct Batches {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
+impl From<RecordBatch> for Batches {
+    fn from(batch: RecordBatch) -> Self {
+        Self { schema: batch.schema(), batches: vec![batch] }
+    }
+}
+
 #[pymethods]
 impl Batches {
+    /// The schema of the batches.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.schema.clone())
+    }
+
+    /// Those of `columns` that are there, if they are given.
+    #[pyo3(signature = (columns=None))]
+    fn collect(&self, columns: Option<Vec<String>>) -> PyResult<Self> {
+        let Some(columns) = columns else { return Ok(self.clone()) };
+        let places: Vec<usize> = columns.iter().filter_map(|name| self.schema.index_of(name).ok()).collect();
+        let projected = || -> Result<Self> {
+            let batches = self.batches.iter().map(|batch| Ok(batch.project(&places)?)).collect::<Result<_>>()?;
+            Ok(Self { schema: Arc::new(self.schema.project(&places)?), batches })
+        };
+        projected().map_err(raise)
+    }
+
+    /// Itself.
+    fn stream(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(
+            py,
+            self.batches.iter().cloned().map(|batch| Batch(batch).into_pyobject(py)).collect::<PyResult<Vec<_>>>()?,
+        )?
+        .try_iter()
+    }
+
     /// The rows of all batches.
     #[getter]
     fn num_rows(&self) -> usize {
@@ -272,7 +310,7 @@ impl Batches {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule(py, &self.schema)
+        capsule(py, &*self.schema)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -310,7 +348,7 @@ impl Batch {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule(py, &self.0.schema())
+        capsule(py, &*self.0.schema())
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -322,7 +360,7 @@ impl Batch {
         let _ = requested_schema;
         let rows: Arc<dyn Array> = Arc::new(StructArray::from(self.0.clone()));
         let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&rows.to_data()), c"arrow_array")?;
-        Ok((capsule(py, &self.0.schema())?, array))
+        Ok((capsule(py, &*self.0.schema())?, array))
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,7 @@
 //! The schema of a table or result.
 
-use arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,8 +14,11 @@ use pyo3_arrow::PySchema;
 #[derive(PartialEq)]
 pub struct Schema(pub SchemaRef);
 
-/// A schema as an Arrow capsule.
-pub fn capsule<'py>(py: Python<'py>, schema: &ArrowSchema) -> PyResult<Bound<'py, PyCapsule>> {
+/// A schema, or a type, as an Arrow capsule.
+pub fn capsule<'py, T>(py: Python<'py>, schema: T) -> PyResult<Bound<'py, PyCapsule>>
+where
+    FFI_ArrowSchema: TryFrom<T, Error = ArrowError>,
+{
     let exported = FFI_ArrowSchema::try_from(schema).map_err(|e| PyValueError::new_err(e.to_string()))?;
     PyCapsule::new_with_value(py, exported, c"arrow_schema")
 }
@@ -55,7 +59,7 @@ impl Schema {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule(py, &self.0)
+        capsule(py, &*self.0)
     }
 
     fn __repr__(&self) -> String {

@@ -6,7 +6,7 @@ use std::io::{BufReader, BufWriter};
 use drumlin::base::{Seq, Version as VersionNumber};
 use drumlin::catalog::{Field, Projection, Retention};
 use drumlin::store::{
-    CheckpointOptions, Missing, ReadOptions, ReclaimOptions, TableOptions, UpdateOptions, WriteOptions,
+    AsOf, CheckpointOptions, Missing, ReadOptions, ReclaimOptions, TableOptions, TableView, UpdateOptions, WriteOptions,
 };
 use drumlin::table::PlanOptions;
 use pyo3::PyTraverseError;
@@ -21,14 +21,15 @@ use crate::errors::raise;
 use crate::event::{ChangeFeed, Span};
 use crate::file::File;
 use crate::input::{Input, to_frames};
+use crate::keyed::{self, Given, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
-use crate::options::{When, retention, scan_options};
+use crate::options::{When, lookup_options, retention, scan_options};
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
 use crate::reports::{
-    CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, RepackPlan, Snapshot, StoreStat,
-    TableStat, TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version,
+    CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, RepackPlan, RowsReport, Snapshot,
+    StoreStat, TableStat, TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version,
 };
 use crate::result::Reading;
 use crate::schema::Schema;
@@ -56,6 +57,16 @@ fn plan_options(dead_share_min: Option<f64>, budget: Option<f64>) -> PlanOptions
 impl Store {
     pub fn new(core: drumlin::Store) -> Self {
         Self { core: Detached::new(core), callbacks: Callbacks::default() }
+    }
+
+    /// A keyed table as it is now, or was.
+    pub fn view(&self, py: Python<'_>, path: &str, as_of: &AsOf) -> PyResult<TableView> {
+        detached(py, || self.core.table_view(path, as_of))
+    }
+
+    /// Rows as the table takes them.
+    fn given(&self, py: Python<'_>, path: &str, rows: Rows<'_>) -> PyResult<Given> {
+        rows.given(|| detached(py, || self.core.schema(path, &AsOf::Newest)))
     }
 }
 
@@ -88,9 +99,16 @@ impl Store {
         self.callbacks.clear();
     }
 
-    fn create(&self, py: Python<'_>, path: &str, schema: PySchema, sort: Vec<String>) -> PyResult<Version> {
+    fn create(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        schema: PySchema,
+        sort: Vec<String>,
+        key: Vec<String>,
+    ) -> PyResult<Version> {
         let schema = schema.into_inner();
-        Ok(detached(py, || self.core.create(path, schema, TableOptions { sort }))?.into())
+        Ok(detached(py, || self.core.create(path, schema, TableOptions { sort, key }))?.into())
     }
 
     #[pyo3(signature = (frames, metadata=None, sort=None, progress=None))]
@@ -146,6 +164,74 @@ impl Store {
     ) -> PyResult<DeleteReport> {
         let options = |task| UpdateOptions { metadata, task };
         Ok(with_progress(py, progress, |task| self.core.delete_rows(path, filter, &options(task)))?.into())
+    }
+
+    #[pyo3(signature = (path, rows, metadata=None, progress=None))]
+    fn upsert(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        let rows = self.given(py, path, rows)?;
+        Ok(keyed::write(py, rows, metadata, progress, |rows, options| self.core.upsert(path, rows, options))?.into())
+    }
+
+    #[pyo3(signature = (path, rows, metadata=None, progress=None))]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        let rows = self.given(py, path, rows)?;
+        Ok(keyed::write(py, rows, metadata, progress, |rows, options| self.core.insert(path, rows, options))?.into())
+    }
+
+    #[pyo3(signature = (path, keys, metadata=None, progress=None))]
+    fn delete_keys(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        keys: Keys<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        let keys = keys.given(|| Ok(self.view(py, path, &AsOf::Newest)?.key_schema().clone()))?;
+        let delete = |keys, options: &WriteOptions| self.core.delete_keys(path, keys, options);
+        Ok(keyed::write(py, keys, metadata, progress, delete)?.into())
+    }
+
+    #[pyo3(signature = (path, key, as_of=None, columns=None))]
+    fn get_row<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        key: Bound<'py, PyAny>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let options = lookup_options(as_of, columns);
+        let view = self.view(py, path, &options.as_of)?;
+        keyed::look_up_in(py, &view, Keys::one(key), options)?.row(py)
+    }
+
+    #[pyo3(signature = (path, keys, as_of=None, columns=None))]
+    fn get_rows(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        keys: Keys<'_>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Lookup> {
+        let options = lookup_options(as_of, columns);
+        let view = self.view(py, path, &options.as_of)?;
+        keyed::look_up_in(py, &view, keys, options)
     }
 
     #[pyo3(signature = (paths, as_of=None, columns=None, filter=None, limit=None, tail=None, native=false))]

@@ -1,11 +1,13 @@
 //! Transactions. What is done to single nodes keeps the interpreter lock, since it takes less than to let go of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow::array::{ArrayRef, NullArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
 use drumlin::base::Version as VersionNumber;
-use drumlin::store::{self, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::store::{self, AsOf, LookupOptions, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::table::Scan;
 use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
@@ -18,8 +20,9 @@ use pyo3_arrow::PySchema;
 use crate::call::{detached, drop_detached, with_progress};
 use crate::errors::raise;
 use crate::input::{Input, to_frames};
+use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, Node, Walk, nodes_by_path, payloads_by_path};
-use crate::options::{When, scan_options};
+use crate::options::{When, lookup_options, scan_options};
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
@@ -45,6 +48,8 @@ pub struct Transaction {
     seq: u64,
     /// How many operations on tables have been done.
     table_operations: AtomicU64,
+    /// The keys of tables made in it, by path.
+    made: Mutex<HashMap<String, Vec<String>>>,
     process: u32,
     store: Py<Store>,
 }
@@ -132,6 +137,43 @@ impl Transaction {
         result
     }
 
+    /// The columns of the key of a table. Its names cannot change while the table is the same.
+    fn key_names(&self, py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
+        let made = self.made.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(key) = made.filter(|key| !key.is_empty()) {
+            return Ok(key);
+        }
+        let view = self.store.get().view(py, path, &AsOf::Newest)?;
+        Ok(view.key_schema().fields().iter().map(|field| field.name().clone()).collect())
+    }
+
+    /// The schema of a keyed table: that of the answer to a question without keys.
+    fn schema(&self, py: Python<'_>, path: &str, as_of: AsOf) -> PyResult<SchemaRef> {
+        let key = self.key_names(py, path)?;
+        let column = |name: String| (name, Arc::new(NullArray::new(0)) as ArrayRef, true);
+        let nothing = RecordBatch::try_from_iter_with_nullable(key.into_iter().map(column));
+        let nothing = nothing.map_err(|error| raise(error.into()))?;
+        let options = LookupOptions { as_of, ..LookupOptions::default() };
+        Ok(self.apart(py, |tx| tx.get_rows(path, &nothing, &options))?.rows.schema())
+    }
+
+    /// The schema of its key columns.
+    fn key_schema(&self, py: Python<'_>, path: &str, as_of: AsOf) -> PyResult<SchemaRef> {
+        let schema = self.schema(py, path, as_of)?;
+        let key = self.key_names(py, path)?;
+        let places: Vec<usize> = key.iter().filter_map(|name| schema.index_of(name).ok()).collect();
+        Ok(Arc::new(schema.project(&places).map_err(|error| raise(error.into()))?))
+    }
+
+    fn look_up(&self, py: Python<'_>, path: &str, keys: Keys<'_>, options: LookupOptions) -> PyResult<Lookup> {
+        self.check_process()?;
+        let keys = keys.given(|| self.key_schema(py, path, options.as_of.clone()))?;
+        keyed::look_up(py, keys, options, |keys, options| {
+            let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+            open(&mut place)?.get_rows(path, keys, options)
+        })
+    }
+
     /// An operation on tables.
     fn on_tables<T>(&self, py: Python<'_>, call: impl FnOnce(&mut store::Transaction) -> PyResult<T>) -> PyResult<T> {
         self.table_operations.fetch_add(1, Ordering::Relaxed);
@@ -176,7 +218,8 @@ impl Transaction {
         let core = &store.get().core;
         let begun = detached(py, || if read_only { core.read_transaction() } else { core.transaction() })?;
         let (seq, place) = (begun.seq().0, Mutex::new(Place::Open(Box::new(begun))));
-        Ok(Self { place, seq, table_operations: AtomicU64::new(0), process: std::process::id(), store })
+        let (made, process) = (Mutex::default(), std::process::id());
+        Ok(Self { place, seq, table_operations: AtomicU64::new(0), made, process, store })
     }
 
     /// The number of the commit that it began with.
@@ -351,9 +394,18 @@ impl Transaction {
         self.away(py, |tx| detached(py, || tx.projection(name))).map(ProjectionView)
     }
 
-    fn _create(&self, py: Python<'_>, path: &str, schema: PySchema, sort: Vec<String>) -> PyResult<()> {
-        let schema = schema.into_inner();
-        self.on_tables(py, |tx| detached(py, || tx.create(path, schema, TableOptions { sort })))
+    fn _create(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        schema: PySchema,
+        sort: Vec<String>,
+        key: Vec<String>,
+    ) -> PyResult<()> {
+        let (schema, made) = (schema.into_inner(), key.clone());
+        self.on_tables(py, |tx| detached(py, || tx.create(path, schema, TableOptions { sort, key })))?;
+        self.made.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), made);
+        Ok(())
     }
 
     #[pyo3(signature = (frames, metadata, sort, progress))]
@@ -411,6 +463,78 @@ impl Transaction {
     ) -> PyResult<u64> {
         let options = |task| UpdateOptions { metadata, task };
         self.on_tables(py, |tx| with_progress(py, progress, |task| tx.delete_rows(path, filter, &options(task))))
+    }
+
+    #[pyo3(signature = (path, rows, metadata, progress))]
+    fn _upsert(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let rows = rows.given(|| self.schema(py, path, AsOf::Newest))?;
+        let upsert = |tx: &mut store::Transaction| {
+            keyed::write(py, rows, metadata, progress, |rows, options| tx.upsert(path, rows, options))
+        };
+        self.on_tables(py, upsert)
+    }
+
+    #[pyo3(signature = (path, rows, metadata, progress))]
+    fn _insert(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let rows = rows.given(|| self.schema(py, path, AsOf::Newest))?;
+        let insert = |tx: &mut store::Transaction| {
+            keyed::write(py, rows, metadata, progress, |rows, options| tx.insert(path, rows, options))
+        };
+        self.on_tables(py, insert)
+    }
+
+    #[pyo3(signature = (path, keys, metadata, progress))]
+    fn _delete_keys(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        keys: Keys<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let keys = keys.given(|| self.key_schema(py, path, AsOf::Newest))?;
+        let delete = |tx: &mut store::Transaction| {
+            keyed::write(py, keys, metadata, progress, |keys, options| tx.delete_keys(path, keys, options))
+        };
+        self.on_tables(py, delete)
+    }
+
+    #[pyo3(signature = (path, key, as_of, columns))]
+    fn _get_row<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        key: Bound<'py, PyAny>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.look_up(py, path, Keys::one(key), lookup_options(as_of, columns))?.row(py)
+    }
+
+    #[pyo3(signature = (path, keys, as_of, columns))]
+    fn _get_rows(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        keys: Keys<'_>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Lookup> {
+        self.look_up(py, path, keys, lookup_options(as_of, columns))
     }
 
     fn _drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {

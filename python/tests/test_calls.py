@@ -116,6 +116,19 @@ def test_a_signal_stops_an_update(store: drumlin.Store, alarm: Callable[[float],
     assert len(store.versions("t")) == 1
 
 
+def test_a_signal_stops_what_is_done_by_key(store: drumlin.Store, alarm: Callable[[float], None]) -> None:
+    store.create("t", SCHEMA, key=["n"])
+    store.upsert("t", {"n": 1, "s": "x"})
+    for call in (store.upsert, store.insert, store.delete_keys, store.get_rows):
+        alarm(0.2)
+        start = time.monotonic()
+        with pytest.raises(Alarm):
+            call("t", batches(1000, 0.02))  # type: ignore[operator]
+        assert time.monotonic() - start < 10
+        assert store.read("t").to_arrow().to_pylist() == [{"n": 1, "s": "x"}]
+        assert len(store.versions("t")) == 1
+
+
 def test_a_signal_stops_a_read(store: drumlin.Store, alarm: Callable[[float], None]) -> None:
     store.write("t", batches(100))
     for _ in range(4):

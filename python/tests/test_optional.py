@@ -5,7 +5,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+import drumlin
 
 BLOCKER = """
     import sys
@@ -96,6 +99,40 @@ def test_nothing_at_all() -> None:
         assert [node.path for node in store.list()] == ["a"]
     """
     run({"pyarrow", "pandas", "polars", "duckdb", "numpy"}, program)
+
+
+def test_rows_by_key_need_nothing(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        store.create("t", {"id": pa.int32(), "day": pa.date32(), "s": pa.string()}, key=["id", "day"])
+    program = f"""
+        import datetime as dt
+        day = dt.date(2026, 1, 2)
+        store = drumlin.open({folder!r})
+        table = store.table("t")
+        assert table.upsert([{{"id": 1, "day": day, "s": "a"}}, {{"id": 2, "day": day, "s": "b"}}]).rows == 2
+        assert table.insert({{"id": [3], "day": [day], "s": [None]}}).rows == 1
+        assert table.get((2, day)) == {{"id": 2, "day": day, "s": "b"}}
+        assert table.get_many([(3, day), (4, day)]).found.to_pylist() == [True, False]
+        assert table.delete_keys([(1, day)]).rows == 1
+        with store.transaction() as tx:
+            tx.upsert("t", {{"id": 5, "day": day, "s": "x"}})
+            assert tx.get_row("t", (5, day))["s"] == "x"
+        assert table.stat().rows == 3
+    """
+    run({"pyarrow", "pandas", "polars", "duckdb", "numpy"}, program)
+    program = f"""
+        import polars as pl
+        import datetime as dt
+        day = dt.date(2026, 1, 2)
+        store = drumlin.open({folder!r})
+        ids = pl.Series([5, 1], dtype=pl.Int32)
+        store.upsert("t", {{"id": ids, "day": [day, day], "s": ["y", "z"]}})
+        keys = pl.DataFrame({{"id": [1, 9], "day": [day, day]}})
+        assert store.get_rows("t", keys).rows.to_polars()["s"].to_list() == ["z", None]
+        import numpy as np
+        assert store.get_rows("t", {{"id": np.array([5]), "day": [day]}}).found.to_pylist() == [True]
+    """
+    run({"pyarrow", "pandas"}, program)
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])

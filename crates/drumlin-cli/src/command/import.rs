@@ -21,8 +21,8 @@ use crate::source::{self, ColumnType, CsvForm, Format, Source, parse_column_type
 
 /// Import Parquet, CSV or Arrow files
 ///
-/// Without --append and --upsert a new version of each table replaces all its rows. All tables are written in one commit:
-/// all of them or none. The store is made if it is not there. Empty values in CSV are null.
+/// Without --append and --upsert a new version of each table replaces all its rows. All tables are written in one
+/// commit: all of them or none. The store is made if it is not there. Empty values in CSV are null.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -50,8 +50,8 @@ pub struct Import {
     /// Columns that are the key of a new table: no two rows have the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with = "sort")]
     key: Option<Vec<String>>,
-    /// Put the rows into tables with a key in the place of those with the same keys, instead of replacing all rows; tables
-    /// that are not there are made if --key is given
+    /// Put the rows into tables with a key in the place of those with the same keys, instead of replacing all rows;
+    /// tables that are not there are made if --key is given
     #[arg(long, conflicts_with_all = ["append", "sort"])]
     upsert: bool,
     /// A note kept with the new versions

@@ -49,7 +49,8 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
     let key: &[String] = if *keyed { sort } else { &[] };
     let exact = json!({
         "rows": rows, "stored_rows": stored_rows, "versions": versions, "row_groups": row_groups, "bytes": size,
-        "columns": columns, "sort": sort, "key": key, "memory_keys": stat.memory_keys, "memory_bytes": stat.memory_bytes,
+        "columns": columns, "sort": sort, "key": key, "memory_keys": stat.memory_keys,
+        "memory_bytes": stat.memory_bytes,
     });
     let mut lines = vec![
         ("rows", count(*rows)),

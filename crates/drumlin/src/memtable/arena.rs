@@ -98,10 +98,7 @@ mod tests {
 
     #[test]
     fn addresses_lie_end_to_end_and_what_is_reserved_lies_in_one_chunk() {
-        assert_eq!(
-            [0, 511, 512, 1535, 1536].map(place::<AtomicU64>),
-            [(0, 0), (0, 511), (1, 0), (1, 1023), (2, 0)]
-        );
+        assert_eq!([0, 511, 512, 1535, 1536].map(place::<AtomicU64>), [(0, 0), (0, 511), (1, 0), (1, 1023), (2, 0)]);
         let arena: Arena<AtomicU64> = Arena::new();
         assert_eq!(arena.reserve(0, 500), Some(0));
         assert_eq!(arena.reserve(500, 12), Some(500));

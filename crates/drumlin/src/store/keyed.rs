@@ -138,7 +138,7 @@ impl Store {
         self.wait_for_room()?;
         let path = Path::new(path)?;
         let base = self.state()?;
-        let gathered = self.gather(&base, what, &path, frame)?;
+        let gathered = self.gather(&base, what, &path, frame, &options.task.cancel)?;
         // A note is kept with a version, which rows written one by one do not make.
         if gathered.rest.is_some() || options.metadata.is_some() {
             return self.write_many_by_key(what, &path, gathered, options);
@@ -165,13 +165,21 @@ impl Store {
     }
 
     /// Draws from a frame until it is known whether it is large.
-    pub(super) fn gather<'a>(&self, state: &State, what: ByKey, path: &Path, frame: Frame<'a>) -> Result<Gathered<'a>> {
+    pub(super) fn gather<'a>(
+        &self,
+        state: &State,
+        what: ByKey,
+        path: &Path,
+        frame: Frame<'a>,
+        cancel: &Cancel,
+    ) -> Result<Gathered<'a>> {
         let table = table_at(state, path)?;
         let codec = Arc::new(table.codec().map_err(|e| e.context(format!("'{path}'")))?);
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
         let mut batches = conformed(what, codec.clone(), schema.clone(), frame, path);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
         while bytes <= self.inner.options.row_write_bytes {
+            cancel.check()?;
             match batches.next() {
                 Some(batch) => {
                     let batch = batch?;

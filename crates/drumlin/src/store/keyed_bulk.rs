@@ -125,6 +125,7 @@ impl Store {
             while bytes < slice_bytes
                 && let Some(batch) = batches.next()
             {
+                task.cancel.check()?;
                 let batch = batch?;
                 bytes += batch_bytes(&batch);
                 slice.push(batch);

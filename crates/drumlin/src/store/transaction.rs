@@ -391,7 +391,7 @@ impl Transaction {
         self.writing()?;
         let path = Path::new(path)?;
         let (store, state) = (self.store.clone(), self.draft.state());
-        let gathered = store.gather(state, what, &path, frame)?;
+        let gathered = store.gather(state, what, &path, frame, &options.task.cancel)?;
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
         if gathered.rest.is_none() && options.metadata.is_none() {
             if rows > 0 {

@@ -1,0 +1,457 @@
+//! Rows and keys of keyed tables as Python gives them, and what look-ups by key give.
+//!
+//! What comes with types keeps them. Python values come without: they take the types of the table's columns.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{concat, concat_batches};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
+use arrow::ffi::FFI_ArrowArray;
+use drumlin::base::{Cancel, Task};
+use drumlin::store::{Frame, LookupOptions, TableView, WriteOptions};
+use drumlin::{Error, Result};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyTuple};
+use pyo3_arrow::input::AnyArray;
+
+use crate::call::{detached, long, with_progress};
+use crate::errors::raise;
+use crate::input::Input;
+use crate::result::Batches;
+use crate::schema::capsule;
+use crate::value::{shown, to_array, to_python};
+
+/// So few rows or keys at hand are done sooner than a thread is made that signals can interrupt.
+const FEW: usize = 1024;
+
+fn refuse<T>(why: String) -> PyResult<T> {
+    Err(raise(Error::invalid(why)))
+}
+
+/// A column as Python gives it.
+pub enum Column<'py> {
+    Values(Vec<Bound<'py, PyAny>>),
+    Array(ArrayRef),
+}
+
+impl<'py> Column<'py> {
+    /// A list of values, or an Arrow array.
+    fn of(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Self> {
+        if let Ok(values) = object.cast::<PyList>() {
+            return Ok(Self::Values(values.iter().collect()));
+        }
+        let array = object.extract::<AnyArray>()?.into_chunked_array()?;
+        let (chunks, field) = array.into_inner();
+        let joined = || -> Result<ArrayRef> {
+            chunks.iter().try_for_each(|chunk| chunk.to_data().validate_full())?;
+            match chunks.as_slice() {
+                [] => Ok(arrow::array::new_empty_array(field.data_type())),
+                [one] => Ok(one.clone()),
+                several => Ok(concat(&several.iter().map(|chunk| &**chunk).collect::<Vec<_>>())?),
+            }
+        };
+        joined().map(Self::Array).map_err(|error| raise(error.context(what)))
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Values(values) => values.len(),
+            Self::Array(array) => array.len(),
+        }
+    }
+
+    /// The column; values without types become of type `wanted`.
+    fn into_array(self, wanted: &DataType, what: &str) -> PyResult<ArrayRef> {
+        match self {
+            Self::Values(values) => to_array(&values, wanted, what),
+            Self::Array(array) => Ok(array),
+        }
+    }
+}
+
+/// Columns by name.
+pub type Columns<'py> = Vec<(String, Column<'py>)>;
+
+fn columns_of<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Columns<'py>> {
+    let column = |(name, column): (Bound<'py, PyAny>, Bound<'py, PyAny>)| {
+        let name: String = name.extract()?;
+        let column = Column::of(&column, &format!("column '{name}'"))?;
+        Ok((name, column))
+    };
+    dict.iter().map(column).collect()
+}
+
+/// Columns as a batch, with the types of those of `schema`. What `schema` does not have is told by who takes the batch.
+fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch> {
+    let rows = columns.first().map_or(0, |(_, column)| column.len());
+    if let [(first, _), ..] = columns.as_slice()
+        && let Some((name, other)) = columns.iter().find(|(_, column)| column.len() != rows)
+    {
+        return refuse(format!("columns differ in length: '{first}' has {rows}, '{name}' has {}", other.len()));
+    }
+    let array = |(name, column): (String, Column<'_>)| -> PyResult<(FieldRef, ArrayRef)> {
+        let array = match schema.field_with_name(&name) {
+            Ok(field) => column.into_array(field.data_type(), &format!("column '{name}'"))?,
+            Err(_) => Arc::new(NullArray::new(rows)),
+        };
+        Ok((Arc::new(Field::new(name, array.data_type().clone(), true)), array))
+    };
+    let (fields, arrays): (Vec<_>, Vec<_>) =
+        columns.into_iter().map(array).collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+    batch(fields, arrays, rows).map_err(raise)
+}
+
+fn batch(fields: Vec<FieldRef>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)?)
+}
+
+/// Rows: anything that exports an Arrow stream or array, a reading of a store; or a dict of columns, each a list of
+/// values or an Arrow array.
+pub enum Rows<'py> {
+    Frame(Input),
+    Columns(Columns<'py>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Rows<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyDict>() {
+            Ok(dict) => Ok(Self::Columns(columns_of(&dict.to_owned())?)),
+            Err(_) => Ok(Self::Frame(object.extract()?)),
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// As they are written to a table that `schema` gives the schema of.
+    pub fn given(self, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
+        match self {
+            Self::Frame(input) => Ok(Given::Input(input, None)),
+            Self::Columns(columns) => Ok(Given::Batch(batch_of(columns, &*schema()?)?)),
+        }
+    }
+}
+
+/// Keys: what rows can be, with the key columns, maybe among others; a tuple of one Arrow array, of a key of one column;
+/// or a list of keys, each a value, a tuple of values or a dict.
+pub enum Keys<'py> {
+    Rows(Rows<'py>),
+    Array(Column<'py>),
+    List(Vec<Bound<'py, PyAny>>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Keys<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(list) = object.cast::<PyList>() {
+            return Ok(Self::List(list.iter().collect()));
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            return Ok(Self::Array(Column::of(&tuple.get_item(0)?, "keys")?));
+        }
+        object.extract().map(Self::Rows)
+    }
+}
+
+impl<'py> Keys<'py> {
+    /// One key.
+    pub fn one(key: Bound<'py, PyAny>) -> Self {
+        Self::List(vec![key])
+    }
+
+    /// As they are looked up in, or deleted from, a table that `schema` gives the key columns of.
+    pub fn given(self, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
+        let schema = schema()?;
+        let columns = match self {
+            Self::Rows(Rows::Frame(input)) => return Ok(Given::Input(input, Some(schema))),
+            Self::Rows(Rows::Columns(columns)) => {
+                columns.into_iter().filter(|(name, _)| schema.index_of(name).is_ok()).collect()
+            }
+            Self::Array(array) => match schema.fields().iter().as_slice() {
+                [only] => vec![(only.name().clone(), array)],
+                _ => return refuse(format!("{}, which an array of single values is not", expected(&schema))),
+            },
+            Self::List(keys) => columns_of_keys(&keys, &schema)?,
+        };
+        let batch = batch_of(columns, &schema)?;
+        fitted(&batch, &schema).map(Given::Batch).map_err(raise)
+    }
+}
+
+/// What a key looks like.
+fn expected(key: &ArrowSchema) -> String {
+    let names: Vec<&str> = key.fields().iter().map(|field| field.name().as_str()).collect();
+    match names.as_slice() {
+        [only] => format!("the key is the column '{only}': expected its value, or a dict with it"),
+        _ => format!("the key is the columns '{}': expected a tuple of their values, or a dict", names.join("', '")),
+    }
+}
+
+/// Keys, taken apart.
+fn columns_of_keys<'py>(keys: &[Bound<'py, PyAny>], schema: &ArrowSchema) -> PyResult<Columns<'py>> {
+    let fields = schema.fields();
+    let mut columns: Vec<Vec<Bound<'py, PyAny>>> = fields.iter().map(|_| Vec::with_capacity(keys.len())).collect();
+    for key in keys {
+        let wrong = || raise(Error::invalid(format!("{}, not {}", expected(schema), shown(key))));
+        if let Ok(dict) = key.cast::<PyDict>() {
+            for (column, field) in columns.iter_mut().zip(fields) {
+                column.push(dict.get_item(field.name())?.ok_or_else(wrong)?);
+            }
+        } else if let Ok(tuple) = key.cast::<PyTuple>() {
+            if tuple.len() != fields.len() {
+                return Err(wrong());
+            }
+            columns.iter_mut().zip(tuple).for_each(|(column, value)| column.push(value));
+        } else if let [column] = columns.as_mut_slice() {
+            column.push(key.clone());
+        } else {
+            return Err(wrong());
+        }
+    }
+    Ok(fields.iter().map(|field| field.name().clone()).zip(columns.into_iter().map(Column::Values)).collect())
+}
+
+/// The key columns of a batch. A number, a time or a decimal may have another type than the table's, if that has the
+/// same value: nothing is made of it but the question.
+fn fitted(batch: &RecordBatch, key: &ArrowSchema) -> Result<RecordBatch> {
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for field in key.fields() {
+        // What is missing is told by the core.
+        if let Some(column) = batch.column_by_name(field.name()) {
+            let column = fit(column, field.data_type()).map_err(|e| e.context(format!("column '{}'", field.name())))?;
+            fields.push(Arc::new(Field::new(field.name(), column.data_type().clone(), true)));
+            arrays.push(column);
+        }
+    }
+    self::batch(fields, arrays, batch.num_rows())
+}
+
+fn fit(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    use DataType::{Date32, Date64, Duration, Time32, Time64, Timestamp};
+    let came = column.data_type();
+    let decimal = |kind: &DataType| kind.is_decimal();
+    let time = |kind: &DataType| matches!(kind, Time32(_) | Time64(_));
+    let of_a_kind = match (came, wanted) {
+        (Date32 | Date64, Date32 | Date64) | (Duration(_), Duration(_)) => true,
+        (Timestamp(_, from), Timestamp(_, to)) => from.is_some() == to.is_some(),
+        _ => came.is_integer() && wanted.is_integer() || decimal(came) && decimal(wanted) || time(came) && time(wanted),
+    };
+    if came == wanted || !of_a_kind {
+        return Ok(column.clone());
+    }
+    let exact = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    let cast = |array: &ArrayRef, to: &DataType| arrow::compute::cast_with_options(array, to, &exact);
+    let other = |why: String| Error::invalid(format!("a value of type {came} is none of type {wanted}: {why}"));
+    let fits = cast(column, wanted).map_err(|e| other(e.to_string()))?;
+    match cast(&fits, came) {
+        Ok(back) if *back == **column => Ok(fits),
+        _ => Err(other("it would be rounded".into())),
+    }
+}
+
+/// Rows or keys on their way into the core.
+pub enum Given {
+    /// To be drawn; of keys with the schema of the key columns.
+    Input(Input, Option<SchemaRef>),
+    Batch(RecordBatch),
+}
+
+impl Given {
+    /// As a frame, drawn from until `cancel`.
+    fn into_frame(self, cancel: Cancel) -> Frame<'static> {
+        match self {
+            Self::Batch(batch) => batch.into(),
+            Self::Input(Input::Scan(scan), _) => Frame::new(scan.schema(), scan),
+            Self::Input(Input::Reader(reader), key) => {
+                let schema = reader.schema();
+                let batches = reader.map(move |batch| {
+                    cancel.check()?;
+                    match &key {
+                        Some(key) => fitted(&batch?, key),
+                        None => Ok(batch?),
+                    }
+                });
+                Frame::new(schema, batches).foreign()
+            }
+        }
+    }
+
+    fn is_few(&self) -> bool {
+        matches!(self, Self::Batch(batch) if batch.num_rows() <= FEW)
+    }
+
+    /// All of them; of a frame the key columns.
+    fn into_batch(self, cancel: &Cancel) -> Result<RecordBatch> {
+        let (input, key) = match self {
+            Self::Batch(batch) => return Ok(batch),
+            Self::Input(input, key) => (input, key.unwrap_or_else(|| Arc::new(ArrowSchema::empty()))),
+        };
+        let mut batches = Vec::new();
+        let mut add = |batch: RecordBatch| -> Result<()> {
+            cancel.check()?;
+            batches.push(fitted(&batch, &key)?);
+            Ok(())
+        };
+        let schema = match input {
+            Input::Scan(mut scan) => {
+                scan.try_for_each(|batch| add(batch?))?;
+                scan.schema()
+            }
+            Input::Reader(mut reader) => {
+                reader.try_for_each(|batch| {
+                    let batch = batch?;
+                    batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
+                    add(batch)
+                })?;
+                reader.schema()
+            }
+        };
+        match batches.first() {
+            Some(first) => Ok(concat_batches(&first.schema(), &batches)?),
+            None => fitted(&RecordBatch::new_empty(schema), &key),
+        }
+    }
+}
+
+/// Writes by key. `call` is given the rows or keys, and how to write them.
+pub fn write<T: Send>(
+    py: Python<'_>,
+    given: Given,
+    metadata: Option<String>,
+    progress: Option<Py<PyAny>>,
+    call: impl FnOnce(Frame<'static>, &WriteOptions) -> Result<T> + Send,
+) -> PyResult<T> {
+    let few = progress.is_none() && given.is_few();
+    let write = |task: Task| {
+        let rows = given.into_frame(task.cancel.clone());
+        call(rows, &WriteOptions { metadata, sort: None, task })
+    };
+    if few { detached(py, || write(Task::default())) } else { with_progress(py, progress, write) }
+}
+
+/// Looks rows up by key. `call` is given the keys, and how to look them up.
+pub fn look_up(
+    py: Python<'_>,
+    given: Given,
+    options: LookupOptions,
+    call: impl FnOnce(&RecordBatch, &LookupOptions) -> Result<drumlin::table::Lookup> + Send,
+) -> PyResult<Lookup> {
+    let cancel = options.cancel.clone();
+    let few = given.is_few();
+    let ask = || {
+        let keys = given.into_batch(&options.cancel)?;
+        let found = call(&keys, &options)?;
+        Ok((keys, found))
+    };
+    let (keys, drumlin::table::Lookup { rows, found }) = if few { detached(py, ask)? } else { long(py, &cancel, ask)? };
+    Ok(Lookup { keys, rows, found })
+}
+
+/// As [`look_up`], in a view of a table.
+pub fn look_up_in(py: Python<'_>, view: &TableView, keys: Keys<'_>, options: LookupOptions) -> PyResult<Lookup> {
+    let given = keys.given(|| Ok(view.key_schema().clone()))?;
+    look_up(py, given, options, |keys, options| view.get_many(keys, options.columns.as_deref(), &options.cancel))
+}
+
+/// What a look-up by key found.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Lookup {
+    keys: RecordBatch,
+    rows: RecordBatch,
+    found: BooleanArray,
+}
+
+impl Lookup {
+    /// The row of the only key asked for, if there is one.
+    pub fn row<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        if !self.found.value(0) {
+            return Ok(None);
+        }
+        let row = PyDict::new(py);
+        for (field, column) in self.rows.schema().fields().iter().zip(self.rows.columns()) {
+            row.set_item(field.name(), to_python(py, column, 0)?)?;
+        }
+        Ok(Some(row))
+    }
+}
+
+#[pymethods]
+impl Lookup {
+    #[getter]
+    fn keys(&self) -> Batches {
+        self.keys.clone().into()
+    }
+
+    #[getter]
+    fn rows(&self) -> Batches {
+        self.rows.clone().into()
+    }
+
+    #[getter]
+    fn found(&self) -> Mask {
+        Mask(self.found.clone())
+    }
+
+    fn __len__(&self) -> usize {
+        self.found.len()
+    }
+}
+
+/// A list of bools. `pyarrow.array(...)` and `polars.Series(...)` take it, and so does whatever else knows
+/// `__arrow_c_array__`.
+#[pyclass(frozen, sequence, module = "drumlin")]
+pub struct Mask(BooleanArray);
+
+#[pymethods]
+impl Mask {
+    /// The bools as a list.
+    fn to_pylist(&self) -> Vec<bool> {
+        self.0.values().iter().collect()
+    }
+
+    /// How many of them are true.
+    fn count(&self) -> usize {
+        self.0.true_count()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__(&self, at: isize) -> PyResult<bool> {
+        let len = self.0.len();
+        let place = if at < 0 { at.checked_add_unsigned(len) } else { Some(at) };
+        match place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < len) {
+            Some(place) => Ok(self.0.value(place)),
+            None => Err(PyIndexError::new_err(format!("{at} is out of range; there are {len}"))),
+        }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.to_pylist())?.try_iter()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule(py, self.0.data_type())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _ = requested_schema;
+        let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&self.0.to_data()), c"arrow_array")?;
+        Ok((capsule(py, self.0.data_type())?, array))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Mask({} of {} true)", self.0.true_count(), self.0.len())
+    }
+}

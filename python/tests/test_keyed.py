@@ -1,0 +1,852 @@
+"""Tables with a key."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import random
+import threading
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+PEOPLE = pa.schema([("id", pa.int32()), ("name", pa.string()), ("born", pa.date32())])
+ADA = {"id": 1, "name": "Ada", "born": dt.date(1815, 12, 10)}
+GRACE = {"id": 2, "name": "Grace", "born": None}
+
+
+@pytest.fixture
+def people(store: drumlin.Store) -> drumlin.Table:
+    table = store.table("people")
+    table.create(PEOPLE, key=["id"])
+    return table
+
+
+def rows_of(table: drumlin.Table) -> list[dict[str, Any]]:
+    return table.read().to_arrow().to_pylist()
+
+
+def in_parallel(*works: Callable[[], object]) -> list[object]:
+    """What each gives or raises."""
+    ended: list[object] = [None] * len(works)
+    start = threading.Barrier(len(works))
+
+    def run(at: int) -> None:
+        start.wait()
+        try:
+            ended[at] = works[at]()
+        except Exception as error:
+            ended[at] = error
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return ended
+
+
+# Writing and reading.
+
+
+def test_rows_are_put_replaced_looked_up_and_deleted(people: drumlin.Table) -> None:
+    assert people.versions()[-1].rows == 0
+    report = people.upsert([ADA, GRACE])
+    assert (report.rows, report.version, report.seq) == (2, None, people.store.seq)
+    assert people.get(1) == ADA
+    assert people.get(2) == GRACE
+    assert people.get(3) is None
+    people.upsert({"id": 2, "name": "Grace H.", "born": dt.date(1906, 12, 9)})
+    assert people.get(2, columns=["name"]) == {"name": "Grace H."}
+    assert people.insert({"id": 7, "name": "Eve", "born": None}).rows == 1
+    assert people.delete_keys([1, 9]).rows == 2
+    assert [row["id"] for row in rows_of(people)] == [2, 7]
+    assert people.read(where="id > 2").to_arrow().num_rows == 1
+
+
+def test_what_the_table_says_of_itself(people: drumlin.Table) -> None:
+    people.upsert([ADA, GRACE])
+    stat = people.stat()
+    assert (stat.key, stat.sort, stat.rows, stat.memory_keys) == (["id"], ["id"], 2, 2)
+    assert stat.memory_bytes > 0
+    assert people.store.stat().memtable_bytes >= stat.memory_bytes
+    report = people.store.checkpoint()
+    assert report.rows_flushed == 2
+    assert "2 rows flushed" in str(report)
+    assert (people.stat().memory_keys, people.stat().stored_rows) == (0, 2)
+    assert people.versions()[-1].kind == "rows"
+    plain = people.store.table("plain")
+    plain.create({"id": pa.int32()}, sort=["id"])
+    assert (plain.stat().key, plain.stat().sort, plain.stat().memory_keys) == ([], ["id"], 0)
+
+
+def test_metadata_makes_a_version(people: drumlin.Table) -> None:
+    report = people.upsert([ADA, GRACE], metadata={"by": "me"})
+    assert report.version is not None
+    assert (report.version.kind, report.version.rows, report.version.metadata) == ("upsert", 2, {"by": "me"})
+    assert people.versions()[-1] == report.version
+    added = people.insert({"id": 3, "name": None, "born": None}, metadata=1).version
+    assert added is not None
+    assert (added.kind, added.rows) == ("append", 3)
+    deleted = people.delete_keys([1], metadata="gone")
+    assert deleted.version is not None
+    assert (deleted.rows, deleted.version.kind, deleted.version.rows) == (1, "delete", 2)
+
+
+def test_large_calls_make_a_version() -> None:
+    with drumlin.open("memory://", row_write_bytes=1000) as store:
+        table = store.table("t")
+        table.create({"id": pa.int64(), "n": pa.int64()}, key=["id"])
+        assert table.upsert({"id": [1, 2], "n": [1, 2]}).version is None
+        told: list[int] = []
+        report = table.upsert(
+            {"id": range(1000), "n": range(1000)}, progress=lambda done, total, rows, size, left: told.append(rows)
+        )
+        assert report.version is not None
+        assert (report.rows, report.version.rows, told[-1]) == (1000, 1000, 1000)
+        assert table.get(1) == {"id": 1, "n": 1}
+        added = table.insert(pa.table({"id": range(1000, 3000), "n": range(2000)}))
+        assert (added.rows, table.versions()[-1], table.stat().rows) == (2000, added.version, 3000)
+        with pytest.raises(drumlin.AlreadyExists, match="2999"):
+            table.insert(pa.table({"id": range(2999, 5000), "n": range(2001)}))
+        assert table.delete_keys(range(3000)).version.rows == 0  # type: ignore[union-attr]
+
+
+def test_what_progress_raises_stops_the_call() -> None:
+    with drumlin.open("memory://", row_write_bytes=1000) as store:
+        store.create("t", {"id": pa.int64()}, key=["id"])
+
+        def stop(*_: object) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            store.upsert("t", {"id": range(1000)}, progress=stop)
+        assert store.table("t").read().to_arrow().num_rows == 0
+
+
+def test_inserting_what_is_there_writes_nothing(people: drumlin.Table) -> None:
+    people.insert([ADA, GRACE])
+    for flushed in (False, True):
+        if flushed:
+            people.store.checkpoint()
+        seq = people.store.seq
+        with pytest.raises(drumlin.AlreadyExists, match=r"'people' has rows with the keys 2, 1; nothing was written"):
+            people.insert([{**ADA, "id": 5}, GRACE, ADA])
+        with pytest.raises(drumlin.AlreadyExists, match="more than one row with the key 8"):
+            people.insert([{**ADA, "id": 8}, {**ADA, "id": 8}])
+        assert people.store.seq == seq
+        assert rows_of(people) == [ADA, GRACE]
+    people.delete_keys([1])
+    people.insert(ADA)
+    assert rows_of(people) == [ADA, GRACE]
+
+
+def test_of_equal_keys_the_last_counts(people: drumlin.Table) -> None:
+    people.upsert([{**ADA, "name": name} for name in "xyz"] + [GRACE])
+    assert rows_of(people) == [{**ADA, "name": "z"}, GRACE]
+    people.delete_keys([1, 1])
+    assert rows_of(people) == [GRACE]
+
+
+def test_nothing_is_nothing(people: drumlin.Table) -> None:
+    people.upsert(ADA)
+    seq = people.store.seq
+    assert people.upsert(PEOPLE.empty_table()).rows == 0
+    assert people.delete_keys([]).rows == 0
+    assert people.store.seq == seq
+    answer = people.get_many([])
+    assert (len(answer), answer.found.to_pylist(), answer.rows.to_arrow().num_rows) == (0, [], 0)
+    assert answer.rows.schema.names == ["id", "name", "born"]
+
+
+# What comes in.
+
+
+def test_rows_in_all_forms(people: drumlin.Table) -> None:
+    plain = {"id": [1, 2], "name": ["Ada", "Grace"], "born": [dt.date(1815, 12, 10), None]}
+    table = pa.Table.from_pylist([ADA, GRACE], PEOPLE)
+    frame = pd.DataFrame({**plain, "id": np.array([1, 2], "int32")})
+    forms: list[Any] = [
+        plain,
+        {"born": tuple(plain["born"]), "id": range(1, 3), "name": plain["name"]},
+        {**plain, "id": np.array([1, 2], "int32")},
+        {**plain, "id": pd.Series([1, 2], dtype="int32"), "name": pd.Series(["Ada", "Grace"], dtype=object)},
+        {"id": pa.array([1, 2], pa.int32()), "name": pa.chunked_array([["Ada"], ["Grace"]]), "born": plain["born"]},
+        {"id": pl.Series([1, 2], dtype=pl.Int32), "name": pl.Series(["Ada", "Grace"]), "born": plain["born"]},
+        [ADA, GRACE],
+        [GRACE, {"born": dt.date(1815, 12, 10), "name": "Ada", "id": np.int64(1)}],
+        [ADA, {"id": 2, "name": "Grace"}],
+        table,
+        table.to_batches()[0],
+        table.to_reader(),
+        frame,
+        pl.DataFrame(plain, schema_overrides={"id": pl.Int32}),
+        pl.DataFrame(plain, schema_overrides={"id": pl.Int32}).lazy(),
+    ]
+    for form in forms:
+        people.delete_keys([1, 2])
+        assert people.upsert(form).rows == 2
+        assert rows_of(people) == [ADA, GRACE], type(form)
+    for one in (ADA, {**ADA, "id": np.int32(1)}, {**ADA, "name": np.str_("Ada")}, {**ADA, "id": [1]}):
+        people.delete_keys([1])
+        if isinstance(one["id"], list):
+            one = {name: [value] if name != "id" else value for name, value in one.items()}
+        assert people.upsert(one).rows == 1
+        assert people.get(1) == ADA
+    other = people.store.table("other")
+    other.create(people.schema(), key=["id"])
+    assert other.insert(people.read()).rows == 2
+    assert other.upsert(people.get_many([2, 1]).rows).rows == 2
+    assert rows_of(other) == [ADA, GRACE]
+
+
+def test_keys_in_all_forms(people: drumlin.Table) -> None:
+    people.upsert([ADA, GRACE])
+    forms: list[Any] = [
+        [2, 9, 1],
+        (2, 9, 1),
+        (key for key in (2, 9, 1)),
+        {2: "", 9: "", 1: ""}.keys(),
+        np.array([2, 9, 1]),
+        np.array([2, 9, 1], "uint8"),
+        list(np.array([2, 9, 1])),
+        pd.Series([2, 9, 1]),
+        pd.Index([2, 9, 1]),
+        pd.Series([2, 9, 1], dtype=object),
+        pd.array([2, 9, 1], dtype="Int64"),
+        pl.Series([2, 9, 1]),
+        pa.array([2, 9, 1]),
+        pa.chunked_array([[2], [], [9, 1]]),
+        [(2,), (9,), (1,)],
+        [{"id": 2}, {"id": 9, "other": 1}, {"id": 1}],
+        {"id": [2, 9, 1]},
+        {"id": np.array([2, 9, 1]), "name": ["a", "b", "c"]},
+        pa.table({"id": [2, 9, 1], "more": [0, 0, 0]}),
+        pa.table({"id": [2, 9, 1]}).to_reader(),
+        pa.StructArray.from_arrays([pa.array([2, 9, 1])], ["id"]),
+        pd.DataFrame({"id": [2, 9, 1]}),
+        pl.DataFrame({"id": [2, 9, 1]}),
+        pl.DataFrame({"id": [2, 9, 1]}).lazy(),
+        people.get_many([2, 9, 1]).keys,
+    ]
+    for form in forms:
+        answer = people.get_many(form)
+        assert answer.found.to_pylist() == [True, False, True], type(form)
+        assert answer.rows.to_arrow().to_pylist() == [GRACE, {"id": 9, "name": None, "born": None}, ADA]
+        assert answer.keys.to_arrow().to_pydict() == {"id": [2, 9, 1]}
+    for key in (1, np.int64(1), (1,), {"id": 1}):
+        assert people.get(key) == ADA
+    assert people.get_many(people.read(where="id = 2")).found.to_pylist() == [True]
+    for delete in ([2], np.array([2]), {"id": 2}, pd.DataFrame({"id": [2]}), pa.table({"id": [2]}), pl.Series([2])):
+        people.upsert(GRACE)
+        assert people.delete_keys(delete).rows == 1
+        assert rows_of(people) == [ADA]
+
+
+def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table) -> None:
+    seq = people.store.seq
+    refused: list[tuple[Any, type[Exception], str]] = [
+        ({**ADA, "id": "1"}, drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not '1'"),
+        ({**ADA, "id": 2**31}, drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not 2147483648"),
+        ({**ADA, "id": True}, drumlin.InvalidArgument, "expected an int of type Int32, not True"),
+        ({**ADA, "id": 1.0}, drumlin.InvalidArgument, "expected an int of type Int32, not 1.0"),
+        ({**ADA, "name": 1}, drumlin.InvalidArgument, "column 'name': expected a str, not 1"),
+        ({**ADA, "born": "1815"}, drumlin.InvalidArgument, "column 'born': expected a date, not '1815'"),
+        ({**ADA, "born": dt.datetime(1815, 1, 1, 5)}, drumlin.InvalidArgument, "expected a date, not datetime"),
+        ({**ADA, "id": None}, drumlin.InvalidArgument, "key column 'id' takes no nulls"),
+        ({"name": "x", "born": None}, drumlin.SchemaMismatch, "the table has 'id', which the data lacks"),
+        ({**ADA, "more": 1}, drumlin.SchemaMismatch, "the data has 'more', which the table lacks"),
+        ({"id": [1, 2], "name": ["a"], "born": [None]}, drumlin.InvalidArgument, "'id' has 2, 'name' has 1"),
+        ({}, drumlin.InvalidArgument, "the dict is empty"),
+        ({1: 2}, TypeError, "a column's name is a str, not 1"),
+        ([ADA, 5], TypeError, "a list of rows has dicts, not a int"),
+        ("x", TypeError, "is no table"),
+        (pa.table({"id": pa.array([1]), "name": ["a"], "born": [None]}), drumlin.SchemaMismatch, "Int32.*Int64"),
+    ]
+    for rows, kind, why in refused:
+        for write in (people.upsert, people.insert):
+            with pytest.raises(kind, match=why):
+                write(rows)
+    assert people.store.seq == seq
+
+
+def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table) -> None:
+    people.store.create("two", {"a": pa.string(), "b": pa.int8(), "n": pa.int8()}, key=["a", "b"])
+    two = people.store.table("two")
+    refused: list[tuple[drumlin.Table, Any, type[Exception], str]] = [
+        (people, ["x"], drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not 'x'"),
+        (people, [None], drumlin.InvalidArgument, "key column 'id' takes no nulls"),
+        (people, [(1, 2)], drumlin.InvalidArgument, r"the key is the column 'id': expected its value.* not \(1, 2\)"),
+        (people, [{"name": 1}], drumlin.InvalidArgument, "the key is the column 'id': .* not {'name': 1}"),
+        (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type Int32, the data has Float64"),
+        (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is none of type Int32"),
+        (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
+        (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
+        (people, "abc", TypeError, r"keys is a list of keys, not one key: write \['abc'\]"),
+        (people, 5, TypeError, "a builtins.int has no keys: expected a list of values"),
+        (two, ["a"], drumlin.InvalidArgument, "the key is the columns 'a', 'b': expected a tuple .* not 'a'"),
+        (two, [("a",)], drumlin.InvalidArgument, "the key is the columns 'a', 'b'"),
+        (two, [("a", 200)], drumlin.InvalidArgument, "column 'b': expected an int of type Int8, not 200"),
+        (two, [("a", None)], drumlin.InvalidArgument, "key column 'b' takes no nulls"),
+        (two, pa.array(["a"]), drumlin.InvalidArgument, "which an array of single values is not"),
+    ]
+    for table, keys, kind, why in refused:
+        with pytest.raises(kind, match=why):
+            table.get_many(keys)
+        with pytest.raises(kind, match=why):
+            table.delete_keys(keys)
+    for key in (None, "x", (1, 2)):
+        with pytest.raises(drumlin.InvalidArgument):
+            people.get(key)
+    plain = people.store.table("plain")
+    plain.write({"id": [1]})
+    for call in (
+        lambda: plain.get(1),
+        lambda: plain.get_many([1]),
+        lambda: plain.delete_keys([1]),
+        lambda: plain.upsert({"id": 1}),
+        lambda: plain.insert({"id": 1}),
+    ):
+        with pytest.raises(drumlin.InvalidArgument, match="has no key"):
+            call()
+    with pytest.raises(drumlin.NotFound):
+        people.store.get_rows("nowhere", [1])
+
+
+def test_keys_that_cannot_be_are_refused(store: drumlin.Store) -> None:
+    schema = pa.schema([("a", pa.int64()), ("x", pa.float64()), ("l", pa.list_(pa.int64()))])
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"key": ["x"]}, "'x' of type Float64 cannot be in a key"),
+        ({"key": ["l"]}, "'l'"),
+        ({"key": ["b"]}, "'b'"),
+        ({"key": ["a", "a"]}, "'a'"),
+        ({"key": ["a"], "sort": ["a"]}, "key"),
+    ]
+    for options, why in refused:
+        with pytest.raises(drumlin.InvalidArgument, match=why):
+            store.create("t", schema, **options)
+    with pytest.raises(TypeError, match=r"key is a list of names, not one name: write \['a'\]"):
+        store.create("t", schema, key="a")
+    assert store.tables() == []
+
+
+# Types.
+
+KEYS: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.int8(), [-128, 0, 127]),
+    (pa.uint64(), [0, 1, 2**64 - 1]),
+    (pa.int64(), [-(2**63), 0, 2**63 - 1]),
+    (pa.bool_(), [False, True]),
+    (pa.string(), ["", "a", "a\0b", "日本"]),
+    (pa.large_string(), ["x", "y"]),
+    (pa.string_view(), ["a long text that is not within a view", "x"]),
+    (pa.binary(), [b"", b"\0", b"\0\1", b"\xff"]),
+    (pa.date32(), [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)]),
+    (pa.timestamp("us"), [dt.datetime(1900, 1, 1, 1, 2, 3, 4), dt.datetime(2026, 1, 2)]),
+    (pa.timestamp("s", "UTC"), [dt.datetime(2026, 1, 2, tzinfo=dt.UTC)]),
+    (pa.timestamp("ns"), [dt.datetime(2026, 1, 2), pd.Timestamp("2026-01-02 03:04:05.000000006")]),
+    (pa.timestamp("ms", "+01:30"), [dt.datetime(2026, 1, 2, 3, 4, 5, 6000, dt.timezone(dt.timedelta(minutes=90)))]),
+    (pa.time64("us"), [dt.time(0), dt.time(23, 59, 59, 999_999)]),
+    (pa.time32("s"), [dt.time(1, 2, 3)]),
+    (pa.duration("ms"), [dt.timedelta(days=-1), dt.timedelta(milliseconds=5)]),
+    (pa.decimal128(38, 2), [Decimal("-1.25"), Decimal("0.00"), Decimal("999999999999999999999999999999999999.99")]),
+    (pa.decimal128(5, 0), [Decimal(-3), Decimal(99_999)]),
+    (pa.dictionary(pa.int32(), pa.string()), ["a", "b"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), KEYS, ids=[str(kind) for kind, _ in KEYS])
+def test_keys_of_all_types(store: drumlin.Store, kind: pa.DataType, values: list[Any]) -> None:
+    table = store.table("t")
+    table.create({"k": kind, "n": pa.int64()}, key=["k"])
+    rows = [{"k": value, "n": at} for at, value in enumerate(values)]
+    for step in ("memory", "row groups"):
+        assert table.upsert(rows[::-1]).rows == len(rows), step
+        for row in rows:
+            assert table.get(row["k"]) == row
+        answer = table.get_many(pa.array(values, kind))
+        assert answer.found.to_pylist() == [True] * len(values)
+        assert answer.rows.to_arrow()["n"].to_pylist() == list(range(len(values)))
+        assert table.get_many([*values, *values]).rows.to_arrow()["n"].to_pylist() == 2 * list(range(len(values)))
+        # In order, as far as the values say what that is.
+        assert table.read().to_arrow()["n"].to_pylist() == list(range(len(values)))
+        store.checkpoint()
+    with pytest.raises(drumlin.AlreadyExists):
+        table.insert(rows[:1])
+    table.delete_keys(values)
+    assert table.get_many(values).found.count() == 0
+
+
+def test_a_key_of_many_columns(store: drumlin.Store) -> None:
+    kinds = [pa.string(), pa.int16(), pa.date32(), pa.timestamp("us", "UTC"), pa.decimal128(10, 3), pa.binary()]
+    names = list("abcdef")
+    schema = pa.schema([("value", pa.float64()), *zip(names[::-1], kinds[::-1], strict=True)])
+    table = store.table("t")
+    table.create(schema, key=names)
+    now = dt.datetime(2026, 1, 2, 3, 4, 5, 6, dt.UTC)
+    keys = [
+        (text, number, dt.date(2026, 1, 1 + day), now, Decimal(number) / 8, bytes([day]))
+        for text in ("", "a", "b")
+        for number in (-5, 5)
+        for day in range(3)
+    ]
+    rows = [{**dict(zip(names, key, strict=True)), "value": float(at)} for at, key in enumerate(keys)]
+    random.Random(0).shuffle(rows)
+    table.insert(rows)
+    for _ in range(2):
+        for row in rows:
+            key = tuple(row[name] for name in names)
+            assert table.get(key) == table.get(dict(zip(names, key, strict=True))) == row
+        assert table.get(("c", *keys[0][1:])) is None
+        answer = table.get_many(keys[::-1], columns=["value"])
+        assert answer.rows.to_arrow().to_pydict() == {"value": [float(at) for at in reversed(range(len(keys)))]}
+        frame = pd.DataFrame([dict(zip(names, key, strict=True)) for key in keys])
+        assert table.get_many(pa.Table.from_pandas(frame)).found.count() == len(keys)
+        assert table.read().to_arrow()["value"].to_pylist() == [float(at) for at in range(len(keys))]
+        store.checkpoint()
+    assert table.stat().key == names
+    table.delete_keys([keys[3], dict(zip(names, keys[4], strict=True))])
+    assert table.get_many(keys).found.count() == len(keys) - 2
+
+
+VALUES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.float16(), [0.5, None]),
+    (pa.float32(), [0.5, 1, np.float32(2.5)]),
+    (pa.float64(), [float("inf"), 3, np.float64(0.1)]),
+    (pa.binary(3), [b"abc", None]),
+    (pa.binary_view(), [b"abc", bytearray(b"x")]),
+    (pa.date64(), [dt.date(2026, 1, 2)]),
+    (pa.decimal256(60, 5), [Decimal(10) ** 54, Decimal("-0.00001"), 7]),
+    (pa.decimal128(4, -2), [1200, Decimal("3.4e3")]),
+    (pa.list_(pa.int8()), [[1, None], [], None, (3,)]),
+    (pa.large_list(pa.string()), [["a"], ["b", "c"]]),
+    (pa.list_(pa.int8(), 2), [[1, 2], None]),
+    (pa.struct([("a", pa.int8()), ("b", pa.list_(pa.string()))]), [{"a": 1, "b": ["x"]}, None, {"b": None}]),
+    (pa.dictionary(pa.int8(), pa.string()), ["a", None, "a"]),
+    (pa.null(), [None, None]),
+    (pa.bool_(), [True, None, np.bool_(False)]),
+    (pa.timestamp("ms", "Europe/Berlin"), [dt.datetime(2026, 7, 1, tzinfo=dt.UTC), None]),
+    (pa.timestamp("ns"), [pd.Timestamp("2026-01-02"), pd.NaT]),
+    (pa.int32(), [1, pd.NA]),
+    (pa.duration("ns"), [dt.timedelta(1), pd.Timedelta(1500, "us")]),
+    (pa.time64("ns"), [dt.time(1, 2, 3, 4)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), VALUES, ids=[str(kind) for kind, _ in VALUES])
+def test_values_of_all_types(store: drumlin.Store, kind: pa.DataType, values: list[Any]) -> None:
+    table = store.table("t")
+    table.create({"id": pa.int64(), "v": kind}, key=["id"])
+    missing = [None if value is pd.NA or value is pd.NaT else value for value in values]
+    if pa.types.is_decimal(kind):
+        missing = [Decimal(value) for value in values]
+    expected = pa.array(missing, kind) if not pa.types.is_float16(kind) else pa.array(np.array([0.5]), kind)
+    table.upsert({"id": range(len(values)), "v": values})
+    assert table.read().to_arrow()["v"].to_pylist()[: len(expected)] == expected.to_pylist()
+    for at, value in enumerate(expected.to_pylist()):
+        assert table.get(at) == {"id": at, "v": value}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.timestamp("s"), dt.datetime(2026, 1, 1, microsecond=1)),
+        (pa.timestamp("us"), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)),
+        (pa.timestamp("us"), dt.date(2026, 1, 1)),
+        (pa.timestamp("us"), 5),
+        (pa.decimal128(5, 2), Decimal("1.234")),
+        (pa.decimal128(5, 2), Decimal("1234")),
+        (pa.decimal128(5, 2), Decimal("NaN")),
+        (pa.decimal128(5, 2), 1.5),
+        (pa.decimal128(38, 2), Decimal("1e1000000")),
+        (pa.binary(3), b"ab"),
+        (pa.binary(), "ab"),
+        (pa.float64(), "1"),
+        (pa.bool_(), 1),
+        (pa.list_(pa.int8()), "ab"),
+        (pa.list_(pa.int8()), ["x"]),
+        (pa.struct([("a", pa.int8())]), {"b": 1}),
+        (pa.map_(pa.string(), pa.string()), {"b": "1"}),
+        (pa.string(), "\ud800"),
+    ],
+)
+def test_values_that_do_not_fit(store: drumlin.Store, kind: pa.DataType, value: Any) -> None:
+    store.create("t", {"id": pa.int64(), "v": kind}, key=["id"])
+    with pytest.raises(drumlin.InvalidArgument, match="column 'v'"):
+        store.upsert("t", {"id": 1, "v": value})
+
+
+def test_keys_may_come_in_another_unit(store: drumlin.Store) -> None:
+    store.create("t", {"t": pa.timestamp("us"), "d": pa.decimal128(10, 2)}, key=["t", "d"])
+    moment = dt.datetime(2026, 1, 2, 3)
+    store.upsert("t", {"t": moment, "d": Decimal("1.50")})
+    frame = pd.DataFrame({"t": [pd.Timestamp(moment)], "d": [Decimal("1.5")]})
+    frame["t"] = frame["t"].astype("datetime64[ns]")
+    assert store.get_rows("t", frame).found.to_pylist() == [True]
+    assert store.delete_keys("t", frame).rows == 1
+    assert store.get_row("t", (moment, Decimal("1.5"))) is None
+    with pytest.raises(drumlin.InvalidArgument, match="it would be rounded"):
+        store.get_rows("t", pa.table({"t": [moment], "d": [Decimal("1.505")]}))
+
+
+# What a look-up gives.
+
+
+def test_an_answer_in_all_forms(people: drumlin.Table) -> None:
+    people.upsert([ADA, GRACE])
+    answer = people.get_many([2, 9, 2], columns=["name", "id"])
+    assert repr(answer) == "Lookup('people', 2 of 3 keys found)"
+    assert len(answer) == 3
+    expected = {"name": ["Grace", None, "Grace"], "id": [2, 9, 2]}
+    assert answer.rows.to_arrow().to_pydict() == expected
+    assert answer.rows.to_polars().to_dict(as_series=False) == expected
+    assert answer.rows.to_pandas()["id"].tolist() == [2, 9, 2]
+    assert pa.table(answer.rows).to_pydict() == expected
+    assert pl.DataFrame(answer.rows).to_dict(as_series=False) == expected
+    assert [batch.num_rows for batch in answer.rows] == [3]
+    assert answer.rows.schema.names == ["name", "id"]
+    assert repr(answer.rows) == "Result('people', name: Utf8, id: Int32)"
+    found = answer.found
+    assert repr(found) == "Mask(2 of 3 true)"
+    assert (found.to_pylist(), list(found), len(found), found.count()) == ([True, False, True], [*found], 3, 2)
+    assert (found[0], found[1], found[-1]) == (True, False, True)
+    for at in (3, -4):
+        with pytest.raises(IndexError, match="out of range"):
+            found[at]
+    assert pa.array(found).to_pylist() == [True, False, True]
+    assert pl.Series(found).to_list() == [True, False, True]
+    assert answer.rows.to_arrow().filter(pa.array(found)).num_rows == 2
+    assert answer.rows.to_pandas()[np.asarray(found)]["id"].tolist() == [2, 2]
+    with pytest.raises(drumlin.InvalidArgument, match="'more'"):
+        people.get_many([1], columns=["more"])
+    with pytest.raises(TypeError, match="columns is a list of names"):
+        people.get(1, columns="name")
+
+
+def test_an_answer_outlives_the_store(folder: str) -> None:
+    store = drumlin.open(folder)
+    store.create("t", {"id": pa.int64()}, key=["id"])
+    store.insert("t", {"id": range(1000)})
+    answer = store.get_rows("t", range(2000))
+    store.close()
+    del store
+    gc.collect()
+    assert answer.found.count() == 1000
+    assert answer.rows.to_arrow().num_rows == 2000
+
+
+def test_pandas_frames_come_back(store: drumlin.Store) -> None:
+    frame = pd.DataFrame({"close": [1.5, 2.5]}, index=pd.Index(["A", "B"], name="sym"))
+    schema = pa.Schema.from_pandas(frame)
+    store.create("prices", schema, key=["sym"])
+    store.upsert("prices", frame)
+    pd.testing.assert_frame_equal(store.read("prices").to_pandas(), frame)
+    pd.testing.assert_frame_equal(store.get_rows("prices", ["B", "A"]).rows.to_pandas(), frame.iloc[::-1])
+    assert store.get_rows("prices", ["B"], columns=["close"]).rows.to_pandas()["close"].tolist() == [2.5]
+
+
+def test_earlier_versions_can_be_asked(people: drumlin.Table) -> None:
+    store = people.store
+    first = people.upsert([ADA, GRACE], metadata=1).version
+    assert first is not None
+    people.upsert({**ADA, "name": "second"})
+    store.snapshot("eod")
+    people.upsert({**ADA, "name": "third"})
+    people.delete_keys([2])
+    for _ in range(2):
+        assert people.get(1) == {**ADA, "name": "third"}
+        assert people.get(1, as_of=first.version) == ADA
+        assert people.get(1, as_of="eod") == {**ADA, "name": "second"}
+        assert people.get(1, as_of=first.time) == ADA
+        assert (people.get(2), people.get(2, as_of="eod")) == (None, GRACE)
+        assert people.get(1, as_of=0) is None
+        assert people.get_many([1, 2], as_of="eod", columns=["name"]).rows.to_arrow().to_pydict() == {
+            "name": ["second", "Grace"]
+        }
+        store.checkpoint()
+    with pytest.raises(drumlin.NotFound):
+        people.get(1, as_of=99)
+    with pytest.raises(drumlin.InvalidArgument, match="as_of=-1"):
+        people.get_many([1], as_of=-1)
+
+
+# Transactions.
+
+
+def test_a_transaction_sees_its_rows_and_nobody_else(people: drumlin.Table) -> None:
+    store = people.store
+    people.upsert([ADA, GRACE])
+    with store.transaction() as tx:
+        assert tx.upsert("people", {**ADA, "name": "mine"}) == 1
+        assert tx.insert("people", [{"id": 3, "name": "new", "born": None}]) == 1
+        assert tx.delete_keys("people", [2, 9]) == 2
+        assert tx.get_row("people", 1) == {**ADA, "name": "mine"}
+        assert tx.get_row("people", 2) is None
+        answer = tx.get_rows("people", [3, 2, 1], columns=["name"])
+        assert answer.found.to_pylist() == [True, False, True]
+        assert answer.rows.to_arrow().to_pydict() == {"name": ["new", None, "mine"]}
+        assert tx.read("people").to_arrow()["id"].to_pylist() == [1, 3]
+        assert tx.get_rows("people", pa.table({"id": [3]})).found.to_pylist() == [True]
+        with pytest.raises(drumlin.AlreadyExists, match="the key 3"):
+            tx.insert("people", {"id": 3, "name": "again", "born": None})
+        tx.create("made", {"a": pa.int8(), "b": pa.string(), "n": pa.int64()}, key=["a", "b"])
+        tx.upsert("made", {"a": 1, "b": "x", "n": 5})
+        assert tx.get_row("made", (1, "x")) == {"a": 1, "b": "x", "n": 5}
+        assert tx.get_row("made", (1, "y"), columns=["n"]) is None
+        assert people.get(1) == ADA
+        assert people.get(2) == GRACE
+        assert not store.table("made").exists()
+    assert people.get_many([1, 2, 3], columns=["name"]).rows.to_arrow()["name"].to_pylist() == ["mine", None, "new"]
+    assert store.get_row("made", (1, "x")) == {"a": 1, "b": "x", "n": 5}
+
+
+def test_a_transaction_that_ends_otherwise_leaves_nothing(people: drumlin.Table) -> None:
+    people.upsert([ADA, GRACE])
+
+    def leave() -> None:
+        with people.store.transaction() as tx:
+            tx.upsert("people", {**ADA, "name": "mine"})
+            tx.delete_keys("people", [2])
+            tx.insert("people", pa.table({"id": pa.array([5], pa.int32()), "name": ["x"], "born": [None]}), metadata=1)
+            tx.abort()
+
+    with pytest.raises(drumlin.Abort):
+        leave()
+    assert rows_of(people) == [ADA, GRACE]
+    tx = people.store.transaction()
+    tx.commit()
+    for call in (lambda: tx.get_row("people", 1), lambda: tx.upsert("people", ADA)):
+        with pytest.raises(drumlin.InvalidArgument, match="ended"):
+            call()
+
+
+def test_a_transaction_reads_what_was_there_when_it_began(people: drumlin.Table) -> None:
+    people.upsert(ADA)
+    with people.store.read_transaction() as tx:
+        people.upsert([{**ADA, "name": "later"}, GRACE])
+        assert tx.get_row("people", 1) == ADA
+        assert tx.get_rows("people", [1, 2]).found.to_pylist() == [True, False]
+        with pytest.raises(drumlin.InvalidArgument, match="reading only"):
+            tx.upsert("people", GRACE)
+
+
+def test_transactions_conflict_over_keys_alone(people: drumlin.Table) -> None:
+    people.upsert([ADA, GRACE])
+    tx = people.store.transaction()
+    assert tx.get_row("people", 1) == ADA
+    tx.upsert("people", {"id": 10, "name": "x", "born": None})
+    people.upsert({**GRACE, "name": "other"})
+    tx.commit()
+    tx = people.store.transaction()
+    assert tx.get_row("people", 1) == ADA
+    tx.upsert("people", {"id": 11, "name": "x", "born": None})
+    people.upsert({**ADA, "name": "other"})
+    with pytest.raises(drumlin.Conflict):
+        tx.commit()
+    assert (people.get(10) is None, people.get(11) is None) == (False, True)
+
+
+def test_counting_up_in_transactions_loses_nothing(store: drumlin.Store) -> None:
+    store.create("counts", {"id": pa.int64(), "n": pa.int64()}, key=["id"])
+    store.insert("counts", {"id": 1, "n": 0})
+
+    def count_up(tx: drumlin.Transaction) -> None:
+        row = tx.get_row("counts", 1)
+        assert row is not None
+        tx.upsert("counts", {"id": 1, "n": row["n"] + 1})
+
+    ended = in_parallel(*[lambda: [store.transact(count_up) for _ in range(10)]] * 4)
+    assert not [error for error in ended if isinstance(error, Exception)]
+    assert store.get_row("counts", 1) == {"id": 1, "n": 40}
+
+
+# Many at once, and the end of the process.
+
+
+def test_rows_are_there_after_reopening(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        store.create("people", PEOPLE, key=["id"])
+        store.upsert("people", [ADA, GRACE])
+        store.delete_keys("people", [2])
+    with drumlin.open(folder) as store:
+        table = store.table("people")
+        assert (table.stat().memory_keys, rows_of(table)) == (2, [ADA])
+        assert (table.get(1), table.get(2)) == (ADA, None)
+        assert store.checkpoint().rows_flushed == 1
+        table.upsert(GRACE)
+    with drumlin.open(folder, mode="read") as store:
+        assert rows_of(store.table("people")) == [ADA, GRACE]
+        with pytest.raises(drumlin.InvalidArgument, match="reading only"):
+            store.upsert("people", ADA)
+
+
+def test_of_many_that_insert_a_key_one_does(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        table = store.table("t")
+        table.create({"id": pa.int64(), "by": pa.int64()}, key=["id"])
+
+        def insert(by: int) -> int:
+            done = 0
+            for key in range(20):
+                try:
+                    table.insert({"id": key, "by": by})
+                    done += 1
+                except drumlin.AlreadyExists:
+                    pass
+                table.insert({"id": 1000 + by * 100 + key, "by": by})
+            return done
+
+        ended = in_parallel(*[lambda by=by: insert(by) for by in range(8)])  # type: ignore[misc]
+        assert sum(ended) == 20  # type: ignore[arg-type]
+        rows = rows_of(table)
+        assert len(rows) == 20 + 8 * 20
+        assert [sum(row["by"] == by for row in rows[:20]) for by in range(8)] == ended
+
+
+def test_many_threads_write_durably(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        store.create("t", {"id": pa.int64(), "by": pa.int64(), "text": pa.string()}, key=["id"])
+
+        def write(by: int) -> None:
+            for n in range(25):
+                assert store.upsert("t", {"id": by * 1000 + n, "by": by, "text": "x" * by}).rows == 1
+                assert store.get_row("t", by * 1000 + n, columns=["by"]) == {"by": by}
+                store.upsert("t", {"id": -1, "by": by, "text": None})
+
+        ended = in_parallel(*[lambda by=by: write(by) for by in range(16)], store.checkpoint)  # type: ignore[misc]
+        assert not [error for error in ended if isinstance(error, Exception)]
+    with drumlin.open(folder) as store:
+        answer = store.get_rows("t", [by * 1000 + n for by in range(16) for n in range(25)], columns=["by"])
+        assert answer.found.count() == 400
+        assert answer.rows.to_arrow()["by"].to_pylist() == [by for by in range(16) for _ in range(25)]
+        assert store.table("t").stat().rows == 401
+        assert store.verify().ok
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_operations_agree_with_a_dict(folder: str, seed: int) -> None:
+    rng = random.Random(seed)
+    options: dict[str, Any] = {"row_write_bytes": 2000, "sync": rng.choice(["commit", "interval"])}
+    store = drumlin.open(folder, **options)
+    store.create("t", {"a": pa.string(), "b": pa.int16(), "v": pa.float64(), "s": pa.string()}, key=["a", "b"])
+    keys = [(text, number) for text in ("", "a", "bb", "c\0c") for number in range(-10, 10)]
+    model: dict[tuple[str, int], dict[str, Any]] = {}
+    kept: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
+
+    def row(key: tuple[str, int]) -> dict[str, Any]:
+        text = rng.choice([None, "x" * rng.randrange(50)])
+        return {"a": key[0], "b": key[1], "v": rng.choice([None, rng.random()]), "s": text}
+
+    def check(expected: dict[tuple[str, int], dict[str, Any]], as_of: str | None) -> None:
+        rows = store.read("t", as_of=as_of).to_arrow().to_pylist()
+        assert rows == [expected[key] for key in sorted(expected)]
+        asked = rng.choices(keys, k=30)
+        answer = store.get_rows("t", asked, as_of=as_of)
+        assert answer.found.to_pylist() == [key in expected for key in asked]
+        nothing = {"v": None, "s": None}
+        for key, given in zip(asked, answer.rows.to_arrow().to_pylist(), strict=True):
+            assert given == expected.get(key, {"a": key[0], "b": key[1], **nothing})
+        assert store.get_row("t", asked[0], as_of=as_of) == expected.get(asked[0])
+
+    for step in range(200):
+        chosen = rng.choices(keys, k=rng.choice([1, 1, 2, 5, 60]))
+        metadata = rng.choice([None, None, None, step])
+        match rng.randrange(10):
+            case 0 | 1 | 2:
+                rows = [row(key) for key in chosen]
+                store.upsert("t", rows, metadata=metadata)
+                model |= dict(zip(chosen, rows, strict=True))
+            case 3 | 4:
+                rows = [row(key) for key in chosen]
+                fits = len(set(chosen)) == len(chosen) and not model.keys() & set(chosen)
+                try:
+                    store.insert("t", rows, metadata=metadata)
+                except drumlin.AlreadyExists:
+                    assert not fits
+                else:
+                    assert fits
+                    model |= dict(zip(chosen, rows, strict=True))
+            case 5 | 6:
+                store.delete_keys("t", chosen, metadata=metadata)
+                model = {key: value for key, value in model.items() if key not in chosen}
+            case 7:
+                commit = rng.random() < 0.7
+                with store.transaction() as tx:
+                    rows = [row(key) for key in chosen]
+                    tx.upsert("t", rows)
+                    tx.delete_keys("t", chosen[:1])
+                    assert tx.get_row("t", chosen[0]) is None
+                    if not commit:
+                        tx._end()
+                if commit:
+                    model |= dict(zip(chosen, rows, strict=True))
+                    model.pop(chosen[0])
+            case 8:
+                store.checkpoint()
+            case 9:
+                if rng.random() < 0.5:
+                    name = f"s{step}"
+                    store.snapshot(name)
+                    kept[name] = dict(model)
+                else:
+                    store.close()
+                    store = drumlin.open(folder, **options)
+        check(model, None)
+        if kept:
+            name = rng.choice(list(kept))
+            check(kept[name], name)
+    assert store.verify().ok
+    store.close()
+
+
+# Options.
+
+
+def test_options_are_checked(folder: str) -> None:
+    refused: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"sync": "never"}, drumlin.InvalidArgument, "sync 'never' is not known; expected one of 'commit', 'interval'"),
+        ({"sync_interval": dt.timedelta(0)}, drumlin.InvalidArgument, "sync_interval is 0"),
+        ({"sync_interval": -dt.timedelta(1)}, drumlin.InvalidArgument, "sync_interval="),
+        ({"sync_interval": 0.1}, TypeError, "sync_interval is a timedelta, not a float"),
+        ({"memtable_bytes": -1}, drumlin.InvalidArgument, "memtable_bytes=-1"),
+        ({"row_write_bytes": -1}, drumlin.InvalidArgument, "row_write_bytes=-1"),
+        ({"memtable_bytes": "1"}, TypeError, "str"),
+    ]
+    for options, kind, why in refused:
+        with pytest.raises(kind, match=why):
+            drumlin.open(folder, **options)
+    for options in ({"sync": "interval"}, {"sync": "interval", "sync_interval": dt.timedelta(milliseconds=5)}):
+        with drumlin.open(folder, **options) as store:  # type: ignore[arg-type]
+            if not store.exists("t"):
+                store.create("t", {"id": pa.int64()}, key=["id"])
+            store.upsert("t", {"id": [1, 2, 3]})
+            assert store.get_row("t", 2) == {"id": 2}
+    with drumlin.open(folder) as store:
+        assert store.table("t").stat().rows == 3
+
+
+def test_memory_is_flushed_when_it_is_much(folder: str) -> None:
+    with drumlin.open(folder, memtable_bytes=50_000) as store:
+        store.create("t", {"id": pa.int64(), "text": pa.string()}, key=["id"])
+        for n in range(200):
+            store.upsert("t", {"id": n, "text": "x" * 2000})
+        assert store.stat().memtable_bytes < 400_000
+        assert store.table("t").stat().rows == 200
+
+
+def test_the_feed_tells_of_rows(people: drumlin.Table) -> None:
+    feed = people.store.changes()
+    people.upsert(ADA)
+    [event] = next(feed).events
+    assert (event.path, event.action, event.kind) == ("people", "rows", None)
+    report = people.upsert(GRACE, metadata=1)
+    told = next(commit for commit in feed if commit.seq == report.seq)
+    assert [(event.action, event.kind) for event in told.events] == [("version", "upsert")]
