@@ -1,7 +1,7 @@
 """Keyed tables beside DuckDB and ArcticDB: look-ups of 10,000 keys in row groups, an upsert of a tenth of the rows.
 
-All run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio below 1 means
-that Drumlin took less. ArcticDB takes part if it is installed (`pip install -r bench/requirements.txt`).
+All run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
+below 1 means that Drumlin took less. ArcticDB takes part if it is installed (`pip install -r bench/requirements.txt`).
 
     python bench/keyed.py [--million 50] [--runs 7] [--folder FOLDER]
 """
@@ -67,7 +67,7 @@ def fill(folder: Path, million: int) -> tuple[drumlin.Store, duckdb.DuckDBPyConn
     duck = duckdb.connect(str(folder / "duck.db"))
     duck.execute(f"SET threads = {THREADS}")
     duck.execute("CREATE TABLE t (k BIGINT, v BIGINT)")
-    for part in parts():
+    for part in parts():  # noqa: B007 - DuckDB finds it by its name.
         duck.execute("INSERT INTO t SELECT * FROM part")
     duck.execute("CHECKPOINT")
     library = None
@@ -132,7 +132,7 @@ def upsert(folder: Path, million: int, runs: int) -> None:
 
             def ours() -> None:
                 store.table("t").upsert(fresh)  # noqa: B023
-                store.checkpoint()  # noqa: B023
+                store.checkpoint()
 
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             mine.append(timed(ours))
@@ -145,8 +145,8 @@ def upsert(folder: Path, million: int, runs: int) -> None:
             duck.execute("CHECKPOINT")
 
             def ducks() -> None:
-                duck.execute("INSERT OR REPLACE INTO t SELECT * FROM fresh")  # noqa: B023
-                duck.execute("CHECKPOINT")  # noqa: B023
+                duck.execute("INSERT OR REPLACE INTO t SELECT * FROM fresh")
+                duck.execute("CHECKPOINT")
 
             theirs.append(timed(ducks))
             del base
@@ -163,8 +163,9 @@ def main() -> None:
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=chosen.folder))
     peer = "absent" if arcticdb is None else arcticdb.__version__
-    print(f"{date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, duckdb {duckdb.__version__}, ", end="")
-    print(f"arcticdb {peer}\n\n| what | Drumlin | peer | ratio | times as fast |\n|---|---|---|---|---|")
+    print(f"{date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}")
+    print(f"duckdb {duckdb.__version__}, arcticdb {peer}\n")
+    print("| what | Drumlin | peer | ratio | times as fast |\n|---|---|---|---|---|")
     try:
         upsert(folder, max(1, chosen.million // 5), min(chosen.runs, 5))
         look_up(folder, chosen.million, chosen.runs)

@@ -115,7 +115,7 @@ impl Kind {
 
 /// A node, as a reader sees it: its words, and its first one as it was when looked at.
 #[derive(Clone, Copy)]
-struct Node<'a, W> {
+pub(super) struct Node<'a, W> {
     words: &'a [W],
     head: u64,
     kind: Kind,
@@ -136,14 +136,14 @@ fn matches(bytes: u64, wanted: u8) -> u64 {
 
 impl<'a, W: Word> Node<'a, W> {
     #[inline]
-    fn new(arena: &'a Arena<W>, node: Ref) -> Self {
+    pub(super) fn new(arena: &'a Arena<W>, node: Ref) -> Self {
         let words = arena.from(node.addr());
         Self { words, head: words[0].load(Acquire), kind: node.kind() }
     }
 
     /// The byte at which its keys part.
     #[inline]
-    fn depth(&self) -> usize {
+    pub(super) fn depth(&self) -> usize {
         (self.head & 0xff_ffff) as usize
     }
 
@@ -207,12 +207,12 @@ impl<'a, W: Word> Node<'a, W> {
 
     /// The child for a byte.
     #[inline]
-    fn child(&self, byte: u8) -> Ref {
+    pub(super) fn child(&self, byte: u8) -> Ref {
         self.place(byte).map_or(Ref::NONE, |at| self.child_at(Self::first_child(self.kind), at))
     }
 
     /// The child of the least byte at or above `from`, and that byte.
-    fn next_child(&self, from: u16) -> Option<(u8, Ref)> {
+    pub(super) fn next_child(&self, from: u16) -> Option<(u8, Ref)> {
         match self.kind {
             Kind::Node4 | Kind::Node16 => {
                 let keys = (0..self.children()).map(|at| (self.key_at(at), at));
@@ -266,7 +266,7 @@ struct Descent {
 }
 
 impl<'a, W: Word> Index<'a, W> {
-    fn root(&self) -> Ref {
+    pub(super) fn root(&self) -> Ref {
         self.read(ROOT, Acquire)
     }
 
@@ -278,6 +278,8 @@ impl<'a, W: Word> Index<'a, W> {
     #[inline]
     pub fn find(&self, key: Key<'_>) -> Option<Record<'a, W>> {
         let leaf = self.closest(key);
+        // The row's lines come along with the key's.
+        self.ask_for_record(leaf.addr());
         (!leaf.is_none()).then(|| Record::new(self.arena, leaf.addr())).filter(|record| record.has_key(key))
     }
 
@@ -383,7 +385,7 @@ impl<'a, W: Word> Index<'a, W> {
     }
 
     /// Any leaf below a node.
-    fn any_leaf(&self, mut node: Ref) -> Ref {
+    pub(super) fn any_leaf(&self, mut node: Ref) -> Ref {
         while node.kind() != Kind::Leaf {
             match Node::new(self.arena, node).next_child(0) {
                 Some((_, child)) => node = child,
@@ -539,84 +541,6 @@ impl<'a, W: Word> Index<'a, W> {
                 self.arena.store(at, places | (children as u64 + 1) << (8 * (byte % 8)), order);
             }
             _ => self.set(slot(usize::from(byte)), child, order),
-        }
-    }
-
-    /// The leaves in ascending order of their keys, from the first at or above `from` on.
-    pub fn leaves(&self, from: Option<Key<'_>>) -> Leaves<'a, W> {
-        let mut leaves = Leaves { index: *self, stack: Vec::new(), top: Ref::NONE };
-        let root = self.root();
-        let Some(key) = from else {
-            leaves.top = root;
-            return leaves;
-        };
-        if root.is_none() {
-            return leaves;
-        }
-        // Where the key parts from those next to where it would be.
-        let mut near = root;
-        while near.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, near);
-            match inner.child(key.byte(inner.depth())) {
-                child if child.is_none() => break,
-                child => near = child,
-            }
-        }
-        let near = Record::new(self.arena, self.any_leaf(near).addr());
-        let parts_at = near.parts_at(key).unwrap_or(usize::MAX);
-        let mut node = root;
-        while node.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, node);
-            if inner.depth() > parts_at {
-                break;
-            }
-            let byte = key.byte(inner.depth());
-            leaves.stack.push((node, u16::from(byte) + 1));
-            node = inner.child(byte);
-            if node.is_none() {
-                return leaves;
-            }
-        }
-        // All below here agree on what comes before `parts_at`, and on the byte there.
-        if parts_at == usize::MAX || near.key_byte(parts_at) > key.byte(parts_at) || key.len() <= parts_at {
-            leaves.top = node;
-        }
-        leaves
-    }
-}
-
-/// Leaves in order. Those that the writer adds meanwhile may be among them or not.
-pub(super) struct Leaves<'a, W> {
-    index: Index<'a, W>,
-    stack: Vec<(Ref, u16)>,
-    top: Ref,
-}
-
-impl<W: Word> Leaves<'_, W> {
-    /// Ends it.
-    pub fn end(&mut self) {
-        self.stack.clear();
-        self.top = Ref::NONE;
-    }
-
-    /// The next leaf.
-    pub fn advance(&mut self) -> Option<Addr> {
-        loop {
-            if !self.top.is_none() {
-                let top = std::mem::replace(&mut self.top, Ref::NONE);
-                if top.kind() == Kind::Leaf {
-                    return Some(top.addr());
-                }
-                self.stack.push((top, 0));
-            }
-            let (node, from) = self.stack.last_mut()?;
-            match Node::new(self.index.arena, *node).next_child(*from) {
-                Some((byte, child)) => {
-                    *from = u16::from(byte) + 1;
-                    self.top = child;
-                }
-                None => drop(self.stack.pop()),
-            }
         }
     }
 }

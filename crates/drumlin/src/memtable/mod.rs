@@ -8,6 +8,7 @@
 mod arena;
 mod index;
 mod keys;
+mod leaves;
 mod raw;
 mod record;
 #[cfg(test)]
@@ -20,8 +21,9 @@ use parking_lot::Mutex;
 
 use crate::base::{Error, Result, Seq};
 use arena::{Addr, Arena, WORDS_MAX};
-use index::{FIRST_FREE, Index, Leaves};
+use index::{FIRST_FREE, Index};
 pub use keys::{KEY_BYTES_MAX, Key, Keys};
+use leaves::Leaves;
 pub use raw::Word;
 pub use record::Record;
 use record::{record_words, write_record};
@@ -69,6 +71,8 @@ impl RowBytes {
     }
 }
 
+/// Keys whose places are looked for together before they are inserted.
+const AHEAD: usize = 32;
 /// Leaves that a scan asks memory for at a time.
 const SCAN_AHEAD: usize = 64;
 
@@ -141,6 +145,11 @@ impl<W: Word> Memtable<W> {
         };
         let mut fresh = 0;
         let done = keys.iter().enumerate().try_for_each(|(at, key)| {
+            if at % AHEAD == 0 && keys.len() > 1 {
+                // Where the next ones go is brought into the cache, for all of them at once.
+                let next = at..keys.len().min(at + AHEAD);
+                index.find_many(next.map(|at| keys.get(at)), |_, _| {});
+            }
             if key.len() > KEY_BYTES_MAX {
                 let bytes = key.len();
                 return Err(Error::invalid(format!("a key of {bytes} bytes; at most {KEY_BYTES_MAX}")));

@@ -1,5 +1,5 @@
-//! The two operations for which the safe language has no word: a zeroed array of atomics without touching its pages, and
-//! asking the CPU for a cache line ahead of its use. The only `unsafe` of this crate.
+//! What the safe language has no word for: a zeroed array of atomics without touching its pages, in huge pages where the
+//! system has them, and asking the CPU for a cache line ahead of its use. The only `unsafe` of this crate.
 //!
 //! [`Word`] is also the seam by which a concurrency checker puts its own atomics in the place of the machine's.
 #![allow(unsafe_code)]
@@ -20,13 +20,33 @@ pub trait Word: Sized + Send + Sync + 'static {
     fn prefetch(&self);
 }
 
+/// Asks the system to back a large array by huge pages, of which a few hundred serve where there would be a hundred
+/// thousand: a look-up then seldom waits for an address to be translated. A hint.
+fn in_huge_pages(words: &[AtomicU64]) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        const HUGE: usize = 2 << 20;
+        let start = words.as_ptr() as usize;
+        let (first, end) = (start.next_multiple_of(HUGE), (start + size_of_val(words)) / HUGE * HUGE);
+        if first < end {
+            // SAFETY: the range lies within `words`, at the bounds of pages; this advice changes no content and frees
+            // nothing. Whether the system follows it makes no difference but in time.
+            unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = words;
+}
+
 impl Word for AtomicU64 {
     const FIRST: u64 = 512;
 
     fn zeroed(words: usize) -> Box<[Self]> {
         // SAFETY: `AtomicU64` has the same in-memory representation as `u64`, for which all zeroes are a value. The system
         // hands out large arrays untouched, so that a chunk takes memory as it is filled.
-        unsafe { Box::<[Self]>::new_zeroed_slice(words).assume_init() }
+        let words = unsafe { Box::<[Self]>::new_zeroed_slice(words).assume_init() };
+        in_huge_pages(&words);
+        words
     }
 
     #[inline]

@@ -127,7 +127,7 @@ fn nodes_of_every_size_hold_all_their_children() {
 fn a_key_that_begins_another_is_refused() {
     for (first, second) in [(vec![1, 2], vec![1, 2, 3]), (vec![1, 2, 3], vec![1, 2]), (vec![], vec![1])] {
         let memtable = Memtable::<AtomicU64>::new();
-        memtable.insert(&keys(&[first.clone()]), None, Seq(1)).unwrap();
+        memtable.insert(&keys(std::slice::from_ref(&first)), None, Seq(1)).unwrap();
         let error = memtable.insert(&keys(&[second]), None, Seq(2)).unwrap_err();
         assert!(error.message().contains("begins another"), "{error}");
         assert!(memtable.get(keys(&[first]).get(0), Seq(2)).is_some());
@@ -172,7 +172,8 @@ fn what_any_thread_has_inserted_the_next_look_up_finds() {
                     {
                         let mut seq = commits.lock();
                         *seq += 1;
-                        memtable.insert(&keys(&[key.clone()]), Some(&rows(&[key])), Seq(*seq)).unwrap();
+                        let key = [key];
+                        memtable.insert(&keys(&key), Some(&rows(&key)), Seq(*seq)).unwrap();
                     }
                     done[thread].store(n + 1, Ordering::Release);
                     if n % 16 > 0 {

@@ -159,7 +159,7 @@ impl Store {
     /// Appends to a keyed table, as row groups.
     pub(super) fn append_by_key(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.inner.log()?;
-        let codec = Arc::new(table_at(&*self.state()?, path)?.codec()?);
+        let codec = table_at(&*self.state()?, path)?.codec()?;
         let report = self.write_many_by_key(ByKey::Insert, path, Gathered::of_rows(codec, frame, path), options)?;
         Ok(report.version.expect("row groups make a version"))
     }
@@ -174,7 +174,7 @@ impl Store {
         cancel: &Cancel,
     ) -> Result<Gathered<'a>> {
         let table = table_at(state, path)?;
-        let codec = Arc::new(table.codec().map_err(|e| e.context(format!("'{path}'")))?);
+        let codec = table.codec().map_err(|e| e.context(format!("'{path}'")))?;
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
         let mut batches = conformed(what, codec.clone(), schema.clone(), frame, path);
         let (mut drawn, mut bytes) = (Vec::new(), 0);

@@ -28,7 +28,7 @@ pub struct TableView {
     store: Store,
     table: Arc<Table>,
     sight: Sight,
-    codec: TableCodec,
+    codec: Arc<TableCodec>,
     _pin: Arc<Pin>,
 }
 
@@ -54,7 +54,7 @@ impl Store {
             return Err(Error::invalid(format!("'{path}' has no key; make the table with one to look rows up by it")));
         };
         let record = table.record(sight.version)?;
-        let codec = TableCodec::new(&table.schemas[record.schema as usize].0, key)?;
+        let codec = table.codec_of(&table.schemas[record.schema as usize].0, key)?;
         Ok(TableView { store: self.clone(), table, sight, codec, _pin: pin })
     }
 }

@@ -122,7 +122,7 @@ impl Store {
             frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
         if table.key().is_some() && !batches.is_empty() {
-            check_distinct(&table.codec()?, &join_batches(&schema, &batches)?)?;
+            check_distinct(&*table.codec()?, &join_batches(&schema, &batches)?)?;
         }
         let pool = &self.inner.env.pool;
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
@@ -168,7 +168,7 @@ pub(super) fn delete_in_memory(table: &Table, keys: &Keys) -> Result<Vec<Effect>
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = RowsChange::of_deletes(&table.codec()?, keys)?;
+    let rows = RowsChange::of_deletes(&*table.codec()?, keys)?;
     Ok(vec![Effect::WriteRows { table: table.id, version: table.next_version(), rows }])
 }
 

@@ -229,6 +229,7 @@ impl Store {
         for (at, table, Target { path, frame, schema, sort }) in keyed {
             check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
             let codec = Arc::new(TableCodec::new(&schema, &sort)?);
+            codec.check().map_err(|e| e.context(format!("'{path}'")))?;
             let gathered = Gathered::of_rows(codec.clone(), frame, &path);
             let encoded = self.encode_by_key(ByKey::Insert, gathered, &mut writer, &options.task)?;
             if kind == VersionKind::Append {
@@ -330,7 +331,7 @@ pub(super) fn create_table(
         }
         check_key(&options.key, schema)?;
         // That its rows can be held in memory.
-        TableCodec::new(schema, &options.key)?;
+        TableCodec::new(schema, &options.key)?.check()?;
         options.sort = options.key;
     }
     let schema = StoredSchema::new(sorted_schema(schema, &options.sort))?;

@@ -4,6 +4,7 @@
 //! without I/O. What does I/O (scan, encode, rewrite) reads a `Table` and hands back what a commit needs.
 
 mod change;
+mod codec;
 mod columns;
 mod conform;
 mod encode;
@@ -21,11 +22,13 @@ mod rewrite;
 mod row_bytes;
 mod row_group;
 mod rows;
+mod rows_change;
 mod scan;
 mod schema;
 mod state;
 
 pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
+pub use codec::TableCodec;
 pub use conform::conform;
 pub use encode::{RowGroups, Schemes, Trust, batch_bytes, encode_group};
 pub use flush::{count_rows, hidden_rows, part_rows};
@@ -40,7 +43,8 @@ pub use range::KeyRange;
 pub use rewrite::{Remapped, kept_rows, remap, rewrite};
 pub use row_bytes::RowCodec;
 pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
-pub use rows::{Flush, MemRows, Part, Prepared, RowsChange, TableCodec};
+pub use rows::{Flush, MemRows, Part};
+pub use rows_change::{Prepared, RowsChange};
 pub use scan::{Scan, ScanOptions};
 pub use schema::StoredSchema;
 pub use state::{Pin, Retained, Table, TableSpec};

@@ -78,16 +78,19 @@ impl RowCodec {
             };
             columns.push((data_type, cell));
         }
-        let codec = Self { columns, lengths: at, bytes: at + 4 * others };
-        // A type that goes in must come out.
-        let nulls: Vec<ArrayRef> = codec.columns.iter().map(|(data_type, _)| new_null_array(data_type, 1)).collect();
-        let encoded = codec.encode(1, &nulls)?;
-        for (at, (data_type, _)) in codec.columns.iter().enumerate() {
-            codec.decode(&encoded, &[at]).map_err(|e| {
+        Ok(Self { columns, lengths: at, bytes: at + 4 * others })
+    }
+
+    /// Fails if a column has a type that would not come back.
+    pub(super) fn check(&self) -> Result<()> {
+        let nulls: Vec<ArrayRef> = self.columns.iter().map(|(data_type, _)| new_null_array(data_type, 1)).collect();
+        let encoded = self.encode(1, &nulls)?;
+        for (at, (data_type, _)) in self.columns.iter().enumerate() {
+            self.decode(&encoded, &[at]).map_err(|e| {
                 Error::invalid(format!("a table with a key cannot have a column of type {data_type}")).with_source(e)
             })?;
         }
-        Ok(codec)
+        Ok(())
     }
 
     /// Encodes rows, given their columns.

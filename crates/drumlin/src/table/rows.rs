@@ -8,278 +8,19 @@
 //! none here; either hides all rows of the key in row groups that were born before the part's version. A row group's row of
 //! that version or a later one stands beside a delete only.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
-
-use arrow::ipc::reader::StreamDecoder;
-use arrow::ipc::writer::StreamWriter;
-use bytes::Bytes;
+use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::row_bytes::{columns_at, split_columns};
 use super::row_group::Deletion;
 use super::{
-    ALIVE, GroupId, KeyCodec, NewGroup, Positions, RowCodec, RowGroup, Rows, Run, Table, VersionKind, VersionRecord,
-    conform,
+    ALIVE, GroupId, NewGroup, Positions, Prepared, RowGroup, Rows, RowsChange, Run, Table, TableCodec, VersionKind,
+    VersionRecord,
 };
 use crate::base::{Error, Result, Seq, Timestamp, Version};
-use crate::memtable::{Key, Keys, Memtable, RowBytes};
-
-/// Turns rows of a keyed table into keys and bytes, and back.
-#[derive(Clone, Debug)]
-pub struct TableCodec {
-    schema: SchemaRef,
-    key_schema: SchemaRef,
-    /// Of the key columns, in the key's order.
-    key_places: Vec<usize>,
-    /// Of the other columns.
-    other_places: Vec<usize>,
-    pub(super) keys: KeyCodec,
-    rows: RowCodec,
-}
-
-impl TableCodec {
-    /// For rows of `schema`, whose key columns are called `key`.
-    pub fn new(schema: &SchemaRef, key: &[String]) -> Result<Self> {
-        let (key_places, other_places) = split_columns(schema, key)?;
-        let types = other_places.iter().map(|at| schema.field(*at).data_type().clone());
-        let rows = RowCodec::new(types)?;
-        let key_schema = Arc::new(schema.project(&key_places)?);
-        Ok(Self {
-            schema: schema.clone(),
-            key_schema,
-            key_places,
-            other_places,
-            keys: KeyCodec::new(schema, key)?,
-            rows,
-        })
-    }
-
-    /// The schema of whole rows.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// The schema of the key columns, in the key's order.
-    pub fn key_schema(&self) -> &SchemaRef {
-        &self.key_schema
-    }
-
-    /// How keys are encoded.
-    pub fn key_codec(&self) -> &KeyCodec {
-        &self.keys
-    }
-
-    /// The keys of a batch that has the key columns, perhaps among others, and those columns as the table has them.
-    pub fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<ArrayRef>)> {
-        let names: Vec<usize> = self
-            .key_schema
-            .fields()
-            .iter()
-            .map(|field| {
-                batch.schema().index_of(field.name()).map_err(|_| {
-                    Error::invalid(format!("the key column '{}' is missing among those given", field.name()))
-                })
-            })
-            .collect::<Result<_>>()?;
-        let own: Schema = Schema::clone(&self.key_schema);
-        let nullable = own.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect::<Vec<_>>();
-        let columns = conform(&batch.project(&names)?, &Arc::new(Schema::new(nullable)))?.columns().to_vec();
-        Ok((self.keys.encode(&columns)?, columns))
-    }
-
-    /// Keys and rows of a batch of the table's schema.
-    pub fn encode(&self, batch: &RecordBatch) -> Result<(Keys, RowBytes)> {
-        let keys = self.keys.encode(&columns_at(batch, &self.key_places))?;
-        let rows = self.rows.encode(batch.num_rows(), &columns_at(batch, &self.other_places))?;
-        Ok((keys, rows))
-    }
-
-    /// Columns of rows, by their places in the schema.
-    pub fn decode(&self, keys: &Keys, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
-        let of_key = |column: &usize| self.key_places.iter().position(|at| at == column);
-        let key_columns = match columns.iter().any(|column| of_key(column).is_some()) {
-            true => self.keys.decode(keys.iter())?,
-            false => Vec::new(),
-        };
-        let column = |column: &usize| match of_key(column) {
-            Some(at) => Ok(key_columns[at].clone()),
-            None => self.decode_others(rows, std::slice::from_ref(column)).map(|mut columns| columns.remove(0)),
-        };
-        columns.iter().map(column).collect()
-    }
-
-    /// Columns beside the key, of rows.
-    pub fn decode_others(&self, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
-        let place = |column: &usize| self.other_places.iter().position(|at| at == column).expect("not of the key");
-        self.rows.decode(rows, &columns.iter().map(place).collect::<Vec<_>>())
-    }
-
-    /// Whether a column is of the key.
-    pub fn is_key(&self, column: usize) -> bool {
-        self.key_places.contains(&column)
-    }
-}
-
-/// Rows written and keys deleted by one call, as they travel in a commit.
-#[derive(Clone, Debug, Default)]
-pub struct RowsChange {
-    /// Arrow IPC streams, empty if there is nothing: whole rows, and key columns.
-    puts: Bytes,
-    deletes: Bytes,
-    prepared: OnceLock<Arc<Prepared>>,
-}
-
-/// The same, ready to be put in a memtable. No key is there twice.
-#[derive(Clone, Debug, Default)]
-pub struct Prepared {
-    /// The keys of rows written.
-    pub puts: Keys,
-    /// Those rows.
-    pub rows: RowBytes,
-    /// Keys deleted.
-    pub deletes: Keys,
-    /// Places of `puts` and `deletes` in the order of their keys, once somebody searches.
-    order: OnceLock<(Vec<u32>, Vec<u32>)>,
-}
-
-impl Prepared {
-    /// What it says of a key: a row, or a delete.
-    pub fn find(&self, key: Key<'_>) -> Option<Option<&[u8]>> {
-        let (puts, deletes) = self.order.get_or_init(|| (self.puts.sorted_places(), self.deletes.sorted_places()));
-        let at = |keys: &Keys, places: &[u32]| {
-            places.binary_search_by(|at| keys.get(*at as usize).cmp(&key)).ok().map(|at| places[at] as usize)
-        };
-        match at(&self.puts, puts) {
-            Some(put) => Some(Some(self.rows.get(put))),
-            None => at(&self.deletes, deletes).map(|_| None),
-        }
-    }
-
-    /// Bytes that it takes at most in a memtable.
-    fn room_bytes(&self) -> u64 {
-        /// The head of a record, and the nodes that a key may add.
-        const EACH: u64 = 200;
-        self.memory_bytes() + EACH * (self.puts.len() + self.deletes.len()) as u64
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.puts.memory_bytes() + self.rows.memory_bytes() + self.deletes.memory_bytes()
-    }
-}
-
-impl PartialEq for RowsChange {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.puts, &self.deletes) == (&other.puts, &other.deletes)
-    }
-}
-
-impl Serialize for RowsChange {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (serde_bytes(&self.puts), serde_bytes(&self.deletes)).serialize(serializer)
-    }
-}
-
-/// Bytes as bytes, not as a list of numbers.
-struct AsBytes<'a>(&'a [u8]);
-
-fn serde_bytes(bytes: &Bytes) -> AsBytes<'_> {
-    AsBytes(bytes)
-}
-
-impl Serialize for AsBytes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for RowsChange {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (puts, deletes) = <(Vec<u8>, Vec<u8>)>::deserialize(deserializer)?;
-        Ok(Self { puts: puts.into(), deletes: deletes.into(), prepared: OnceLock::new() })
-    }
-}
-
-fn to_ipc(batch: &RecordBatch) -> Result<Bytes> {
-    if batch.num_rows() == 0 {
-        return Ok(Bytes::new());
-    }
-    let mut stream = StreamWriter::try_new(Vec::new(), batch.schema_ref())?;
-    stream.write(batch)?;
-    Ok(stream.into_inner()?.into())
-}
-
-fn from_ipc(bytes: &Bytes, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let read = || -> Result<RecordBatch> {
-        // Unlike the reader of streams, it believes no length that is not there.
-        let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
-        let batch = decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))?;
-        let types = |schema: &Schema| {
-            schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>()
-        };
-        if types(&batch.schema()) != types(schema) {
-            return Err(Error::corrupt("rows of another schema than the table's"));
-        }
-        Ok(RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?)
-    };
-    // Arrow panics on streams that are well-formed but senseless.
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-    let read = read.unwrap_or_else(|_| Err(Error::corrupt("an Arrow stream that makes no sense")));
-    read.map(Some).map_err(|e| Error::corrupt(format!("rows in a commit: {}", e.message())))
-}
-
-impl RowsChange {
-    /// Writes `rows`, a batch of the codec's schema, and deletes `keys`, a batch of its key columns. No key may be there
-    /// twice.
-    pub fn new(codec: &TableCodec, rows: Option<&RecordBatch>, keys: Option<&RecordBatch>) -> Result<Self> {
-        let (puts, row_bytes) = rows.map(|rows| codec.encode(rows)).transpose()?.unwrap_or_default();
-        // Views and dictionaries bring along values that no row has: those decoded anew do not.
-        let shares = |data_type: &DataType| !data_type.is_primitive() && *data_type != DataType::Boolean;
-        let compact = match rows {
-            Some(rows) if rows.schema().fields().iter().any(|field| shares(field.data_type())) => {
-                let columns: Vec<usize> = (0..codec.schema.fields().len()).collect();
-                let columns = codec.decode(&puts, &row_bytes, &columns)?;
-                Some(RecordBatch::try_new(codec.schema.clone(), columns)?)
-            }
-            _ => None,
-        };
-        let rows = compact.as_ref().or(rows);
-        let deletes = keys.map(|keys| codec.keys.encode(keys.columns())).transpose()?.unwrap_or_default();
-        let prepared = Prepared { puts, rows: row_bytes, deletes, order: OnceLock::new() };
-        let ipc = |batch: Option<&RecordBatch>| batch.map_or(Ok(Bytes::new()), to_ipc);
-        Ok(Self { puts: ipc(rows)?, deletes: ipc(keys)?, prepared: OnceLock::from(Arc::new(prepared)) })
-    }
-
-    /// Deletes keys.
-    pub fn of_deletes(codec: &TableCodec, keys: &Keys) -> Result<Self> {
-        let columns = codec.keys.decode(keys.iter())?;
-        Self::new(codec, None, Some(&RecordBatch::try_new(codec.key_schema.clone(), columns)?))
-    }
-
-    /// Bytes that it takes in a commit.
-    pub fn bytes(&self) -> u64 {
-        (self.puts.len() + self.deletes.len()) as u64
-    }
-
-    /// Ready to be put in a memtable.
-    pub(super) fn prepared(&self, codec: &TableCodec) -> Result<Arc<Prepared>> {
-        if let Some(prepared) = self.prepared.get() {
-            return Ok(prepared.clone());
-        }
-        let puts = from_ipc(&self.puts, &codec.schema)?;
-        let deletes = from_ipc(&self.deletes, &codec.key_schema)?;
-        let made = Self::new(codec, puts.as_ref(), deletes.as_ref()).map_err(|e| Error::corrupt(e.message()))?;
-        let prepared = made.prepared.get().expect("just made").clone();
-        Ok(self.prepared.get_or_init(|| prepared).clone())
-    }
-}
+use crate::memtable::{Keys, Memtable};
 
 /// A memtable and how its rows are encoded.
 #[derive(Debug)]
@@ -287,7 +28,7 @@ pub struct MemRows {
     /// Keys and rows.
     pub memtable: Memtable,
     /// What they are.
-    pub codec: TableCodec,
+    pub codec: Arc<TableCodec>,
 }
 
 /// Part of a [`Table`] that is only in memory: made anew when a table is read.
@@ -354,12 +95,23 @@ impl Table {
     }
 
     /// How rows of the newest version's schema are encoded. `InvalidArgument` if the table has no key.
-    pub fn codec(&self) -> Result<TableCodec> {
+    pub fn codec(&self) -> Result<Arc<TableCodec>> {
         let Some(key) = self.key() else {
             return Err(Error::invalid("the table has no key; make it with one, or use append, update and delete"));
         };
         let schema = self.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
-        TableCodec::new(&schema.0, key)
+        self.codec_of(&schema.0, key)
+    }
+
+    /// How rows of a schema are encoded: made once for each.
+    pub fn codec_of(&self, schema: &SchemaRef, key: &[String]) -> Result<Arc<TableCodec>> {
+        let mut known = self.codec.0.lock();
+        if let Some(codec) = known.as_ref().filter(|codec| Arc::ptr_eq(codec.schema(), schema)) {
+            return Ok(codec.clone());
+        }
+        let codec = Arc::new(TableCodec::new(schema, key)?);
+        *known = Some(codec.clone());
+        Ok(codec)
     }
 
     /// The part that takes writes.
@@ -474,7 +226,7 @@ impl Table {
         let key = self.spec.sort.clone();
         for part in &mut self.parts {
             let schema = &self.schemas[part.schema as usize].0;
-            let rows = MemRows { memtable: Memtable::new(), codec: TableCodec::new(schema, &key)? };
+            let rows = MemRows { memtable: Memtable::new(), codec: Arc::new(TableCodec::new(schema, &key)?) };
             part.rows = InMemory(Some(Arc::new(rows)));
         }
         Ok(())

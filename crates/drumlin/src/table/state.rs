@@ -7,11 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::Vector;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::row_group::{Rows, any_in};
 use super::rows::{InMemory, Part, Unsettled};
-use super::{ALIVE, Change, Deletion, GroupId, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, VersionRecord};
+use super::{
+    ALIVE, Change, Deletion, GroupId, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec, VersionRecord,
+};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
@@ -89,6 +92,9 @@ pub struct Table {
     /// Rows of commits that are not published yet.
     #[serde(skip)]
     pub(super) unsettled: InMemory<Vector<Unsettled>>,
+    /// How rows of the schema last asked for are encoded.
+    #[serde(skip)]
+    pub(super) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
 }
 
 impl Table {
@@ -109,6 +115,7 @@ impl Table {
             next_version: 0,
             next_group: 0,
             unsettled: InMemory::default(),
+            codec: InMemory::default(),
         }
     }
 

@@ -140,7 +140,7 @@ fn one_sync_serves_many_writers_and_each_key_is_inserted_once() {
                 started.wait();
                 for n in 0..EACH {
                     let own = row(1000 + thread * EACH + n, "own");
-                    store.upsert(PATH, batch(&[own.clone()]), &WriteOptions::default()).unwrap();
+                    store.upsert(PATH, batch(std::slice::from_ref(&own)), &WriteOptions::default()).unwrap();
                     // What was acknowledged is there for the next look-up.
                     let found = store.get_rows(PATH, &batch(&[own]), &Default::default()).unwrap();
                     assert_eq!(texts(&found), [Some(Some("own".to_owned()))]);

@@ -1,0 +1,114 @@
+//! Rows of a keyed table as keys and bytes.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+
+use super::row_bytes::{columns_at, split_columns};
+use super::{KeyCodec, RowCodec, conform};
+use crate::base::{Error, Result};
+use crate::memtable::{Keys, RowBytes};
+
+/// Turns rows of a keyed table into keys and bytes, and back.
+#[derive(Clone, Debug)]
+pub struct TableCodec {
+    schema: SchemaRef,
+    key_schema: SchemaRef,
+    /// Of the key columns, in the key's order.
+    key_places: Vec<usize>,
+    /// Of the other columns.
+    other_places: Vec<usize>,
+    pub(super) keys: KeyCodec,
+    rows: RowCodec,
+}
+
+impl TableCodec {
+    /// For rows of `schema`, whose key columns are called `key`.
+    pub fn new(schema: &SchemaRef, key: &[String]) -> Result<Self> {
+        let (key_places, other_places) = split_columns(schema, key)?;
+        let types = other_places.iter().map(|at| schema.field(*at).data_type().clone());
+        let rows = RowCodec::new(types)?;
+        let key_schema = Arc::new(schema.project(&key_places)?);
+        let (schema, keys) = (schema.clone(), KeyCodec::new(schema, key)?);
+        Ok(Self { schema, key_schema, key_places, other_places, keys, rows })
+    }
+
+    /// `InvalidArgument` if a column has a type that would not come back.
+    pub fn check(&self) -> Result<()> {
+        self.keys.check()?;
+        self.rows.check()
+    }
+
+    /// The schema of whole rows.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The schema of the key columns, in the key's order.
+    pub fn key_schema(&self) -> &SchemaRef {
+        &self.key_schema
+    }
+
+    /// How keys are encoded.
+    pub fn key_codec(&self) -> &KeyCodec {
+        &self.keys
+    }
+
+    /// The keys of a batch that has the key columns, perhaps among others, and those columns as the table has them.
+    pub fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<ArrayRef>)> {
+        // Mostly they come as they are.
+        let own = |field: &FieldRef| {
+            batch.column_by_name(field.name()).filter(|column| column.data_type() == field.data_type()).cloned()
+        };
+        if let Some(columns) = self.key_schema.fields().iter().map(own).collect::<Option<Vec<ArrayRef>>>() {
+            return Ok((self.keys.encode(&columns)?, columns));
+        }
+        let names: Vec<usize> = self
+            .key_schema
+            .fields()
+            .iter()
+            .map(|field| {
+                batch.schema().index_of(field.name()).map_err(|_| {
+                    Error::invalid(format!("the key column '{}' is missing among those given", field.name()))
+                })
+            })
+            .collect::<Result<_>>()?;
+        let own: Schema = Schema::clone(&self.key_schema);
+        let nullable = own.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect::<Vec<_>>();
+        let columns = conform(&batch.project(&names)?, &Arc::new(Schema::new(nullable)))?.columns().to_vec();
+        Ok((self.keys.encode(&columns)?, columns))
+    }
+
+    /// Keys and rows of a batch of the table's schema.
+    pub fn encode(&self, batch: &RecordBatch) -> Result<(Keys, RowBytes)> {
+        let keys = self.keys.encode(&columns_at(batch, &self.key_places))?;
+        let rows = self.rows.encode(batch.num_rows(), &columns_at(batch, &self.other_places))?;
+        Ok((keys, rows))
+    }
+
+    /// Columns of rows, by their places in the schema.
+    pub fn decode(&self, keys: &Keys, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        let of_key = |column: &usize| self.key_places.iter().position(|at| at == column);
+        let key_columns = match columns.iter().any(|column| of_key(column).is_some()) {
+            true => self.keys.decode(keys.iter())?,
+            false => Vec::new(),
+        };
+        let column = |column: &usize| match of_key(column) {
+            Some(at) => Ok(key_columns[at].clone()),
+            None => self.decode_others(rows, std::slice::from_ref(column)).map(|mut columns| columns.remove(0)),
+        };
+        columns.iter().map(column).collect()
+    }
+
+    /// Columns beside the key, of rows.
+    pub fn decode_others(&self, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        let place = |column: &usize| self.other_places.iter().position(|at| at == column).expect("not of the key");
+        self.rows.decode(rows, &columns.iter().map(place).collect::<Vec<_>>())
+    }
+
+    /// Whether a column is of the key.
+    pub fn is_key(&self, column: usize) -> bool {
+        self.key_places.contains(&column)
+    }
+}
