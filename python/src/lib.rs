@@ -7,6 +7,7 @@ mod call;
 mod callbacks;
 mod errors;
 mod event;
+mod figures;
 mod file;
 mod input;
 mod keyed;
@@ -33,6 +34,8 @@ mod _drumlin {
     #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]
+    use super::figures::{StoreStat, TableStat};
+    #[pymodule_export]
     use super::keyed::{Lookup, Mask};
     #[pymodule_export]
     use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
@@ -43,8 +46,7 @@ mod _drumlin {
     #[pymodule_export]
     use super::reports::{
         CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan,
-        RowsReport, Snapshot, StoreStat, TableStat, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport,
-        Version,
+        RowsReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};

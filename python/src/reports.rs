@@ -52,6 +52,8 @@ macro_rules! record {
     };
 }
 
+pub(crate) use record;
+
 /// One version of a table.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(Clone, PartialEq)]
@@ -464,114 +466,6 @@ impl From<store::VerifyReport> for VerifyReport {
             faults: report.faults.into_iter().map(fault).collect(),
             orphans: report.orphans,
         }
-    }
-}
-
-record! {
-    /// Figures about a store.
-    StoreStat {
-        /// The last commit.
-        seq: u64,
-        /// Nodes of the tree.
-        nodes: u64,
-        /// Tables in the tree.
-        tables: u64,
-        /// Dropped tables that can be taken back.
-        trash: u64,
-        /// Snapshots.
-        snapshots: u64,
-        /// Listed versions of all tables in the tree.
-        versions: u64,
-        /// Row groups of all tables.
-        row_groups: u64,
-        /// Blocks in use that are on storage.
-        blocks: u64,
-        /// Bytes of those blocks.
-        block_bytes: u64,
-        /// Bytes of row groups in use within them.
-        live_bytes: u64,
-        /// Blocks in use that came with commits, lie in the log or the catalog, and wait for a checkpoint.
-        inline_blocks: u64,
-        /// Blocks that wait for a reclaim.
-        condemned: u64,
-        /// Bytes of those blocks.
-        condemned_bytes: u64,
-        /// Bytes of the log and catalog snapshots.
-        log_bytes: u64,
-        /// Bytes on storage in all, but for orphans.
-        bytes: u64,
-        /// Memory of rows written by key that wait for a checkpoint, in bytes.
-        memtable_bytes: u64,
-        /// Look-ups that the cache of encoded data answered.
-        cache_hits: u64,
-        /// Look-ups that went to storage.
-        cache_misses: u64,
-        /// Bytes in the cache.
-        cache_bytes: u64,
-        /// The bound on them.
-        cache_bytes_max: u64,
-    } {}
-}
-
-impl From<store::StoreStat> for StoreStat {
-    fn from(stat: store::StoreStat) -> Self {
-        Self {
-            bytes: stat.bytes(),
-            seq: stat.seq,
-            nodes: stat.nodes,
-            tables: stat.tables,
-            trash: stat.trash,
-            snapshots: stat.snapshots,
-            versions: stat.versions,
-            row_groups: stat.row_groups,
-            blocks: stat.blocks,
-            block_bytes: stat.block_bytes,
-            live_bytes: stat.live_bytes,
-            inline_blocks: stat.inline_blocks,
-            condemned: stat.condemned,
-            condemned_bytes: stat.condemned_bytes,
-            log_bytes: stat.log_bytes,
-            memtable_bytes: stat.memtable_bytes,
-            cache_hits: stat.cache.hits,
-            cache_misses: stat.cache.misses,
-            cache_bytes: stat.cache.bytes,
-            cache_bytes_max: stat.cache.bytes_max,
-        }
-    }
-}
-
-record! {
-    /// Figures about a table.
-    TableStat {
-        /// Rows of the newest version, and those written by key since.
-        rows: u64,
-        /// Rows stored, deleted ones too.
-        stored_rows: u64,
-        /// Listed versions.
-        versions: u64,
-        /// Row groups.
-        row_groups: u64,
-        /// Their encoded bytes.
-        bytes: u64,
-        /// Columns of the newest version.
-        columns: u64,
-        /// The columns by which rows are ordered.
-        sort: Vec<String>,
-        /// The columns of the key, which are those too; none if the table has no key.
-        key: Vec<String>,
-        /// Keys written or deleted that wait in memory for a checkpoint.
-        memory_keys: u64,
-        /// The memory that they take with their rows, in bytes.
-        memory_bytes: u64,
-    } {}
-}
-
-impl From<store::TableStat> for TableStat {
-    fn from(stat: store::TableStat) -> Self {
-        let key = if stat.keyed { stat.sort.clone() } else { Vec::new() };
-        let store::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort, .. } = stat;
-        let (memory_keys, memory_bytes) = (stat.memory_keys, stat.memory_bytes);
-        Self { rows, stored_rows, versions, row_groups, bytes, columns, sort, key, memory_keys, memory_bytes }
     }
 }
 

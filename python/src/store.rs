@@ -19,6 +19,7 @@ use crate::call::{Detached, detached, wait, with_progress};
 use crate::callbacks::Callbacks;
 use crate::errors::raise;
 use crate::event::{ChangeFeed, Span};
+use crate::figures::{StoreStat, TableStat};
 use crate::file::File;
 use crate::input::{Input, to_frames};
 use crate::keyed::{self, Given, Keys, Lookup, Rows};
@@ -29,7 +30,7 @@ use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
 use crate::reports::{
     CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, RepackPlan, RowsReport, Snapshot,
-    StoreStat, TableStat, TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version,
+    TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version,
 };
 use crate::result::Reading;
 use crate::schema::Schema;

@@ -1,3 +1,5 @@
+//! The memtable against a map of versions, and under many threads.
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
