@@ -87,6 +87,7 @@ def look_up(folder: Path, million: int, runs: int) -> None:
         return table.get_many(keys).rows.to_arrow()
 
     def ducks(keys: pa.Table) -> pa.Table:
+        duck.register("keys", keys)
         return duck.execute("SELECT k, v FROM keys JOIN t USING (k)").to_arrow_table()
 
     def arctics(keys: pa.Table) -> Any:
@@ -143,6 +144,8 @@ def upsert(folder: Path, million: int, runs: int) -> None:
             base = rows(np.arange(n))
             duck.execute("INSERT INTO t SELECT * FROM base")
             duck.execute("CHECKPOINT")
+
+            duck.register("fresh", fresh)
 
             def ducks() -> None:
                 duck.execute("INSERT OR REPLACE INTO t SELECT * FROM fresh")
