@@ -48,3 +48,41 @@ def test_an_import_larger_than_the_budget_stays_within_it(tmp_path: Path, budget
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert int(answer[0]) == rows
     assert int(answer[1]) <= budget, f"{int(answer[1]) / 1e6:.0f} MB of a budget of {budget / 1e6:.0f} MB"
+
+
+UPSERT = """
+import resource, sys
+import numpy as np, pyarrow as pa
+import drumlin
+
+rows, parts = 62_500, 100
+schema = pa.schema([("k", pa.int64())] + [(f"c{at}", pa.float64()) for at in range(7)])
+
+def batches(seed):
+    random = np.random.default_rng(seed)
+    # Every row of the table again, in an order that has nothing to do with that of the keys.
+    for part in range(parts):
+        keys = (np.arange(part * rows, (part + 1) * rows, dtype=np.int64) * 2_654_435_761) % (rows * parts * 4)
+        yield pa.record_batch([keys] + [random.random(rows) for _ in range(7)], schema=schema)
+
+store = drumlin.open(sys.argv[1], memory_bytes=int(sys.argv[2]))
+table = store.create("t", schema, key=["k"])
+table = store.table("t")
+table.upsert(pa.RecordBatchReader.from_batches(schema, batches(1)))
+store.checkpoint()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+table.upsert(pa.RecordBatchReader.from_batches(schema, batches(2)))
+store.checkpoint()
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(store.read("t", columns=["k"]).to_arrow().num_rows, after * 1024)
+"""
+
+
+def test_an_upsert_larger_than_the_budget_stays_within_it(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    command = [sys.executable, "-c", UPSERT, str(tmp_path / "s"), str(BUDGET)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert int(answer[0]) == 6_250_000
+    # The keys of the call and of the row groups searched, the caches, the interpreter and its libraries lie beside.
+    assert int(answer[1]) <= BUDGET + (544 << 20), f"{int(answer[1]) / 1e6:.0f} MB"

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::frame::{self, Body, Header, Record};
-use super::{Base, Entry};
+use super::{Appended, Base, CommitLog, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, DiskFile, Rename, names};
@@ -51,14 +51,6 @@ struct Tail {
     ended: bool,
     poisoned: bool,
     closed: bool,
-}
-
-/// What opening a log found.
-pub struct Opened {
-    /// The newest catalog snapshot.
-    pub base: Option<Base>,
-    /// Every entry after it, and those before that it names.
-    pub entries: Vec<Entry>,
 }
 
 /// One segment as read.
@@ -156,99 +148,6 @@ impl FileLog {
         Ok((log, Opened { base, entries }))
     }
 
-    /// Adds an entry; it is durable when this returns, or, if it is to be synced `later`, after the next
-    /// [`FileLog::sync`]. `Unavailable`: nothing was applied. `InDoubt`: it may or may not be there, and this log takes no
-    /// more.
-    pub fn append(&self, entry: &Entry, later: bool) -> Result<()> {
-        let mut tail = self.tail.lock();
-        tail.check()?;
-        assert_eq!(entry.seq, tail.last.next(), "entries are numbered without gaps");
-        if tail.offset > self.options.segment_bytes_max && tail.first < entry.seq {
-            let base = tail.base;
-            self.roll(&mut tail, base)?;
-        }
-        let record = Record { seq: entry.seq, synced: tail.synced, body: Body::Entry(entry.clone()) };
-        tail.write(&record, !later).map_err(|e| match e.kind() {
-            ErrorKind::InDoubt => e.context(format!("commit {} (transaction {:032x})", entry.seq, entry.id.0)),
-            _ => e,
-        })?;
-        tail.last = entry.seq;
-        if !later {
-            tail.synced = entry.seq;
-        }
-        tail.bytes += entry.payload.len() as u64;
-        tail.ended = false;
-        Ok(())
-    }
-
-    /// Makes all entries durable that were added before. Appends go on meanwhile. After a failure this log takes no more.
-    pub fn sync(&self) -> Result<()> {
-        let (file, last) = {
-            let tail = self.tail.lock();
-            tail.check()?;
-            if tail.synced == tail.last {
-                return Ok(());
-            }
-            (tail.file.clone(), tail.last)
-        };
-        let synced = file.sync();
-        let mut tail = self.tail.lock();
-        match synced {
-            Ok(()) => tail.synced = tail.synced.max(last),
-            Err(error) => {
-                tail.poisoned = true;
-                return Err(Error::in_doubt("the log could not be synced").with_source(error));
-            }
-        }
-        Ok(())
-    }
-
-    /// Records that the catalog snapshot `base` is durable, and removes the segments it makes needless. The snapshot holds
-    /// at least the entries that [`FileLog::bytes`] counted when it gave `bytes`.
-    pub fn rebase(&self, base: Base, bytes: u64) -> Result<()> {
-        {
-            let mut tail = self.tail.lock();
-            tail.check()?;
-            assert!(base.seq <= tail.last, "a catalog snapshot is of a state that the log led to");
-            self.roll(&mut tail, Some(base))?;
-            tail.bytes = tail.bytes.saturating_sub(bytes);
-        }
-        self.cut()
-    }
-
-    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
-    pub fn close(&self) -> Result<()> {
-        let mut tail = self.tail.lock();
-        if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
-            return match tail.synced < tail.last && !tail.closed {
-                true => Err(Error::in_doubt("the last commits could not be made durable")),
-                false => Ok(()),
-            };
-        }
-        tail.closed = true;
-        // The end mark says that what is before it was synced.
-        tail.sync()?;
-        let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
-        tail.write(&record, true)?;
-        tail.ended = true;
-        Ok(())
-    }
-
-    /// Takes no more entries: what was added last cannot be built upon.
-    pub fn poison(&self) {
-        self.tail.lock().poisoned = true;
-    }
-
-    /// Bytes of the entries since the newest catalog snapshot.
-    pub fn bytes(&self) -> u64 {
-        self.tail.lock().bytes
-    }
-
-    /// The newest catalog snapshot.
-    pub fn base(&self) -> Option<Base> {
-        self.tail.lock().base
-    }
-
     /// Continues in a new segment.
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
         // A later segment says that this one was synced.
@@ -285,6 +184,105 @@ impl FileLog {
             }
         }
         Ok(())
+    }
+}
+
+impl CommitLog for FileLog {
+    /// After `InDoubt` this log takes no more.
+    fn append(&self, entry: &Entry, later: bool) -> Result<Appended> {
+        let mut tail = self.tail.lock();
+        tail.check()?;
+        assert_eq!(entry.seq, tail.last.next(), "entries are numbered without gaps");
+        if tail.offset > self.options.segment_bytes_max && tail.first < entry.seq {
+            let base = tail.base;
+            self.roll(&mut tail, base)?;
+        }
+        let record = Record { seq: entry.seq, synced: tail.synced, body: Body::Entry(entry.clone()) };
+        tail.write(&record, !later).map_err(|e| match e.kind() {
+            ErrorKind::InDoubt => e.context(format!("commit {} (transaction {:032x})", entry.seq, entry.id.0)),
+            _ => e,
+        })?;
+        tail.last = entry.seq;
+        if !later {
+            tail.synced = entry.seq;
+        }
+        tail.bytes += entry.payload.len() as u64;
+        tail.ended = false;
+        Ok(Appended::Done)
+    }
+
+    fn refresh(&self) -> Result<Option<News>> {
+        // Nobody else writes.
+        Ok(None)
+    }
+
+    fn read(&self) -> Result<Opened> {
+        Self::read(&*self.disk)
+    }
+
+    /// Appends go on meanwhile. After a failure this log takes no more.
+    fn sync(&self) -> Result<()> {
+        let (file, last) = {
+            let tail = self.tail.lock();
+            tail.check()?;
+            if tail.synced == tail.last {
+                return Ok(());
+            }
+            (tail.file.clone(), tail.last)
+        };
+        let synced = file.sync();
+        let mut tail = self.tail.lock();
+        match synced {
+            Ok(()) => tail.synced = tail.synced.max(last),
+            Err(error) => {
+                tail.poisoned = true;
+                return Err(Error::in_doubt("the log could not be synced").with_source(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the segments that the snapshot makes needless.
+    fn rebase(&self, base: Base, bytes: u64) -> Result<bool> {
+        {
+            let mut tail = self.tail.lock();
+            tail.check()?;
+            assert!(base.seq <= tail.last, "a catalog snapshot is of a state that the log led to");
+            self.roll(&mut tail, Some(base))?;
+            tail.bytes = tail.bytes.saturating_sub(bytes);
+        }
+        self.cut()?;
+        Ok(true)
+    }
+
+    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
+    fn close(&self) -> Result<()> {
+        let mut tail = self.tail.lock();
+        if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
+            return match tail.synced < tail.last && !tail.closed {
+                true => Err(Error::in_doubt("the last commits could not be made durable")),
+                false => Ok(()),
+            };
+        }
+        tail.closed = true;
+        // The end mark says that what is before it was synced.
+        tail.sync()?;
+        let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
+        tail.write(&record, true)?;
+        tail.ended = true;
+        Ok(())
+    }
+
+    fn poison(&self) {
+        self.tail.lock().poisoned = true;
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tail.lock().bytes
+    }
+
+    fn base(&self) -> Option<Base> {
+        self.tail.lock().base
     }
 }
 

@@ -7,10 +7,14 @@ pub const KEY_BYTES_MAX: usize = 32 << 10;
 
 /// A list of keys. The first byte of a key is the most significant of its first word, what is left of the last word is zero;
 /// so keys compare word by word.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Keys {
     words: Vec<u64>,
+    /// Where each lies; empty while all have `bytes` bytes.
     spans: Vec<Span>,
+    /// How many bytes each has, while all have the same.
+    bytes: u32,
+    len: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +24,7 @@ struct Span {
 }
 
 /// One key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Key<'a> {
     pub(super) words: &'a [u64],
     pub(super) bytes: usize,
@@ -29,12 +33,33 @@ pub struct Key<'a> {
 impl Keys {
     /// No keys yet, with room for `keys` keys of `bytes` bytes each.
     pub fn with_capacity(keys: usize, bytes: usize) -> Self {
-        Self { words: Vec::with_capacity(keys * bytes.div_ceil(8)), spans: Vec::with_capacity(keys) }
+        Self { words: Vec::with_capacity(keys * bytes.div_ceil(8)), ..Self::default() }
+    }
+
+    /// Keys of eight bytes each.
+    pub fn from_words(words: Vec<u64>) -> Self {
+        Self { len: words.len(), words, spans: Vec::new(), bytes: 8 }
+    }
+
+    /// A key of so many bytes comes next.
+    #[inline]
+    fn grow(&mut self, bytes: usize) {
+        let bytes = bytes as u32;
+        if self.len == 0 {
+            self.bytes = bytes;
+        } else if self.spans.is_empty() && bytes != self.bytes {
+            let (each, step) = (self.bytes, self.bytes.div_ceil(8));
+            self.spans.extend((0..self.len as u32).map(|at| Span { start: at * step, bytes: each }));
+        }
+        if !self.spans.is_empty() {
+            self.spans.push(Span { start: self.words.len() as u32, bytes });
+        }
+        self.len += 1;
     }
 
     /// Adds a key.
     pub fn push(&mut self, key: &[u8]) {
-        let start = self.words.len() as u32;
+        self.grow(key.len());
         let (whole, rest) = key.as_chunks::<8>();
         self.words.extend(whole.iter().map(|word| u64::from_be_bytes(*word)));
         if !rest.is_empty() {
@@ -42,43 +67,50 @@ impl Keys {
             word[..rest.len()].copy_from_slice(rest);
             self.words.push(u64::from_be_bytes(word));
         }
-        self.spans.push(Span { start, bytes: key.len() as u32 });
     }
 
     /// Adds a key of eight bytes.
+    #[inline]
     pub fn push_word(&mut self, key: u64) {
-        self.spans.push(Span { start: self.words.len() as u32, bytes: 8 });
+        self.grow(8);
         self.words.push(key);
     }
 
     /// Adds a key of so many bytes, in words.
     pub(super) fn push_words(&mut self, words: impl Iterator<Item = u64>, bytes: usize) {
-        self.spans.push(Span { start: self.words.len() as u32, bytes: bytes as u32 });
+        self.grow(bytes);
         self.words.extend(words);
     }
 
     /// Adds a key of another list.
     pub fn push_key(&mut self, key: Key<'_>) {
-        self.spans.push(Span { start: self.words.len() as u32, bytes: key.bytes as u32 });
+        self.grow(key.bytes);
         self.words.extend_from_slice(key.words);
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.len
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.len == 0
     }
 
     /// The key at a place.
     #[inline]
     pub fn get(&self, at: usize) -> Key<'_> {
-        let Span { start, bytes } = self.spans[at];
-        let start = start as usize;
-        Key { words: &self.words[start..start + (bytes as usize).div_ceil(8)], bytes: bytes as usize }
+        let (start, bytes) = match self.spans.get(at) {
+            Some(span) => (span.start as usize, span.bytes as usize),
+            None => (at * self.bytes.div_ceil(8) as usize, self.bytes as usize),
+        };
+        Key { words: &self.words[start..start + bytes.div_ceil(8)], bytes }
+    }
+
+    /// The keys as words, if each is a word of eight bytes.
+    pub fn as_words(&self) -> Option<&[u64]> {
+        (self.spans.is_empty() && self.bytes == 8).then_some(&self.words)
     }
 
     /// All of them.
@@ -89,31 +121,44 @@ impl Keys {
     /// Those at some places, in that order.
     #[must_use]
     pub fn take(&self, places: impl Iterator<Item = usize>) -> Keys {
-        let mut taken = Keys::default();
-        places.for_each(|at| taken.push_key(self.get(at)));
+        let mut taken = Keys::with_capacity(places.size_hint().0, self.bytes as usize);
+        match self.as_words() {
+            Some(words) => places.for_each(|at| taken.push_word(words[at])),
+            None => places.for_each(|at| taken.push_key(self.get(at))),
+        }
         taken
     }
 
     /// Their places in ascending order; equal ones keep theirs. O(n log n), O(n) if they are in order.
     pub fn sorted_places(&self) -> Vec<u32> {
-        if self.spans.iter().all(|span| (1..=8).contains(&span.bytes)) && !self.is_sorted() {
+        if self.is_sorted() {
+            return (0..self.len as u32).collect();
+        }
+        if self.spans.is_empty() && (1..=8).contains(&self.bytes) {
+            let least = self.words.iter().min().copied().unwrap_or(0);
+            if self.words.iter().all(|word| word - least <= u64::from(u32::MAX)) {
+                // What they are above the least and their places, in one word.
+                let mut words: Vec<u64> =
+                    self.words.iter().zip(0..).map(|(word, place): (_, u64)| (word - least) << 32 | place).collect();
+                words.sort_unstable();
+                return words.into_iter().map(|word| word as u32).collect();
+            }
             // A word each: they are compared where they are sorted.
-            let lengths = self.spans.iter().map(|span| span.bytes);
-            let mut words: Vec<(u64, u32, u32)> =
-                self.words.iter().zip(lengths).zip(0..).map(|((word, bytes), place)| (*word, bytes, place)).collect();
+            let mut words: Vec<(u64, u32)> = self.words.iter().copied().zip(0..).collect();
             words.sort_unstable();
-            return words.into_iter().map(|(_, _, place)| place).collect();
+            return words.into_iter().map(|(_, place)| place).collect();
         }
-        let mut places: Vec<u32> = (0..self.len() as u32).collect();
-        if !self.is_sorted() {
-            places.sort_by(|&a, &b| self.get(a as usize).cmp(&self.get(b as usize)));
-        }
+        let mut places: Vec<u32> = (0..self.len as u32).collect();
+        places.sort_by(|&a, &b| self.get(a as usize).cmp(&self.get(b as usize)));
         places
     }
 
     /// Whether no key is less than the one before it.
     pub fn is_sorted(&self) -> bool {
-        (1..self.len()).all(|at| self.get(at - 1) <= self.get(at))
+        match self.as_words() {
+            Some(words) => words.is_sorted(),
+            None => (1..self.len).all(|at| self.get(at - 1) <= self.get(at)),
+        }
     }
 
     /// The first place, of keys in order, for which `before` is false.
@@ -178,6 +223,22 @@ impl Key<'_> {
         bytes
     }
 }
+
+impl PartialEq for Key<'_> {
+    /// By hand, since most have a word or two: comparing slices calls for more.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.words.iter().zip(other.words).all(|(a, b)| a == b)
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Keys {}
 
 impl Ord for Key<'_> {
     #[inline]

@@ -63,7 +63,7 @@ impl Background {
 /// Starts a checkpoint if one is due and none is under way.
 pub(super) fn checkpoint_if_due(inner: &Arc<Inner>) {
     let bound = inner.options.checkpoint_log_bytes;
-    let Some(bytes) = inner.log.as_ref().map(|log| log.bytes()) else { return };
+    let bytes = inner.log.bytes();
     let (rows, rows_bound) = (inner.memtable_bytes.load(Ordering::Relaxed), inner.options.memtable_bytes);
     let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
     if !due(bytes, bound) && !due(rows, rows_bound) {
@@ -102,7 +102,7 @@ fn end(inner: &Inner, done: Result<CheckpointReport>) {
     };
     state.running = false;
     state.not_before = match &failed {
-        Some(_) => inner.log.as_ref().map_or(0, |log| log.bytes()) + inner.options.checkpoint_log_bytes,
+        Some(_) => inner.log.bytes() + inner.options.checkpoint_log_bytes,
         None => 0,
     };
     // Whoever closes the store wants to hear nothing of it.

@@ -82,6 +82,7 @@ impl fmt::Display for CheckpointReport {
 }
 
 /// A window that has been rewritten, waiting for its commit.
+#[derive(Clone)]
 struct Rewritten {
     table: TableId,
     window: Window,
@@ -213,7 +214,7 @@ impl Store {
         report.bytes_written += blocks.iter().map(|written| written.bytes).sum::<u64>();
         let (told, outcome) = std::sync::mpsc::channel();
         let build = move |now: &State| {
-            let (effects, done) = changes(now, rewritten, moves, &blocks);
+            let (effects, done) = changes(now, rewritten.clone(), moves.clone(), &blocks);
             // The caller waits for the answer; it cannot be gone.
             let _ = told.send(done);
             Ok(effects)
@@ -221,7 +222,7 @@ impl Store {
         let proposal =
             Proposal { base: state.clone(), footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
         let after = settle(self.commit(proposal), writer)?;
-        let done = outcome.recv().expect("the commit was built");
+        let done = outcome.try_iter().last().expect("the commit was built");
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;
         report.windows_void = done.windows_void;

@@ -10,20 +10,23 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::Store;
 use super::background::checkpoint_if_due;
 use super::feed::Record;
+use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
 use crate::block::BlockNumbers;
 use crate::catalog::{Draft, Effect, Footprint, State, Transaction, check_written};
-use crate::log::Entry;
+use crate::log::{Appended, Entry, News, look};
+use crate::storage::names;
 
-/// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O.
-pub(super) type Build = Box<dyn FnOnce(&State) -> Result<Vec<Effect>> + Send>;
+/// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O; called again where
+/// another process has committed in between.
+pub(super) type Build = Box<dyn FnMut(&State) -> Result<Vec<Effect>> + Send>;
 
-/// Does a transaction to the newest state. Quick, and without I/O.
-pub(super) type InTurn = Box<dyn FnOnce(&mut Draft) -> Result<()> + Send>;
+/// Does a transaction to the newest state. Quick, and without I/O; called again where another process has committed in
+/// between.
+pub(super) type InTurn = Box<dyn FnMut(&mut Draft) -> Result<()> + Send>;
 
 /// What a transaction does.
 pub(super) enum Work {
@@ -168,7 +171,7 @@ impl Store {
     /// Commits effects that rest on nothing but the state they are applied to.
     pub(super) fn commit_effects(
         &self,
-        build: impl FnOnce(&State) -> Result<Vec<Effect>> + Send + 'static,
+        build: impl FnMut(&State) -> Result<Vec<Effect>> + Send + 'static,
     ) -> Result<Arc<State>> {
         let base = self.state()?;
         self.commit(Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) })
@@ -177,7 +180,7 @@ impl Store {
     /// Commits what `work` does to the newest state. Gives its answer.
     pub(super) fn commit_in_turn<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Draft) -> Result<T> + Send + 'static,
+        mut work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let base = self.state()?;
         let told = Arc::new(Mutex::new(None));
@@ -218,62 +221,13 @@ impl Store {
     }
 
     /// Commits a batch, in its turn, and answers all of it.
-    fn carry(&self, batch: Vec<Waiting>) {
-        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
+    fn carry(&self, mut batch: Vec<Waiting>) {
         let slots = Carried(batch.iter().map(|waiting| waiting.slot.clone()).collect());
-        let before = self.inner.state.read().clone();
+        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
         let outcome = self.inner.check().and_then(|()| {
-            let mut working = State::clone(&before);
-            let seq = working.seq.next();
-            let time = working.time.max(self.inner.env.clock.now());
-            let mut transactions = Vec::new();
-            for Waiting { proposal, .. } in batch {
-                let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
-                // A panic in one transaction is its own.
-                let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, seq, time)));
-                let admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
-                answers.push(admitted.map(|(transaction, mut after)| {
-                    transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
-                    after.finish(seq, time, EntryId::default());
-                    Arc::new(after)
-                }));
-            }
-            if transactions.is_empty() {
-                return Ok(());
-            }
-            let id = EntryId(
-                (u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?),
-            );
-            let session = self.inner.session.lock().as_ref().map_or(SessionId(0), |numbers| numbers.session());
-            let log = self.inner.log()?;
-            let append = || {
-                let payload = Transaction::encode(&transactions)?.into();
-                log.append(&Entry { seq, id, session, time, features: 0, payload }, self.inner.syncer.is_some())
-            };
-            let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
-            let pool = &self.inner.env.pool;
-            if large && working.views().are_by_fields() {
-                // What others see of the projections is the state published below, so they need not come first.
-                pool.beside(append, || working.catch_up(Some(pool)))?;
-            } else {
-                if !planted(Bug::ForgetProjections) {
-                    working.catch_up(None);
-                }
-                append()?;
-            }
-            working.finish(seq, time, id);
-            // There is room: that was asked before.
-            let bytes = working.settle().map_err(|e| {
-                log.poison();
-                Error::in_doubt("the commit is in the log, but not in memory: open the store again").with_source(e)
-            })?;
-            self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
-            let after = Arc::new(working);
-            *self.inner.state.write() = after.clone();
-            self.inner.feeds.publish(|| Record { before: before.clone(), after, transactions });
-            if large {
-                // To free many nodes takes its time, which nobody need wait for.
-                pool.spawn(move || drop(before));
+            // Whoever comes first in a log that is shared has committed, so that all of them together go on.
+            while let Some(news) = self.attempt(&mut batch, &mut answers)? {
+                self.take_in(news)?;
             }
             Ok(())
         });
@@ -291,6 +245,107 @@ impl Store {
                 (Err(e), _) => Err(Error::new(e.kind(), e.to_string())),
             }));
         }
+    }
+
+    /// Commits a batch behind the newest state known, unless others have committed behind it: gives what.
+    fn attempt(&self, batch: &mut [Waiting], answers: &mut Vec<Answer>) -> Result<Option<News>> {
+        answers.clear();
+        let log = self.inner.log()?;
+        let before = self.inner.state.read().clone();
+        let mut working = State::clone(&before);
+        let seq = working.seq.next();
+        let time = working.time.max(self.inner.env.clock.now());
+        let mut transactions = Vec::new();
+        for Waiting { proposal, .. } in batch {
+            let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
+            // A panic in one transaction is its own.
+            let admitted =
+                catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, log.is_shared(), seq, time)));
+            let admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
+            answers.push(admitted.map(|(transaction, mut after)| {
+                transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
+                after.finish(seq, time, EntryId::default());
+                Arc::new(after)
+            }));
+        }
+        if transactions.is_empty() {
+            // That nothing is done may rest on what others have changed.
+            return log.refresh();
+        }
+        let id =
+            EntryId((u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?));
+        let session = self.inner.session.lock().as_ref().map_or(SessionId(0), |numbers| numbers.session());
+        let append = || {
+            let payload = Transaction::encode(&transactions)?.into();
+            log.append(&Entry { seq, id, session, time, features: 0, payload }, self.inner.syncer.is_some())
+        };
+        let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
+        let pool = &self.inner.env.pool;
+        let appended = if large && working.views().are_by_fields() {
+            // What others see of the projections is the state published below, so they need not come first.
+            pool.beside(append, || working.catch_up(Some(pool)))?
+        } else {
+            if !planted(Bug::ForgetProjections) {
+                working.catch_up(None);
+            }
+            append()?
+        };
+        if let Appended::Behind(news) = appended {
+            return Ok(Some(news));
+        }
+        working.finish(seq, time, id);
+        // There is room: that was asked before.
+        let bytes = working.settle().map_err(|e| {
+            log.poison();
+            Error::in_doubt("the commit is in the log, but not in memory: open the store again").with_source(e)
+        })?;
+        self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let after = Arc::new(working);
+        *self.inner.state.write() = after.clone();
+        self.inner.feeds.publish(|| Record { before: before.clone(), after, transactions });
+        if large {
+            // To free many nodes takes its time, which nobody need wait for.
+            pool.spawn(move || drop(before));
+        }
+        Ok(None)
+    }
+
+    /// Brings the state to what others have committed. In the turn.
+    pub(super) fn take_in(&self, news: News) -> Result<()> {
+        let inner = &self.inner;
+        let current = inner.state.read().clone();
+        let mut next = match news {
+            News::Entries(entries) => {
+                let mut next = State::clone(&current);
+                // Of some there may be word already.
+                for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
+                    recover::apply_entry(&mut next, entry)?;
+                    let bytes = next.settle()?;
+                    inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+                }
+                next
+            }
+            News::All(opened) => {
+                let replayed = recover::replay(&*inner.storage, &opened)
+                    .or_else(|_| look(|| recover::replay(&*inner.storage, &inner.log.read()?)));
+                let (mut next, _) = replayed?;
+                next.take_functions(&current);
+                inner.memtable_bytes.store(next.memtable_bytes(), Ordering::Relaxed);
+                next
+            }
+        };
+        if next.seq <= current.seq {
+            return Ok(());
+        }
+        next.catch_up(None);
+        inner.hold_inline(&next);
+        if inner.pins.oldest().is_none() {
+            // Nobody reads an older state.
+            inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block)));
+        }
+        *inner.state.write() = Arc::new(next);
+        inner.feeds.wake();
+        Ok(())
     }
 
     /// The numbers of this process's blocks; registers its session before the first.
@@ -314,30 +369,33 @@ impl Store {
 }
 
 /// Checks a proposal and brings `working` to what it leads to; with an error, leaves it. `newest` says that `working` is
-/// what the proposal was prepared on. Gives the transaction, and the state after what was proposed.
+/// what the proposal was prepared on, `again` that the proposal may have to be admitted another time. Gives the transaction, and the state after what was proposed.
 fn admit(
     working: &mut State,
-    proposal: Proposal,
+    proposal: &mut Proposal,
     newest: bool,
+    again: bool,
     seq: Seq,
     time: Timestamp,
 ) -> Result<(Transaction, State)> {
     let Proposal { base, footprint, work } = proposal;
     if !newest && !planted(Bug::SkipFootprint) {
-        footprint.check(&base, working)?;
+        footprint.check(base, working)?;
     }
     let fresh = || Draft::new(working.clone(), seq, time);
     let draft = match work {
         // What is done already need not be done again. Tables note the time of their commit.
-        Work::Done(draft) if newest && draft.seq() == seq && draft.is_of_nodes() => *draft,
+        Work::Done(draft) if newest && draft.seq() == seq && draft.is_of_nodes() => match again {
+            true => Draft::clone(draft),
+            false => std::mem::replace(&mut **draft, Draft::new(State::default(), seq, time)),
+        },
         Work::Done(draft) => {
-            check_written(draft.effects(), &base, working)?;
+            check_written(draft.effects(), base, working)?;
             let mut again = fresh();
-            let (_, transaction) = draft.into_parts();
-            let redone = again.redo(transaction.effects.clone(), &base);
+            let redone = again.redo(draft.effects().to_vec(), base);
             redone.map_err(|e| Error::conflict(format!("what it was made for has changed: {}", e.message())))?;
             // What goes along with what it did may rest on nodes that it did not read.
-            if !again.did_the_same(&transaction.effects)? {
+            if !again.did_the_same(draft.effects())? {
                 return Err(Error::conflict("what goes along with it has changed since it was made"));
             }
             again

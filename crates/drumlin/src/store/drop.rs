@@ -100,7 +100,7 @@ impl Store {
             let newest = dropped.max_by_key(|(id, trash)| (trash.time, **id));
             let (table, _) =
                 newest.ok_or_else(|| Error::not_found(format!("nothing dropped from '{from}' is left")))?;
-            Ok(vec![Effect::UndropTable { table: *table, path: to }])
+            Ok(vec![Effect::UndropTable { table: *table, path: to.clone() }])
         })?;
         Ok(())
     }

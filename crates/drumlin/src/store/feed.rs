@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use super::{Inner, Store, recover};
 use crate::base::{Error, Result, Seq, Timestamp};
 use crate::catalog::{self, Effect, Event, State, Transaction};
-use crate::log::{Entry, FileLog, Opened};
+use crate::log::{Entry, Opened, look};
 
 /// What is kept for feeds: at most so many commits, and so many bytes of their effects.
 const RECORDS_MAX: usize = 4096;
@@ -210,7 +210,7 @@ impl Drop for Cursor {
 
 /// The log, which must reach back to `since`.
 fn read_log(inner: &Inner, since: Seq) -> Result<Opened> {
-    let opened = FileLog::read(&*inner.disk)?;
+    let opened = inner.log.read()?;
     let first = opened.base.map_or(Seq(0), |base| base.seq);
     if first > since {
         return Err(Error::snapshot_expired(format!(
@@ -222,13 +222,13 @@ fn read_log(inner: &Inner, since: Seq) -> Result<Opened> {
 
 /// The entries behind `since` up to `until`.
 fn entries_behind(inner: &Inner, since: Seq, until: Seq) -> Result<VecDeque<Entry>> {
-    let entries = recover::look(|| read_log(inner, since))?.entries.into_iter();
+    let entries = look(|| read_log(inner, since))?.entries.into_iter();
     Ok(entries.filter(|entry| entry.seq > since && entry.seq <= until).collect())
 }
 
 /// The state at `since`, and the entries behind it up to `until`.
 fn history(inner: &Inner, since: Seq, until: Seq) -> Result<(State, VecDeque<Entry>)> {
-    recover::look(|| {
+    look(|| {
         let mut opened = read_log(inner, since)?;
         let behind = opened.entries.partition_point(|entry| entry.seq <= since);
         let rest: VecDeque<Entry> = opened.entries.drain(behind..).filter(|entry| entry.seq <= until).collect();
@@ -285,10 +285,11 @@ impl ChangeFeed {
     /// closed.
     pub fn next(&mut self, wait: Option<Duration>) -> Result<Option<Commit>> {
         let mut waited = Duration::ZERO;
+        let follows = self.store.inner.read_only || self.store.inner.log.is_shared();
         loop {
             self.store.inner.check()?;
             let wakes = self.cursor.wakes();
-            if self.store.inner.log.is_none() && !self.cursor.has_more() {
+            if follows && !self.cursor.has_more() {
                 self.store.refresh()?;
             }
             if let Some(record) = self.cursor.next(&self.store.inner)? {
@@ -299,8 +300,7 @@ impl ChangeFeed {
             }
             let left = wait.map(|wait| wait - waited);
             // A store that another process writes does not wake anybody.
-            let step =
-                if self.store.inner.log.is_none() { Some(left.map_or(POLL, |left| left.min(POLL))) } else { left };
+            let step = if follows { Some(left.map_or(POLL, |left| left.min(POLL))) } else { left };
             if !self.cursor.wait(wakes, step) {
                 self.store.inner.check()?;
             }

@@ -14,6 +14,7 @@ use crate::storage::{Storage, names};
 use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, hidden_rows, part_rows};
 
 /// One part on its way.
+#[derive(Clone)]
 struct Flushing {
     table: TableId,
     part: Part,
@@ -132,7 +133,7 @@ impl Store {
         let build = move |now: &State| {
             let (mut effects, mut used) = (Vec::new(), BTreeSet::new());
             let mut rows = 0;
-            for Flushing { table, part, deletions, groups } in flushes {
+            for Flushing { table, part, deletions, groups } in flushes.iter().cloned() {
                 let same = |table: &Arc<Table>| {
                     table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
                 };
@@ -144,7 +145,7 @@ impl Store {
                 }
             }
             let (used, unused): (Vec<Written>, Vec<Written>) =
-                blocks.into_iter().partition(|written| used.contains(&written.block));
+                blocks.iter().cloned().partition(|written| used.contains(&written.block));
             // The caller waits for the answer; it cannot be gone.
             let _ = told.send((rows, unused));
             Ok(add_blocks(&used).into_iter().chain(effects).collect())
@@ -152,7 +153,7 @@ impl Store {
         let base = state.clone();
         let proposal = Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
         settle(self.commit(proposal), writer)?;
-        let (rows, unused) = outcome.recv().expect("the commit was built");
+        let (rows, unused) = outcome.try_iter().last().expect("the commit was built");
         report.rows_flushed += rows;
         // What a void flush wrote is referred to by nothing.
         let unused: Vec<String> = unused.iter().map(|written| names::block(written.block)).collect();

@@ -150,7 +150,7 @@ impl Store {
         let few = Few::new(what, &gathered)?;
         let (after, ()) = self.prepare_and_commit(|base| {
             let (footprint, effect) = self.few(what, &base, &path, &few, &options.task.cancel)?;
-            let build = move |_: &State| Ok(vec![effect]);
+            let build = move |_: &State| Ok(vec![effect.clone()]);
             Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
         })?;
         Ok(RowsReport { seq: after.seq, rows, version: None })
@@ -297,6 +297,28 @@ pub(super) fn without_doubles(what: ByKey, codec: &TableCodec, batch: RecordBatc
     let kept: UInt32Array = (0..keys.len() as u32).filter(|at| last[*at as usize]).collect();
     let keys = keys.take(kept.values().iter().map(|at| *at as usize));
     Ok((take_record_batch(&batch, &kept)?, keys))
+}
+
+/// As [`without_doubles`], in the order of the keys.
+pub(super) fn distinct_in_order(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
+    let keys = codec.keys_of(&batch)?.0;
+    let mut order = keys.sorted_places();
+    let sorted = keys.take(order.iter().map(|at| *at as usize));
+    let mut twice: Vec<usize> = (1..order.len()).filter(|at| sorted.get(at - 1) == sorted.get(*at)).collect();
+    if what == ByKey::Insert {
+        refuse(codec, &sorted, &twice, "the data has more than one row with")?;
+    }
+    if twice.is_empty() {
+        let batch = if keys == sorted { batch } else { take_record_batch(&batch, &UInt32Array::from(order))? };
+        return Ok((batch, sorted));
+    }
+    // Of those with the same key the last one counts.
+    twice.iter_mut().for_each(|at| *at -= 1);
+    let mut dead = twice.into_iter().peekable();
+    let kept: Vec<usize> = (0..order.len()).filter(|at| dead.next_if_eq(at).is_none()).collect();
+    let keys = sorted.take(kept.iter().copied());
+    order = kept.into_iter().map(|at| order[at]).collect();
+    Ok((take_record_batch(&batch, &UInt32Array::from(order))?, keys))
 }
 
 /// `AlreadyExists` if two rows of `batch` have the same key.

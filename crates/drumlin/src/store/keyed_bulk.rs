@@ -3,13 +3,14 @@
 //! The rows to replace are looked for on a snapshot, outside the commit's turn, in which only keys that others have written
 //! since are looked at again. The keys of the call are held in memory, in order; its rows are not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::RecordBatch;
+use roaring::RoaringBitmap;
 
 use super::commit::{Proposal, Work};
-use super::keyed::{ByKey, Gathered, RowsReport, refuse, without_doubles};
+use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
 use super::update::{delete_in_memory, positions};
 use super::write::{add_blocks, settle, table_at};
 use super::{Store, WriteOptions};
@@ -19,8 +20,8 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    Change, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, Trust, VersionKind, batch_bytes,
-    encode_group, key_filter,
+    Change, GroupId, Matches, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, Trust, VersionKind,
+    batch_bytes, encode_group, key_filter,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -78,7 +79,7 @@ impl Store {
             let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
             bulk.change.metadata.clone_from(&options.metadata);
             let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
-            let build = move |_: &State| Ok(bulk.effects(id, added));
+            let build = move |_: &State| Ok(bulk.effects(id, added.clone()));
             Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
         });
         let (after, ()) = settle(answer, writer)?;
@@ -138,9 +139,8 @@ impl Store {
                 continue;
             }
             encoded.rows += rows;
-            let (batch, keys) = without_doubles(what, &codec, join_batches(&schema, &slice)?)?;
+            let (batch, keys) = distinct_in_order(what, &codec, join_batches(&schema, &slice)?)?;
             drop(slice);
-            let (batch, keys) = in_order(batch, keys)?;
             encoded.replace_earlier(what, &codec, &keys)?;
             if what != ByKey::Delete {
                 self.encode_slice(&codec, &batch, writer, &mut encoded, task, &mut done)?;
@@ -208,7 +208,8 @@ impl Store {
         change.groups.clone_from(&encoded.groups);
         let mut in_memory = Keys::default();
         let searcher = self.searcher(state, table, codec, &task.cancel);
-        let mut in_groups = Vec::new();
+        // By row group, so that no more is held than a bit a row.
+        let mut in_groups: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for keys in &encoded.keys {
             footprint = footprint.with(Read::Keys(table.id, keys.clone()));
             if what == ByKey::Insert {
@@ -219,9 +220,12 @@ impl Store {
             let places = searcher.locate(keys, &mut rows)?;
             let memory = (0..keys.len()).filter(|at| matches!(places[*at], Place::Memory(_)));
             memory.for_each(|at| in_memory.push_key(keys.get(at)));
-            in_groups.extend(places.into_iter().filter(|place| matches!(place, Place::Group(..))));
+            for Matches { group, rows } in searcher.matches(&places) {
+                *in_groups.entry(group).or_default() |= rows;
+            }
         }
-        change.deletions = positions(searcher.matches(&in_groups));
+        let matches = in_groups.into_iter().map(|(group, rows)| Matches { group, rows });
+        change.deletions = positions(matches.collect());
         let before = delete_in_memory(table, &in_memory)?;
         Ok(BulkChange { footprint, before, change })
     }
@@ -229,13 +233,13 @@ impl Store {
 
 impl BulkChange {
     /// The effects on the table.
-    pub fn effects(self, table: crate::base::TableId, blocks: Vec<Effect>) -> Vec<Effect> {
+    pub fn effects(&self, table: crate::base::TableId, blocks: Vec<Effect>) -> Vec<Effect> {
         let nothing = self.change.groups.is_empty() && self.change.deletions.is_empty() && self.before.is_empty();
         if self.change.kind == VersionKind::Delete && nothing {
             return Vec::new();
         }
-        let change = Effect::ChangeTable { table, change: self.change };
-        self.before.into_iter().chain(blocks).chain([change]).collect()
+        let change = Effect::ChangeTable { table, change: self.change.clone() };
+        self.before.iter().cloned().chain(blocks).chain([change]).collect()
     }
 }
 
@@ -279,16 +283,6 @@ pub(super) fn encode_keyed_group(
     let filter = key_filter(&codec.keys_of(&rows)?.0);
     let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], Trust::Checked, like)?;
     Ok((EncodedRowGroup { filter, ..group }, schemes))
-}
-
-/// A batch in the order of its keys.
-fn in_order(batch: RecordBatch, keys: Keys) -> Result<(RecordBatch, Keys)> {
-    if keys.is_sorted() {
-        return Ok((batch, keys));
-    }
-    let order = UInt32Array::from(keys.sorted_places());
-    let keys = keys.take(order.values().iter().map(|at| *at as usize));
-    Ok((take_record_batch(&batch, &order)?, keys))
 }
 
 /// The places in `a` of keys that are in `b` too; both ascend.

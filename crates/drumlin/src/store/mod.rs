@@ -59,8 +59,8 @@ pub use write::{Frame, TableOptions, WriteOptions};
 use crate::base::{Env, Error, Result};
 use crate::block::{BlockNumbers, BlockReader};
 use crate::catalog::State;
-use crate::log::FileLog;
-use crate::storage::{Disk, Guard, InlineStorage, names};
+use crate::log::CommitLog;
+use crate::storage::{Guard, InlineStorage, names};
 use commit::Committer;
 use feed::Feeds;
 use pins::{Pin, Pins};
@@ -90,11 +90,10 @@ struct Inner {
     uri: String,
     options: Options,
     env: Env,
-    disk: Arc<dyn Disk>,
     storage: Arc<InlineStorage>,
     reader: Arc<BlockReader>,
-    /// `None` in a store opened read-only.
-    log: Option<FileLog>,
+    log: Box<dyn CommitLog>,
+    read_only: bool,
     state: RwLock<Arc<State>>,
     committer: Committer,
     feeds: Arc<Feeds>,
@@ -104,8 +103,6 @@ struct Inner {
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.
     maintenance: Mutex<Maintenance>,
-    /// In a store opened read-only: the log's files and their sizes as last followed.
-    log_seen: Mutex<Vec<(String, u64)>>,
     background: Background,
     /// Where commits are made durable by time.
     syncer: Option<Syncer>,
@@ -153,7 +150,7 @@ impl Store {
     pub fn close(&self) -> Result<()> {
         // Before the log is closed, so that they are not called again for what they have been called for.
         self.inner.triggers.stop();
-        let open = self.inner.log.is_some() && self.inner.check().is_ok();
+        let open = !self.inner.read_only && self.inner.check().is_ok();
         let own = Store { inner: self.inner.clone(), handle: None };
         let noted = if open { own.note_triggers() } else { Ok(()) };
         self.inner.close().and(noted)
@@ -196,8 +193,12 @@ impl Inner {
         Ok(())
     }
 
-    fn log(&self) -> Result<&FileLog> {
-        self.log.as_ref().ok_or_else(|| Error::invalid(format!("the store {} is open for reading only", self.uri)))
+    /// The log, to be written to.
+    fn log(&self) -> Result<&dyn CommitLog> {
+        if self.read_only {
+            return Err(Error::invalid(format!("the store {} is open for reading only", self.uri)));
+        }
+        Ok(&*self.log)
     }
 
     fn close(&self) -> Result<()> {
@@ -213,7 +214,7 @@ impl Inner {
         self.feeds.close();
         // Whoever is in the middle of a commit ends it first.
         let _turn = self.committer.turn();
-        let closed = self.log.as_ref().map_or(Ok(()), FileLog::close);
+        let closed = self.log.close();
         // Callbacks may hold what holds this.
         self.triggers.clear();
         let mut last = State::clone(&self.state.read());

@@ -113,7 +113,7 @@ impl Store {
     pub fn put_with(&self, path: &str, payload: Payload, options: PutOptions) -> Result<Change> {
         check_path(path)?;
         let path = path.to_owned();
-        self.commit_in_turn(move |draft| draft.put(&path, payload, &options))
+        self.commit_in_turn(move |draft| draft.put(&path, payload.clone(), &options))
     }
 
     /// Makes a node that is not there; `AlreadyExists` if it is.

@@ -17,8 +17,8 @@ use super::{Handle, Inner, Maintenance, Mode, Options, Store, Sync, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
-use crate::log::FileLog;
-use crate::storage::{Disk, FileStorage, InlineStorage, OsDisk, PutMode, SimDisk, Storage, names};
+use crate::log::{CommitLog, FileFollower, FileLog, look};
+use crate::storage::{Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
 const FORMAT_VERSION: u32 = 4;
@@ -69,31 +69,46 @@ impl Store {
                 Some(disk.lock(names::LOCK, &format!("process {process}"))?)
             }
         };
-        let (log, state, catalog) = match read_format(&*storage, uri) {
-            Ok(()) if options.mode == Mode::Read => (None, follow(&*disk, &*storage, None)?, None),
+        let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
+            Ok(()) if options.mode == Mode::Read => {
+                let (opened, (state, _)) = look(|| {
+                    let opened = FileLog::read(&*disk)?;
+                    let replayed = recover::replay(&*storage, &opened)?;
+                    Ok((opened, replayed))
+                })?;
+                (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
+            }
             Ok(()) => {
                 let (log, opened) = FileLog::open(disk.clone(), options.log)?;
                 let (state, catalog) = recover::replay(&*storage, &opened)?;
-                (Some(log), state, catalog)
+                (Box::new(log), state, catalog)
             }
             Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                (Some(create(&disk, &*storage, uri, &options)?), State::default(), None)
+                (Box::new(create(&disk, &*storage, uri, &options)?), State::default(), None)
             }
             Err(e) => return Err(e),
         };
-        let missing = if log.is_some() { Missing::Damage } else { Missing::Reclaimed };
+        Self::start(env, uri, options, Parts { storage, log, state, catalog, lock })
+    }
+
+    /// A store of its parts.
+    fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
+        let Parts { storage, log, state, catalog, lock } = parts;
+        let read_only = options.mode == Mode::Read;
+        let process = std::process::id();
+        let missing = if read_only || log.is_shared() { Missing::Reclaimed } else { Missing::Damage };
         let memtable_bytes = state.memtable_bytes();
         let syncer = match options.sync {
-            Sync::Interval(interval) if log.is_some() => Some(Syncer::new(interval)),
+            Sync::Interval(interval) if !read_only => Some(Syncer::new(interval)),
             _ => None,
         };
         let inner = Inner {
             uri: uri.to_owned(),
             env,
-            disk,
             reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes, missing)),
             storage,
             log,
+            read_only,
             state: RwLock::new(Arc::new(state)),
             committer: Committer::default(),
             feeds: Arc::new(Feeds::default()),
@@ -101,7 +116,6 @@ impl Store {
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
             maintenance: Mutex::new(Maintenance { catalog }),
-            log_seen: Mutex::default(),
             background: Background::default(),
             syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
@@ -117,56 +131,25 @@ impl Store {
         Ok(Store { handle: Some(Arc::new(Handle(inner.clone()))), inner })
     }
 
-    /// In a store opened for reading: takes in what the writer has committed since. Returns the last commit seen.
+    /// Takes in what other processes have committed. Returns the last commit seen.
     pub fn refresh(&self) -> Result<Seq> {
         self.inner.check()?;
-        if self.inner.log.is_some() {
-            return self.seq();
-        }
-        let mut seen = self.inner.log_seen.lock();
-        let mut files: Vec<(String, u64)> =
-            self.inner.disk.list(names::LOG)?.into_iter().map(|entry| (entry.name, entry.bytes)).collect();
-        files.sort_unstable();
-        if *seen == files {
-            // Nothing has been written since the last look.
-            return self.seq();
-        }
         // Nobody else changes the state meanwhile.
         let _turn = self.inner.committer.turn();
-        let current = self.state()?;
-        let mut next = follow(&*self.inner.disk, &*self.inner.storage, Some(&current))?;
-        *seen = files;
-        if next.seq > current.seq {
-            next.settle()?;
-            next.take_functions(&current);
-            next.catch_up(None);
-            self.inner.hold_inline(&next);
-            if self.inner.pins.oldest().is_none() {
-                // Nobody reads an older state.
-                self.inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block)));
-            }
-            *self.inner.state.write() = Arc::new(next);
-            self.inner.feeds.wake();
+        if let Some(news) = self.inner.log.refresh()? {
+            self.take_in(news)?;
         }
         self.seq()
     }
 }
 
-/// The state that the writer's log leads to now.
-fn follow(disk: &dyn Disk, storage: &dyn Storage, known: Option<&State>) -> Result<State> {
-    recover::look(|| {
-        let opened = FileLog::read(disk)?;
-        match known {
-            // Only what is new is applied.
-            Some(known) if opened.base.is_none_or(|base| base.seq <= known.seq) => {
-                let mut next = known.clone();
-                let new = opened.entries.iter().filter(|entry| entry.seq > known.seq);
-                new.into_iter().try_for_each(|entry| recover::apply_entry(&mut next, entry))?;
-                Ok(next)
-            }
-            _ => recover::replay(storage, &opened).map(|(state, _)| state),
-        }
-    })
+/// What a store is put together from.
+struct Parts {
+    storage: Arc<InlineStorage>,
+    log: Box<dyn CommitLog>,
+    state: State,
+    catalog: Option<recover::Catalog>,
+    lock: Option<Box<dyn Guard>>,
 }
 
 fn format_text() -> String {

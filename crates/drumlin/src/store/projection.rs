@@ -81,7 +81,7 @@ impl Store {
             if state.views().get(&name).is_some() && !state.is_declared(&name) {
                 return Err(Error::already_exists(format!("projection '{name}' is one by a function; drop it first")));
             }
-            Ok(vec![Effect::PutProjection { name, projection }])
+            Ok(vec![Effect::PutProjection { name: name.clone(), projection: projection.clone() }])
         })?;
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Store {
         let state = self.state()?;
         if state.is_declared(name) {
             let name = name.to_owned();
-            self.commit_effects(move |_| Ok(vec![Effect::DropProjection { name }]))?;
+            self.commit_effects(move |_| Ok(vec![Effect::DropProjection { name: name.clone() }]))?;
             return Ok(());
         }
         ProjectionView::new(&state, name)?;

@@ -133,7 +133,7 @@ impl Store {
             }
             report.blocks += gone.len() as u64;
             if !gone.is_empty() {
-                self.commit_effects(move |_| Ok(vec![Effect::Reclaimed { blocks: gone }]))?;
+                self.commit_effects(move |_| Ok(vec![Effect::Reclaimed { blocks: gone.clone() }]))?;
             }
             meter.step(batch.len() as u64, batch.len() as u64)?;
         }

@@ -121,19 +121,6 @@ fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<(Index, State)> {
     Ok((index, state))
 }
 
-/// Looks at the log while its writer may move on: cut it, replace the catalog snapshot. Then what was listed is gone, and a
-/// fresh look finds what replaced it.
-pub(super) fn look<T>(look: impl Fn() -> Result<T>) -> Result<T> {
-    const LOOKS: usize = 5;
-    for _ in 1..LOOKS {
-        match look() {
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
-            other => return other,
-        }
-    }
-    look()
-}
-
 /// The state that a log leads to, and the catalog snapshot that it goes on from.
 pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, Option<Catalog>)> {
     let (index, mut state) = match &opened.base {

@@ -80,8 +80,7 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
         let syncer = own.syncer.as_ref().expect("it was there");
         let run = || {
             while syncer.wait() {
-                let log = own.log.as_ref().expect("a store that writes has a log");
-                if let Err(e) = log.sync() {
+                if let Err(e) = own.log.sync() {
                     // A log that was closed meanwhile has been synced.
                     let open = own.check_open().is_ok();
                     let mut state = syncer.state.lock();

@@ -301,7 +301,9 @@ impl Store {
             None => {
                 let (name, filter) = (name.to_owned(), filter.clone());
                 let key = name.clone();
-                let after = self.commit_effects(move |_| Ok(vec![Effect::PutTrigger { name, filter, owner }]))?;
+                let after = self.commit_effects(move |_| {
+                    Ok(vec![Effect::PutTrigger { name: name.clone(), filter: filter.clone(), owner }])
+                })?;
                 after.triggers.get(&key).map_or(after.seq, |trigger| trigger.done)
             }
         };
@@ -342,7 +344,7 @@ impl Store {
         self.inner.triggers.notify();
         if self.state()?.triggers.contains_key(name) {
             let name = name.to_owned();
-            self.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name }]))?;
+            self.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name: name.clone() }]))?;
             return Ok(());
         }
         if registered { Ok(()) } else { Err(Error::not_found(format!("trigger '{name}' does not exist"))) }

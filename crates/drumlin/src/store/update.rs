@@ -187,6 +187,6 @@ fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option
 impl FullChange {
     fn propose(self, base: Arc<State>) -> Proposal {
         let Self { footprint, effects } = self;
-        Proposal { base, footprint, work: Work::Build(Box::new(move |_| Ok(effects))) }
+        Proposal { base, footprint, work: Work::Build(Box::new(move |_| Ok(effects.clone()))) }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Store, recover};
 use crate::base::{ErrorKind, Meter, Result, Task};
 use crate::block::Address;
-use crate::log::FileLog;
+use crate::log::look;
 use crate::storage::{Storage, names};
 use crate::table::GroupId;
 
@@ -49,7 +49,7 @@ impl Store {
     pub fn verify(&self, task: &Task) -> Result<VerifyReport> {
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
-        match recover::look(|| self.verify_catalog()) {
+        match look(|| self.verify_catalog()) {
             Ok(bytes) => report.bytes += bytes,
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 // The state in memory is sound: the next checkpoint writes all of it.
@@ -62,6 +62,13 @@ impl Store {
         for (id, table) in state.tables() {
             report.tables += 1;
             let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
+            for part in &table.parts {
+                // Rows in memory: their order, and each one's checksum.
+                if let Err(e) = part.rows().memtable.verify(state.seq) {
+                    let error = format!("rows in memory: {e}");
+                    report.faults.push(Fault { table: place.clone(), group: 0, error });
+                }
+            }
             for group in &table.groups {
                 let columns = table.schemas[group.schema as usize].0.fields().len();
                 work.push((place.clone(), group.id, group.rows, columns, group.address));
@@ -96,9 +103,9 @@ impl Store {
         // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
         // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
-        let ended = |session| match inner.log {
-            Some(_) => Some(session) != own,
-            None => session < state.session.fenced_below,
+        let ended = |session| match inner.read_only {
+            false => Some(session) != own,
+            true => session < state.session.fenced_below,
         };
         for folder in inner.storage.list_folders(names::BLOCKS)? {
             let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
@@ -116,10 +123,7 @@ impl Store {
     /// Reads and checks the newest catalog snapshot; gives its size.
     fn verify_catalog(&self) -> Result<u64> {
         let inner = &self.inner;
-        let base = match &inner.log {
-            Some(log) => log.base(),
-            None => FileLog::read(&*inner.disk)?.base,
-        };
+        let base = if inner.read_only { inner.log.read()?.base } else { inner.log.base() };
         let Some(base) = base else { return Ok(0) };
         let index = recover::read_index(&*inner.storage, &base)?;
         let chunks = recover::read_chunks(&*inner.storage, &index)?;

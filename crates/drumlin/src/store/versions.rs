@@ -122,7 +122,7 @@ impl Store {
             // What is taken off again must lie in row groups first.
             self.flush_rows_of(&checked)?;
             let checked = checked.clone();
-            Ok(self.commit_effects(move |state| delete_versions(state, checked)))
+            Ok(self.commit_effects(move |state| delete_versions(state, checked.clone())))
         })?;
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Store {
             if pins.is_empty() {
                 return Err(Error::not_found(format!("no table matches '{pattern}'")));
             }
-            effects.push(Effect::PutSnapshot { name: wanted, pins });
+            effects.push(Effect::PutSnapshot { name: wanted.clone(), pins });
             Ok(effects)
         })?;
         let snapshot = after.snapshots.get(name).expect("just made");
@@ -154,7 +154,7 @@ impl Store {
     /// Drops a snapshot. What it alone held becomes reclaimable.
     pub fn drop_snapshot(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
-        self.commit_effects(move |_| Ok(vec![Effect::DropSnapshot { name }]))?;
+        self.commit_effects(move |_| Ok(vec![Effect::DropSnapshot { name: name.clone() }]))?;
         Ok(())
     }
 
@@ -173,7 +173,7 @@ impl Store {
             return Ok(());
         }
         let path = Path::new(path.strip_suffix("/**").unwrap_or(path))?;
-        self.commit_effects(move |_| Ok(vec![Effect::SetRetention { path, retention }]))?;
+        self.commit_effects(move |_| Ok(vec![Effect::SetRetention { path: path.clone(), retention }]))?;
         Ok(())
     }
 

@@ -122,7 +122,7 @@ pub(super) struct Prepared {
 impl Prepared {
     /// What it rests on, the effects on `state`, and the writer, which deletes its blocks unless it is told to keep them.
     pub fn into_effects(self, state: &State, kind: VersionKind) -> Result<(Footprint, Vec<Effect>, BlockWriter)> {
-        let effects = effects(state, self.landings, &self.blocks, kind, self.metadata)?;
+        let effects = effects(state, &self.landings, &self.blocks, kind, self.metadata.as_deref())?;
         Ok((self.footprint, effects, self.writer))
     }
 }
@@ -186,7 +186,7 @@ impl Store {
         let prepared = self.prepare_write(&base, kind, frames, options)?;
         let paths: Vec<Path> = prepared.landings.iter().map(|landing| landing.path.clone()).collect();
         let Prepared { footprint, landings, blocks, writer, metadata } = prepared;
-        let build = move |state: &State| effects(state, landings, &blocks, kind, metadata);
+        let build = move |state: &State| effects(state, &landings, &blocks, kind, metadata.as_deref());
         let answer = self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) });
         let after = settle(answer, writer)?;
         paths.iter().map(|path| self.newest_info(&after, path)).collect()
@@ -323,7 +323,7 @@ pub(super) fn create_table(
     path: Path,
     schema: &SchemaRef,
     mut options: TableOptions,
-) -> Result<impl FnOnce(&State) -> Result<Vec<Effect>> + use<>> {
+) -> Result<impl FnMut(&State) -> Result<Vec<Effect>> + use<>> {
     let keyed = !options.key.is_empty();
     if keyed {
         if !options.sort.is_empty() {
@@ -341,9 +341,9 @@ pub(super) fn create_table(
             return Err(Error::already_exists(format!("'{path}' holds a table")));
         }
         let table = state.next_table();
-        let change = Change { schema: Some(schema), ..Change::new(VersionKind::Create) };
-        let spec = TableSpec { sort: options.sort, keyed };
-        Ok(vec![Effect::CreateTable { path, table, spec }, Effect::ChangeTable { table, change }])
+        let change = Change { schema: Some(schema.clone()), ..Change::new(VersionKind::Create) };
+        let spec = TableSpec { sort: options.sort.clone(), keyed };
+        Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
     })
 }
 
@@ -412,16 +412,17 @@ fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<Stri
 /// The effects of a write or append of `landings`, on the state as it is now.
 fn effects(
     state: &State,
-    landings: Vec<Landing>,
+    landings: &[Landing],
     blocks: &[Written],
     kind: VersionKind,
-    metadata: Option<String>,
+    metadata: Option<&str>,
 ) -> Result<Vec<Effect>> {
     let mut effects = add_blocks(blocks);
     let mut next_table = state.next_table();
     for landing in landings {
         let existing = state.table_at(&landing.path);
-        let mut change = Change { groups: landing.groups, metadata: metadata.clone(), ..Change::new(kind) };
+        let mut change =
+            Change { groups: landing.groups.clone(), metadata: metadata.map(str::to_owned), ..Change::new(kind) };
         let table = match existing {
             Some(table) if table.spec.sort != landing.sort || table.spec.keyed != landing.keyed => {
                 return Err(Error::conflict(format!("'{}' was made anew with another order or key", landing.path)));
@@ -432,9 +433,9 @@ fn effects(
                 let table = next_table;
                 next_table.0 += 1;
                 effects.push(Effect::CreateTable {
-                    path: landing.path,
+                    path: landing.path.clone(),
                     table,
-                    spec: TableSpec { sort: landing.sort, keyed: false },
+                    spec: TableSpec { sort: landing.sort.clone(), keyed: false },
                 });
                 table
             }
@@ -442,7 +443,8 @@ fn effects(
         if kind == VersionKind::Write {
             change.kill = Kill::All;
             let known = existing.and_then(|table| table.schema());
-            change.schema = known.is_none_or(|known| known.0 != landing.schema).then_some(StoredSchema(landing.schema));
+            let differs = known.is_none_or(|known| known.0 != landing.schema);
+            change.schema = differs.then(|| StoredSchema(landing.schema.clone()));
         }
         effects.push(Effect::ChangeTable { table, change });
     }

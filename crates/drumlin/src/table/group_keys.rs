@@ -51,7 +51,10 @@ impl GroupKeys {
         let rows = (!keys.is_sorted()).then(|| keys.sorted_places());
         let row = |at: usize| rows.as_ref().map_or(at, |rows| rows[at] as usize);
         let list = if words {
-            let words: Vec<u64> = (0..keys.len()).map(|at| keys.get(row(at)).word()).collect();
+            let words: Vec<u64> = match (&rows, keys.as_words()) {
+                (None, Some(words)) => words.to_vec(),
+                _ => (0..keys.len()).map(|at| keys.get(row(at)).word()).collect(),
+            };
             let least = words.first().copied().unwrap_or(0);
             match words.last().is_none_or(|last| u32::try_from(last - least).is_ok()) {
                 true => List::Near { least, above: words.iter().map(|word| (word - least) as u32).collect() },
@@ -138,6 +141,48 @@ fn search<T, U: std::borrow::Borrow<T>>(
     }
 }
 
+/// Between which bounds a row group's keys lie, as far as is known.
+#[derive(Clone, Debug)]
+pub enum KeyBounds {
+    /// Of keys of one word each: the least, and what is above them all.
+    Words(u64, Option<u64>),
+    /// Lists of one.
+    Bytes(Option<Keys>, Option<Keys>),
+}
+
+impl KeyBounds {
+    /// Of keys from `low` on and below `high`.
+    pub fn new(low: Option<&[u8]>, high: Option<&[u8]>, words: bool) -> Self {
+        let one = |bound: &[u8]| {
+            let mut one = Keys::default();
+            one.push(bound);
+            one
+        };
+        let (low, high) = (low.map(one), high.map(one));
+        match words {
+            true => Self::Words(low.map_or(0, |low| low.get(0).word()), high.map(|high| high.get(0).word())),
+            false => Self::Bytes(low, high),
+        }
+    }
+
+    /// The places of ascending `keys` that lie between them.
+    pub fn among(&self, keys: &Keys) -> Range<usize> {
+        let before = |bound: &Keys| keys.partition_point(|key: Key<'_>| key < bound.get(0));
+        let (start, end) = match (self, keys.as_words()) {
+            (Self::Words(low, high), Some(words)) => {
+                let before = |bound: u64| words.partition_point(|word| *word < bound);
+                (before(*low), high.map(before))
+            }
+            (Self::Words(low, high), None) => {
+                let before = |bound: u64| keys.partition_point(|key| key.word() < bound);
+                (before(*low), high.map(before))
+            }
+            (Self::Bytes(low, high), _) => (low.as_ref().map_or(0, before), high.as_ref().map(before)),
+        };
+        start..end.unwrap_or(keys.len()).max(start)
+    }
+}
+
 /// The places of ascending `wanted` that a row group may hold, by the bounds of its first key column.
 pub(super) fn candidates(
     table: &Table,
@@ -146,23 +191,15 @@ pub(super) fn candidates(
     directory: &Directory,
     wanted: &Keys,
 ) -> Result<Range<usize>> {
-    let name = codec.key_schema().field(0).name();
-    let index = super::columns::find(&table.schemas[group.schema as usize].0, name)?;
-    let stats = &column_of(directory, group, index)?.stats;
-    let low = stats.min.as_ref().and_then(|min| codec.keys.lower(min));
-    let high = stats.max.as_ref().and_then(|max| codec.keys.upper(max));
-    Ok(between(wanted, low.as_deref(), high.as_deref()))
-}
-
-/// The places of ascending `keys` from `low` on and below `high`.
-pub(super) fn between(keys: &Keys, low: Option<&[u8]>, high: Option<&[u8]>) -> Range<usize> {
-    let first_from = |bound: &[u8]| {
-        let mut one = Keys::default();
-        one.push(bound);
-        keys.partition_point(|key: Key<'_>| key < one.get(0))
-    };
-    let start = low.map_or(0, &first_from);
-    start..high.map_or(keys.len(), &first_from).max(start)
+    let bounds = group.bounds.get_or_try(|| {
+        let name = codec.key_schema().field(0).name();
+        let index = super::columns::find(&table.schemas[group.schema as usize].0, name)?;
+        let stats = &column_of(directory, group, index)?.stats;
+        let low = stats.min.as_ref().and_then(|min| codec.keys.lower(min));
+        let high = stats.max.as_ref().and_then(|max| codec.keys.upper(max));
+        Ok(KeyBounds::new(low.as_deref(), high.as_deref(), codec.keys.is_word()))
+    })?;
+    Ok(bounds.among(wanted))
 }
 
 #[cfg(test)]

@@ -109,10 +109,10 @@ impl KeyCodec {
             }
             cells.push(Values::of(column, known.cell)?);
         }
-        if let [Values::Words(words)] = cells.as_slice() {
-            let mut keys = Keys::with_capacity(rows, 8);
-            words.iter().for_each(|word| keys.push_word(*word));
-            return Ok(keys);
+        if let [Values::Words(_)] = cells.as_slice()
+            && let Some(Values::Words(words)) = cells.pop()
+        {
+            return Ok(Keys::from_words(words));
         }
         let mut keys = Keys::with_capacity(rows, 16 * columns.len());
         let mut key = Vec::new();

@@ -32,7 +32,9 @@ pub fn key_filter(keys: &Keys) -> Option<Vec<u8>> {
         return None;
     }
     let mut hashes: Vec<u64> = keys.iter().map(hash).collect();
-    hashes.sort_unstable();
+    if !hashes.is_sorted() {
+        hashes.sort_unstable();
+    }
     hashes.dedup();
     let filter = BinaryFuse8::try_from(&hashes).ok()?;
     let mut bytes = vec![0; HEADER];

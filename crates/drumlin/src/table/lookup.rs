@@ -11,6 +11,8 @@ use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOption
 use arrow::compute::interleave;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
+use roaring::RoaringBitmap;
+
 use super::columns::{column_of, find, into_type, pick_columns};
 use super::group_keys::{GroupKeys, candidates};
 use super::key_filter::may_have;
@@ -87,15 +89,19 @@ impl Searcher<'_> {
         if open.is_empty() || self.table.groups.is_empty() {
             return Ok(places);
         }
-        let in_order = open.windows(2).all(|pair| keys.get(pair[0].0 as usize) <= keys.get(pair[1].0 as usize));
-        if !in_order {
-            open.sort_by(|a, b| keys.get(a.0 as usize).cmp(&keys.get(b.0 as usize)));
-        }
-        let open = match in_order && open.len() == keys.len() {
+        let open = match open.len() == keys.len() && keys.is_sorted() {
             true => Open { keys: keys.clone(), asked: open },
-            false => Open { keys: keys.take(open.iter().map(|(at, _)| *at as usize)), asked: open },
+            false => {
+                let left = keys.take(open.iter().map(|(at, _)| *at as usize));
+                let order = left.sorted_places();
+                let asked = order.iter().map(|at| open[*at as usize]).collect();
+                Open { keys: left.take(order.iter().map(|at| *at as usize)), asked }
+            }
         };
-        let groups: Vec<(u32, &Arc<RowGroup>)> = (0..).zip(&self.table.groups).collect();
+        // Those whose bounds are known to leave none of the keys open are not so much as looked at.
+        let may = |group: &RowGroup| group.bounds.get().is_none_or(|bounds| !bounds.among(&open.keys).is_empty());
+        let groups: Vec<(u32, &Arc<RowGroup>)> =
+            (0..).zip(&self.table.groups).filter(|(_, group)| may(group)).collect();
         let search = |(index, group): (u32, &Arc<RowGroup>)| self.search_group(index, group, &open);
         // A few keys are found sooner than other threads are asked.
         const FEW: usize = 16;
@@ -191,17 +197,7 @@ impl Searcher<'_> {
         if places.len() == rows.len() && places.iter().zip(0..).all(|(place, at)| *place == Place::Memory(at)) {
             return Ok(own);
         }
-        let mut by_group: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for place in places {
-            if let Place::Group(group, row) = place {
-                by_group.entry(*group).or_default().push(*row);
-            }
-        }
-        let mut groups: Vec<(u32, Vec<u32>)> = by_group.into_iter().collect();
-        for (_, rows) in &mut groups {
-            rows.sort_unstable();
-            rows.dedup();
-        }
+        let groups = rows_by_group(places);
         let read = |(index, rows): &(u32, Vec<u32>)| self.read_rows(schema, columns, *index, rows);
         let read: Vec<Vec<ArrayRef>> = match groups.as_slice() {
             [] => Vec::new(),
@@ -237,16 +233,38 @@ impl Searcher<'_> {
 
     /// The rows of row groups among `places`, by row group.
     pub fn matches(&self, places: &[Place]) -> Vec<Matches> {
-        let mut by_group: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for place in places {
-            if let Place::Group(group, row) = place {
-                by_group.entry(*group).or_default().push(*row);
-            }
-        }
         let matches = |(index, rows): (u32, Vec<u32>)| Matches {
             group: self.table.groups[index as usize].id,
-            rows: rows.into_iter().collect(),
+            rows: RoaringBitmap::from_sorted_iter(rows).expect("in order"),
         };
-        by_group.into_iter().map(matches).collect()
+        rows_by_group(places).into_iter().map(matches).collect()
     }
+}
+
+/// The rows among `places` that lie in row groups: of each, in order, its rows, ascending and once each.
+fn rows_by_group(places: &[Place]) -> Vec<(u32, Vec<u32>)> {
+    let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
+    let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+    for place in places {
+        let Place::Group(group, row) = *place else { continue };
+        // Places that follow each other mostly lie in the same one.
+        match groups.last_mut().filter(|(last, _)| *last == group) {
+            Some((_, rows)) => rows.push(row),
+            None => match known.get(&group) {
+                Some(&at) => groups[at].1.push(row),
+                None => {
+                    known.insert(group, groups.len());
+                    groups.push((group, vec![row]));
+                }
+            },
+        }
+    }
+    groups.sort_unstable_by_key(|(group, _)| *group);
+    for (_, rows) in &mut groups {
+        if !rows.is_sorted() {
+            rows.sort_unstable();
+        }
+        rows.dedup();
+    }
+    groups
 }

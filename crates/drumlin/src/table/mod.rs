@@ -32,6 +32,7 @@ pub use codec::TableCodec;
 pub use conform::conform;
 pub use encode::{RowGroups, Schemes, Trust, batch_bytes, encode_group};
 pub use flush::{count_rows, hidden_rows, part_rows};
+pub use group_keys::KeyBounds;
 pub use key::{KeyCodec, check_key};
 pub use key_filter::key_filter;
 pub use lookup::{Lookup, Place, Searcher};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::base::{Error, Result, Version};
+use super::group_keys::KeyBounds;
+use crate::base::{Error, Memo, Result, Version};
 use crate::block::Address;
 
 /// The most rows in a row group: 120 x 1,024.
@@ -135,6 +136,9 @@ pub struct RowGroup {
     pub ordered: bool,
     /// If set, this record serves that version alone: a snapshot pins it, and the table has gone on from an older one.
     pub only: Option<Version>,
+    /// The bounds of its keys, once they have been asked for.
+    #[serde(skip)]
+    pub bounds: Memo<KeyBounds>,
 }
 
 /// Whether some retained version lies in `born..died`. `retained` is sorted.

@@ -14,7 +14,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::columns::{column_of, decode_columns, find, into_type, mask};
-use super::group_keys::between;
+use super::group_keys::KeyBounds;
 use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
 use super::{RowGroup, Rows, Sight, Table, TableCodec, order};
@@ -361,7 +361,7 @@ fn arrange(
             let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();
             let low = bounds.min.as_ref().filter(|_| bounds.nulls == 0).and_then(|min| codec.keys.lower(min));
             let high = bounds.max.as_ref().and_then(|max| codec.keys.upper(max));
-            let within = between(&overlay.keys, low.as_deref(), high.as_deref());
+            let within = KeyBounds::new(low.as_deref(), high.as_deref(), false).among(&overlay.keys);
             let within = within.start.max(done)..within.end.max(done);
             if done < within.start {
                 pieces.push(Piece { rows: done..within.start, ..Piece::default() });

@@ -15,7 +15,7 @@ use super::rows::{InMemory, Part, Unsettled};
 use super::{
     ALIVE, Change, Deletion, GroupId, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec, VersionRecord,
 };
-use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
+use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
 /// What a table is made with.
@@ -273,6 +273,7 @@ impl Table {
             deletions: dead.collect(),
             ordered: true,
             only: None,
+            bounds: Memo::default(),
         };
         group.check(self.schemas.len())?;
         self.groups.push_back(Arc::new(group));
@@ -402,6 +403,7 @@ impl Table {
                 deletions: output.deletions.clone(),
                 ordered: output.ordered,
                 only: None,
+                bounds: Memo::default(),
             };
             group.check(next.schemas.len())?;
             next.groups.push_back(Arc::new(group));

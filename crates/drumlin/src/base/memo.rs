@@ -1,0 +1,46 @@
+//! What follows from a value and is worked out once.
+
+use std::sync::{Arc, OnceLock};
+
+use super::Result;
+
+/// Something that follows from the value that it is part of: worked out when it is first asked for, shared by copies, and no
+/// matter when values are compared.
+#[derive(Debug)]
+pub struct Memo<T>(OnceLock<Arc<T>>);
+
+impl<T> Memo<T> {
+    /// What is known by now.
+    pub fn get(&self) -> Option<&T> {
+        self.0.get().map(|known| &**known)
+    }
+
+    /// What is known, or else what `work` gives; an error is not kept.
+    pub fn get_or_try(&self, work: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(known) = self.0.get() {
+            return Ok(known);
+        }
+        let made = Arc::new(work()?);
+        Ok(self.0.get_or_init(|| made))
+    }
+}
+
+impl<T> Default for Memo<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<T> Clone for Memo<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> PartialEq for Memo<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Memo<T> {}
