@@ -13,6 +13,12 @@ mod model;
 #[path = "it/random.rs"]
 #[allow(dead_code)]
 mod random;
+#[path = "it/shared_faults.rs"]
+#[allow(dead_code)]
+mod shared_faults;
+#[path = "it/shared_support.rs"]
+#[allow(dead_code)]
+mod shared_support;
 #[path = "it/support.rs"]
 #[allow(dead_code)]
 mod support;
@@ -259,7 +265,7 @@ fn every_planted_bug_is_noticed() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 8] = [
+    let single: [(Bug, Check); 12] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -268,6 +274,10 @@ fn every_planted_bug_is_noticed() {
         (Bug::ForgetHiddenRows, one_row_a_key),
         (Bug::SkipKeyCheck, insert_once),
         (Bug::SkipSyncBeforeDelete, delete_after_sync),
+        (Bug::PlainRootPut, shared_faults::sleepers),
+        (Bug::DeleteNamedChunks, shared_faults::killed_while_cutting),
+        (Bug::SkipFence, shared_faults::ended_session),
+        (Bug::ForgetAmbiguity, shared_faults::lost_answers),
     ];
     for (bug, check) in single {
         check().unwrap();

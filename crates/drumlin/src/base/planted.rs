@@ -46,6 +46,14 @@ pub enum Bug {
     SkipKeyCheck = 19,
     /// Blocks are deleted before the commit that let go of them is durable.
     SkipSyncBeforeDelete = 20,
+    /// The log's root is replaced whatever it holds.
+    PlainRootPut = 21,
+    /// Log chunks are deleted before the root no longer names them.
+    DeleteNamedChunks = 22,
+    /// Commits of a session that was ended are taken.
+    SkipFence = 23,
+    /// A put without an answer is taken for one that was not done.
+    ForgetAmbiguity = 24,
 }
 
 #[cfg(feature = "planted-bugs")]

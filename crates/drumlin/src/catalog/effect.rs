@@ -172,6 +172,16 @@ pub enum Effect {
         /// How.
         flush: Flush,
     },
+    /// Ends sessions: blocks of theirs that no earlier commit made known are garbage.
+    FenceSessions {
+        /// Those sessions; those that have ended already are passed over.
+        sessions: Vec<SessionId>,
+    },
+    /// Nothing more is expected of sessions that have ended.
+    ForgetSessions {
+        /// Those sessions.
+        sessions: Vec<SessionId>,
+    },
 }
 
 impl Effect {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::base::{BlockId, Error, Result, Seq};
+use crate::base::{BlockId, Error, Result, Seq, Timestamp};
 use crate::block::Address;
 
 /// How much of a block is in use.
@@ -44,10 +44,12 @@ pub struct Condemned {
     pub bytes: u64,
     /// The commit that let go of it: only readers of older states may still need it.
     pub seq: Seq,
+    /// Its time.
+    pub time: Timestamp,
 }
 
 /// The use of all blocks.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Ledger {
     pub(super) blocks: OrdMap<BlockId, BlockUse>,
     /// Addresses that more than one record names, with the number of records beyond the first.
@@ -55,6 +57,8 @@ pub struct Ledger {
     pub(super) condemned: OrdMap<BlockId, Condemned>,
     /// Blocks in use that are not on storage.
     pub(super) inline: OrdMap<BlockId, Inline>,
+    /// The time of the commit being applied.
+    pub(super) now: Timestamp,
 }
 
 impl Ledger {
@@ -83,9 +87,11 @@ impl Ledger {
         self.inline.contains_key(&block)
     }
 
-    /// Blocks that wait to be deleted and that no reader of `oldest` or a newer state needs; of any, if there is none.
-    pub fn unneeded(&self, oldest: Option<Seq>) -> impl Iterator<Item = (BlockId, u64)> {
-        let unneeded = move |condemned: &Condemned| oldest.is_none_or(|oldest| oldest >= condemned.seq);
+    /// Blocks that wait to be deleted, were let go of at `until` or before, and that no reader of `oldest` or a newer state
+    /// needs; of any, if there is none.
+    pub fn unneeded(&self, oldest: Option<Seq>, until: Timestamp) -> impl Iterator<Item = (BlockId, u64)> {
+        let unneeded =
+            move |condemned: &Condemned| oldest.is_none_or(|oldest| oldest >= condemned.seq) && condemned.time <= until;
         let condemned = self.condemned().filter(move |(_, condemned)| unneeded(condemned));
         condemned.map(|(block, condemned)| (*block, condemned.bytes))
     }
@@ -140,7 +146,7 @@ impl Ledger {
             let bytes = used.bytes;
             self.blocks.remove(&address.block);
             self.inline.remove(&address.block);
-            self.condemned.insert(address.block, Condemned { bytes, seq });
+            self.condemned.insert(address.block, Condemned { bytes, seq, time: self.now });
         }
         Ok(())
     }

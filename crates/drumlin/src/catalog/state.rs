@@ -11,23 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::draft::refuse_tables;
 use super::keep::Watches;
 use super::{
-    Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Transaction,
-    Tree, Trigger, Views,
+    Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions,
+    Transaction, Tree, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{Rewrite, Table};
 
 /// Format features that this build knows; an entry that needs another is refused.
 pub const FEATURES_KNOWN: u64 = 0;
-
-/// The processes that write blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
-    /// The last number given.
-    pub last: SessionId,
-    /// Sessions below this have ended: what they wrote and nothing refers to is garbage.
-    pub fenced_below: SessionId,
-}
 
 /// A dropped table that can still be taken back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,7 +48,7 @@ pub struct State {
     /// The last entry applied, so that a retry is recognised.
     pub entry: EntryId,
     /// Writing processes.
-    pub session: Session,
+    pub sessions: Sessions,
     /// Paths.
     pub tree: Tree,
     /// Holds where no node sets a retention.
@@ -90,7 +81,7 @@ pub(super) struct Rest {
     pub seq: Seq,
     time: Timestamp,
     entry: EntryId,
-    session: Session,
+    sessions: Sessions,
     default_retention: Option<Retention>,
     last_table: TableId,
     #[serde(with = "crate::base::persistent::ordered_map")]
@@ -109,7 +100,7 @@ impl State {
             seq: self.seq,
             time: self.time,
             entry: self.entry,
-            session: self.session,
+            sessions: self.sessions.clone(),
             default_retention: self.default_retention,
             last_table: self.last_table,
             triggers: self.triggers.clone(),
@@ -131,8 +122,8 @@ impl State {
     }
 
     pub(super) fn from_rest(rest: Rest, tree: Tree) -> Self {
-        let Rest { seq, time, entry, session, default_retention, last_table, triggers, declared } = rest;
-        let own = Self { seq, time, entry, session, tree, default_retention, last_table, ..Self::default() };
+        let Rest { seq, time, entry, sessions, default_retention, last_table, triggers, declared } = rest;
+        let own = Self { seq, time, entry, sessions, tree, default_retention, last_table, ..Self::default() };
         Self { triggers, declared, ..own }
     }
 
@@ -330,7 +321,7 @@ impl State {
 
     /// The number that the next session must have.
     pub fn next_session(&self) -> SessionId {
-        SessionId(self.session.last.0 + 1)
+        SessionId(self.sessions.last.0 + 1)
     }
 
     /// The retention of a table.
@@ -343,8 +334,9 @@ impl State {
         self.tree.retention(path).or(self.default_retention).unwrap_or_default()
     }
 
-    /// Marks an entry, whose transactions were applied, as applied.
-    pub fn finish(&mut self, seq: Seq, time: Timestamp, id: EntryId) {
+    /// Marks an entry of `session`, whose transactions were applied, as applied.
+    pub fn finish(&mut self, seq: Seq, time: Timestamp, id: EntryId, session: SessionId) {
+        self.sessions.committed(session, time);
         self.seq = seq;
         self.time = time;
         self.entry = id;
@@ -356,15 +348,13 @@ impl State {
     }
 
     pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
+        self.ledger.now = time;
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {
                     return Err(Error::conflict(format!("session {session} is not the next")));
                 }
-                self.session.last = *session;
-                if *fence {
-                    self.session.fenced_below = *session;
-                }
+                self.sessions.begin(*session, *fence, time);
             }
             Effect::Nodes(nodes) => self.apply_nodes(nodes, seq)?,
             Effect::SetRetention { path, retention } => self.tree.edit(path.as_str(), seq, |node| {
@@ -379,12 +369,24 @@ impl State {
                 self.tables.insert(*table, Arc::new(Table::new(*table, spec.clone())));
                 self.link(path, *table, seq)?;
             }
+            Effect::FenceSessions { sessions } => {
+                sessions.iter().for_each(|session| self.sessions.fence(*session, time));
+            }
+            Effect::ForgetSessions { sessions } => {
+                for session in sessions {
+                    self.sessions.fenced.remove(session);
+                }
+            }
             Effect::AddBlocks { blocks } => {
                 for (block, bytes) in blocks {
+                    self.sessions.check(block.session)?;
                     self.ledger.add_block(*block, *bytes)?;
                 }
             }
-            Effect::AddInline { block, content } => self.ledger.add_inline(*block, content)?,
+            Effect::AddInline { block, content } => {
+                self.sessions.check(block.session)?;
+                self.ledger.add_inline(*block, content)?;
+            }
             Effect::ChangeTable { table, change } => {
                 let next = self.get(*table)?.change(change, seq, time)?;
                 change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;

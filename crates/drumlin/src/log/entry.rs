@@ -1,6 +1,7 @@
 //! What the log holds: entries, and the name of the catalog snapshot they continue.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::base::{EntryId, Seq, SessionId, Timestamp};
 
@@ -22,7 +23,7 @@ pub struct Entry {
 }
 
 /// The catalog snapshot that the log continues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
     /// The state's seq. Entries after it are in the log.
     pub seq: Seq,

@@ -243,7 +243,7 @@ impl CommitLog for FileLog {
     }
 
     /// Removes the segments that the snapshot makes needless.
-    fn rebase(&self, base: Base, bytes: u64) -> Result<bool> {
+    fn rebase(&self, _: Option<Base>, base: Base, bytes: u64) -> Result<bool> {
         {
             let mut tail = self.tail.lock();
             tail.check()?;

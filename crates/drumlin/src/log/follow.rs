@@ -79,6 +79,12 @@ impl CommitLog for FileFollower {
         })
     }
 
+    fn forget(&self, behind: Seq) {
+        let mut seen = self.seen.lock();
+        seen.last = seen.last.min(behind);
+        seen.files.clear();
+    }
+
     fn read(&self) -> Result<Opened> {
         FileLog::read(&*self.disk)
     }
@@ -87,7 +93,7 @@ impl CommitLog for FileFollower {
         Ok(())
     }
 
-    fn rebase(&self, _: Base, _: u64) -> Result<bool> {
+    fn rebase(&self, _: Option<Base>, _: Base, _: u64) -> Result<bool> {
         Err(read_only())
     }
 

@@ -8,12 +8,16 @@ mod entry;
 mod file;
 mod follow;
 mod frame;
+mod object;
+mod root;
 
 pub use entry::{Base, Entry};
 pub use file::{FileLog, LogOptions};
 pub use follow::{FileFollower, look};
+pub use object::ObjectLog;
+pub use root::ROOT_VERSION;
 
-use crate::base::Result;
+use crate::base::{Result, Seq};
 
 /// All that a log holds.
 #[derive(Clone, Debug)]
@@ -51,16 +55,21 @@ pub trait CommitLog: Send + Sync {
     /// What others have added since the last entry known, if anything.
     fn refresh(&self) -> Result<Option<News>>;
 
+    /// The owner knows of no entry behind this one, whatever it was told.
+    fn forget(&self, behind: Seq) {
+        let _ = behind;
+    }
+
     /// All of it, anew; what is known stays as it is.
     fn read(&self) -> Result<Opened>;
 
     /// Makes all entries durable that were added before.
     fn sync(&self) -> Result<()>;
 
-    /// Records that the catalog snapshot `base`, made from the one that this log names now, is durable, and lets go of the
+    /// Records that the catalog snapshot `base`, made from the snapshot `before`, is durable, and lets go of the
     /// entries that it holds. The snapshot holds at least the entries that [`CommitLog::bytes`] counted when it gave `bytes`.
     /// `false` if others have named another snapshot meanwhile: then nothing was done.
-    fn rebase(&self, base: Base, bytes: u64) -> Result<bool>;
+    fn rebase(&self, before: Option<Base>, base: Base, bytes: u64) -> Result<bool>;
 
     /// Ends it cleanly: it takes no more.
     fn close(&self) -> Result<()>;
@@ -77,5 +86,11 @@ pub trait CommitLog: Send + Sync {
     /// Whether other processes may add entries too.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Of a log in objects: the last entry, and the objects that hold entries. An object whose name says that it ends with
+    /// that entry or one before it, and that is not among them, will never be.
+    fn needed(&self) -> Option<(Seq, Vec<String>)> {
+        None
     }
 }

@@ -77,6 +77,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Takes the exclusive lock that goes with the file `name`, leaving `holder` in it for others to read;
     /// `Locked`, naming its holder, if another process or handle has it.
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>>;
+    /// Takes the lock that goes with the file `name`, waiting while another process or handle has it.
+    fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>>;
 }
 
 /// The folder that holds `name`; `""` for a name at the root.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
-use super::{ObjectMeta, PutMode, Storage, names};
+use super::{ObjectMeta, PutMode, Storage, Tag, names};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result};
 
@@ -86,6 +86,11 @@ fn read_range(file: &dyn DiskFile, name: &str, range: &Range<u64>) -> Result<Byt
     Ok(Bytes::from(buffer))
 }
 
+fn content_tag(bytes: &[u8]) -> Tag {
+    let half = bytes.len() / 2;
+    Tag(format!("{}-{:08x}-{:08x}", bytes.len(), crc32c::crc32c(bytes), crc32c::crc32c(&bytes[half..])))
+}
+
 impl Storage for FileStorage {
     fn get(&self, name: &str) -> Result<Bytes> {
         let file = self.disk.open(name, Access::Read)?;
@@ -111,7 +116,7 @@ impl Storage for FileStorage {
         self.ensure_folder(folder)?;
         let temporary = format!("{name}{}", names::TEMPORARY);
         let mode = match mode {
-            PutMode::Create => Rename::Keep,
+            PutMode::Create | PutMode::Once => Rename::Keep,
             PutMode::Replace => Rename::Replace,
         };
         let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
@@ -124,6 +129,29 @@ impl Storage for FileStorage {
             return Ok(());
         }
         self.sync_folder(folder)
+    }
+
+    fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
+        let bytes = self.get(name)?;
+        let tag = content_tag(&bytes);
+        Ok((known != Some(&tag)).then_some((bytes, tag)))
+    }
+
+    /// Under a lock that whoever else would replace the object waits for.
+    fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
+        let _guard = self.disk.wait_lock(&format!("{name}.lock"))?;
+        let there = match self.get(name) {
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            other => Some(content_tag(&other?)),
+        };
+        if there.as_ref() != known {
+            return Err(Error::conflict(format!("{name} was replaced meanwhile")));
+        }
+        self.put(name, parts, PutMode::Replace).map_err(|e| match self.poisoned.load(Ordering::SeqCst) {
+            true => Error::in_doubt(format!("{name}: {}", e.message())),
+            false => e,
+        })?;
+        Ok(content_tag(&parts.concat()))
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {

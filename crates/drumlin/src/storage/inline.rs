@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use super::{ObjectMeta, PutMode, Storage};
+use super::{ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, Result};
 
 /// A [`Storage`] beside which some objects live in memory.
@@ -75,6 +75,14 @@ impl Storage for InlineStorage {
 
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
         self.storage.put(name, parts, mode)
+    }
+
+    fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
+        self.storage.get_tagged(name, known)
+    }
+
+    fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
+        self.storage.put_if_match(name, parts, known)
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {

@@ -10,12 +10,14 @@ mod inline;
 pub mod names;
 mod os;
 mod sim;
+mod sim_bucket;
 
 pub use disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
 pub use os::OsDisk;
 pub use sim::{Counters, Fault, Moment, SimDisk};
+pub use sim_bucket::{BucketFault, BucketOp, Requests, SimBucket};
 
 use std::ops::Range;
 
@@ -30,7 +32,14 @@ pub enum PutMode {
     Create,
     /// Replaces the object as one step: a reader sees the old bytes or the new ones.
     Replace,
+    /// As `Create`, of a name that is given to one put and never again: an object that is there is of an earlier try of the
+    /// same put, so that it may be tried again.
+    Once,
 }
+
+/// Tells one content of an object from another. Opaque; equal if the content is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag(pub String);
 
 /// An object found by listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +66,13 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Writes an object from `parts` put end to end. Durable, name and all, when it returns.
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()>;
 
+    /// The whole object and its tag; `None` if that is `known`. `NotFound` if there is none.
+    fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>>;
+
+    /// Writes an object as one step if it is still as `known` says: if its tag is that, or, for `None`, if it is not there.
+    /// `Conflict`: it was not. `InDoubt`: it may have been written, or may be later.
+    fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag>;
+
     /// Deletes objects; one answer for each name, in order. Deleting what is not there succeeds.
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>>;
 
@@ -67,5 +83,8 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     fn list_folders(&self, folder: &str) -> Result<Vec<String>>;
 
     /// Removes a folder if it is empty, where folders are things of their own.
-    fn remove_empty_folder(&self, folder: &str) -> Result<()>;
+    fn remove_empty_folder(&self, folder: &str) -> Result<()> {
+        let _ = folder;
+        Ok(())
+    }
 }

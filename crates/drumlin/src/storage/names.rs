@@ -6,6 +6,10 @@
 //! log/<first seq, 20 digits>.log  a segment of the commit log
 //! catalog/<seq, 20 digits>.cat    a catalog snapshot
 //! blocks/<session>/<number>.blk   a block
+//!
+//! in a store that many processes write, instead of `format`, `lock` and the log's segments:
+//! root                                             what all else is reached from
+//! log/<last seq, 20 digits>-<16 hex digits>.log    a chunk of the commit log
 //! ```
 
 use crate::base::{BlockId, Seq, SessionId};
@@ -20,6 +24,10 @@ pub const LOG: &str = "log";
 pub const CATALOG: &str = "catalog";
 /// The folder of blocks.
 pub const BLOCKS: &str = "blocks";
+/// The object that a shared store's log is reached from.
+pub const ROOT: &str = "root";
+/// The folder of objects that a new bucket is tried with.
+pub const PROBE: &str = "probe";
 /// Ends the name of a file that is still being written.
 pub const TEMPORARY: &str = ".tmp";
 
@@ -31,6 +39,18 @@ pub fn log_segment(first: Seq) -> String {
 /// The seq in the name of a log segment within its folder.
 pub fn parse_log_segment(name: &str) -> Option<Seq> {
     parse_number(name.strip_suffix(".log")?, 20).map(Seq)
+}
+
+/// The chunk of a shared log that ends with `last`.
+pub fn log_chunk(last: Seq, nonce: u64) -> String {
+    format!("{LOG}/{last:020}-{nonce:016x}.log", last = last.0)
+}
+
+/// The last seq in the name of a log chunk within its folder.
+pub fn parse_log_chunk(name: &str) -> Option<Seq> {
+    let (last, nonce) = name.strip_suffix(".log")?.split_once('-')?;
+    let hex = nonce.len() == 16 && nonce.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    parse_number(last, 20).filter(|_| hex).map(Seq)
 }
 
 /// The catalog snapshot of the state at `seq`.

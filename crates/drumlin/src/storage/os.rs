@@ -248,4 +248,10 @@ impl Disk for OsDisk {
         let _ = file.set_len(0).and_then(|()| file.write_at(0, holder.as_bytes()));
         Ok(Box::new(OsLock { file: file.file, process: std::process::id() }))
     }
+
+    fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {
+        let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?;
+        file.file.lock().map_err(|e| self.io("lock", name, &e))?;
+        Ok(Box::new(OsLock { file: file.file, process: std::process::id() }))
+    }
 }

@@ -585,4 +585,8 @@ impl Disk for SimDisk {
         drop(image);
         Ok(Box::new(SimLock(self.clone())))
     }
+
+    fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {
+        self.lock(name, name)
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commit::{Proposal, Work, expiry};
+use super::recover::Catalog;
 use super::repack::{Moves, plan_repack};
 use super::write::{add_blocks, settle};
 use super::{Maintenance, Store, recover};
@@ -101,7 +102,7 @@ impl Store {
     /// Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
-        self.inner.log()?;
+        self.see_others()?;
         let mut maintenance = match &self.handle {
             Some(_) => self.inner.maintenance.lock(),
             // Of its own it does not wait: whoever is at it will be done before the log has grown much more.
@@ -246,25 +247,38 @@ impl Store {
         }
         let (bytes, state) = {
             let _turn = self.inner.committer.turn();
-            (log.bytes(), self.state()?)
+            (log.bytes(), self.current()?)
         };
         if log.base().is_some_and(|base| base.seq == state.seq) || state.seq.0 == 0 {
             return Ok(());
         }
         let storage = &*self.inner.storage;
-        let old = storage.list(names::CATALOG)?;
-        // What was found damaged is written anew, all of it.
-        let before = maintenance.catalog.as_ref().filter(|_| !damaged);
+        let shared = log.is_shared();
+        let old: Vec<String> = match shared {
+            false => storage.list(names::CATALOG)?.into_iter().map(|object| object.name).collect(),
+            // What is there is known, and what is not is no business of who does not look for it.
+            true => maintenance.catalog.iter().flat_map(Catalog::names).collect(),
+        };
+        let named = log.base();
+        // What was found damaged is written anew, all of it; what others have named since is not to be built upon unread.
+        let before = maintenance.catalog.as_ref().filter(|before| !damaged && Some(before.base) == named);
         if planted(Bug::CutLogBeforeSnapshot) {
-            log.rebase(recover::encode_catalog(&state, before)?.0, bytes)?;
+            log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }
-        let (base, catalog) = recover::write_catalog(storage, &state, before)?;
-        log.rebase(base, bytes)?;
-        let needed: BTreeSet<String> = catalog.index.objects().chain([state.seq]).map(names::catalog).collect();
+        let (base, catalog) = match recover::write_catalog(storage, &state, before, shared) {
+            // Another process is at it.
+            Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
+            other => other?,
+        };
+        if !log.rebase(named, base, bytes)? {
+            // Another was named: nothing refers to this one.
+            storage.delete_many(&[names::catalog(state.seq)]);
+            return Ok(());
+        }
+        let needed: BTreeSet<String> = catalog.names().collect();
         maintenance.catalog = Some(catalog);
         self.inner.catalog_damaged.store(false, Ordering::SeqCst);
-        let old: Vec<String> =
-            old.into_iter().map(|object| object.name).filter(|name| !needed.contains(name)).collect();
+        let old: Vec<String> = old.into_iter().filter(|name| !needed.contains(name)).collect();
         // What stays is removed by the next checkpoint.
         storage.delete_many(&old);
         Ok(())

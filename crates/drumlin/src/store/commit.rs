@@ -173,7 +173,7 @@ impl Store {
         &self,
         build: impl FnMut(&State) -> Result<Vec<Effect>> + Send + 'static,
     ) -> Result<Arc<State>> {
-        let base = self.state()?;
+        let base = self.current()?;
         self.commit(Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) })
     }
 
@@ -182,7 +182,7 @@ impl Store {
         &self,
         mut work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let base = self.state()?;
+        let base = self.current()?;
         let told = Arc::new(Mutex::new(None));
         let tell = told.clone();
         let work = move |draft: &mut Draft| {
@@ -255,6 +255,7 @@ impl Store {
         let mut working = State::clone(&before);
         let seq = working.seq.next();
         let time = working.time.max(self.inner.env.clock.now());
+        let session = self.own_session(&working);
         let mut transactions = Vec::new();
         for Waiting { proposal, .. } in batch {
             let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
@@ -264,7 +265,7 @@ impl Store {
             let admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
             answers.push(admitted.map(|(transaction, mut after)| {
                 transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
-                after.finish(seq, time, EntryId::default());
+                after.finish(seq, time, EntryId::default(), session);
                 Arc::new(after)
             }));
         }
@@ -274,7 +275,6 @@ impl Store {
         }
         let id =
             EntryId((u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?));
-        let session = self.inner.session.lock().as_ref().map_or(SessionId(0), |numbers| numbers.session());
         let append = || {
             let payload = Transaction::encode(&transactions)?.into();
             log.append(&Entry { seq, id, session, time, features: 0, payload }, self.inner.syncer.is_some())
@@ -293,7 +293,7 @@ impl Store {
         if let Appended::Behind(news) = appended {
             return Ok(Some(news));
         }
-        working.finish(seq, time, id);
+        working.finish(seq, time, id, session);
         // There is room: that was asked before.
         let bytes = working.settle().map_err(|e| {
             log.poison();
@@ -312,11 +312,16 @@ impl Store {
 
     /// Brings the state to what others have committed. In the turn.
     pub(super) fn take_in(&self, news: News) -> Result<()> {
+        let current = self.inner.state.read().clone();
+        // What could not be taken in is asked for again.
+        self.follow(&current, news).inspect_err(|_| self.inner.log.forget(current.seq))
+    }
+
+    fn follow(&self, current: &State, news: News) -> Result<()> {
         let inner = &self.inner;
-        let current = inner.state.read().clone();
         let mut next = match news {
             News::Entries(entries) => {
-                let mut next = State::clone(&current);
+                let mut next = State::clone(current);
                 // Of some there may be word already.
                 for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
                     recover::apply_entry(&mut next, entry)?;
@@ -329,7 +334,7 @@ impl Store {
                 let replayed = recover::replay(&*inner.storage, &opened)
                     .or_else(|_| look(|| recover::replay(&*inner.storage, &inner.log.read()?)));
                 let (mut next, _) = replayed?;
-                next.take_functions(&current);
+                next.take_functions(current);
                 inner.memtable_bytes.store(next.memtable_bytes(), Ordering::Relaxed);
                 next
             }
@@ -348,6 +353,27 @@ impl Store {
         Ok(())
     }
 
+    /// In a shared store: ends this process's session, if it has one, so that whoever sweeps need not wait.
+    pub(super) fn end_session(&self) -> Result<()> {
+        let own = self.inner.session.lock().as_ref().map(|numbers| numbers.session());
+        let Some(own) = own.filter(|_| self.inner.log.is_shared()) else { return Ok(()) };
+        self.commit_effects(move |_| Ok(vec![Effect::FenceSessions { sessions: vec![own] }]))?;
+        Ok(())
+    }
+
+    /// This process's session, 0 if it has none. One that others have ended is given up: what is written next is of another.
+    fn own_session(&self, state: &State) -> SessionId {
+        let mut own = self.inner.session.lock();
+        match own.as_ref().map(|numbers| numbers.session()) {
+            Some(session) if state.sessions.is_open(session) => session,
+            Some(session) if planted(Bug::SkipFence) => session,
+            _ => {
+                *own = None;
+                SessionId(0)
+            }
+        }
+    }
+
     /// The numbers of this process's blocks; registers its session before the first.
     pub(super) fn block_numbers(&self) -> Result<Arc<BlockNumbers>> {
         if let Some(numbers) = self.inner.session.lock().as_ref() {
@@ -357,12 +383,13 @@ impl Store {
         if let Some(numbers) = self.inner.session.lock().as_ref() {
             return Ok(numbers.clone());
         }
-        // Under the exclusive lock nobody else writes: all earlier sessions have ended.
+        // Under an exclusive lock nobody else writes: all earlier sessions have ended.
+        let fence = !self.inner.log.is_shared();
         let state =
-            self.commit_effects(|state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence: true }]))?;
+            self.commit_effects(move |state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence }]))?;
         // Its number must never be given again, whatever is lost.
         self.sync()?;
-        let numbers = Arc::new(BlockNumbers::new(state.session.last));
+        let numbers = Arc::new(BlockNumbers::new(state.sessions.last));
         *self.inner.session.lock() = Some(numbers.clone());
         Ok(numbers)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Store;
+use super::{ReclaimOptions, ReclaimReport, Store};
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::catalog::{Effect, Path, Pattern, State};
 
@@ -67,6 +67,36 @@ impl Store {
             draft.apply(effects)?;
             Ok(report)
         })
+    }
+
+    /// Drops tables as [`Store::drop`] does, and gives them up for good in the same commit; then deletes their blocks, and
+    /// whatever else waits to be deleted, and crosses off what is gone in a second commit. They cannot be taken back.
+    pub fn drop_and_reclaim(
+        &self,
+        paths: &[String],
+        missing: Missing,
+        options: &ReclaimOptions,
+    ) -> Result<(DropReport, ReclaimReport)> {
+        if paths.is_empty() {
+            return Err(Error::invalid("no path to drop was given"));
+        }
+        let patterns: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect::<Result<_>>()?;
+        let _one_at_a_time = self.inner.maintenance.lock();
+        let dropped = self.commit_in_turn(move |draft| {
+            let (mut effects, report) = drop_tables(draft.state(), &patterns, missing)?;
+            let tables = effects.iter().filter_map(|effect| match effect {
+                Effect::DropTable { table } => Some(*table),
+                _ => None,
+            });
+            let condemned = Effect::Condemn { tables: tables.collect() };
+            effects.extend((!effects.is_empty()).then_some(condemned));
+            draft.apply(effects)?;
+            Ok(report)
+        })?;
+        let mut reclaimed = ReclaimReport { tables: dropped.paths.len() as u64, ..ReclaimReport::default() };
+        self.delete_condemned(options, &mut reclaimed)?;
+        reclaimed.holding = self.holding(&*self.current()?);
+        Ok((dropped, reclaimed))
     }
 
     /// Dropped tables that can be taken back, the oldest drop first.

@@ -134,7 +134,7 @@ impl Store {
     }
 
     fn write_by_key(&self, what: ByKey, path: &str, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
-        self.inner.log()?;
+        self.see_others()?;
         self.wait_for_room()?;
         let path = Path::new(path)?;
         let base = self.state()?;

@@ -17,6 +17,7 @@ mod nodes;
 mod open;
 mod options;
 mod pins;
+mod probe;
 mod projection;
 mod read;
 mod reclaim;
@@ -56,7 +57,7 @@ pub use verify::{Fault, VerifyReport};
 pub use versions::{SnapshotInfo, VersionInfo};
 pub use write::{Frame, TableOptions, WriteOptions};
 
-use crate::base::{Env, Error, Result};
+use crate::base::{Env, Error, Result, Timestamp};
 use crate::block::{BlockNumbers, BlockReader};
 use crate::catalog::State;
 use crate::log::CommitLog;
@@ -128,15 +129,26 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// The newest state. O(1).
-    fn state(&self) -> Result<Arc<State>> {
+    /// The newest state known. O(1).
+    fn current(&self) -> Result<Arc<State>> {
         self.inner.check()?;
         Ok(self.inner.state.read().clone())
+    }
+
+    /// The newest state, to be read: where that is wanted, what others have committed is asked for first. Not in the turn.
+    fn state(&self) -> Result<Arc<State>> {
+        if self.inner.options.fresh {
+            self.refresh()?;
+        }
+        self.current()
     }
 
     /// The newest state, whose blocks stay on storage while the pin lives.
     fn pinned_state(&self) -> Result<(Arc<State>, Arc<Pin>)> {
         self.inner.check()?;
+        if self.inner.options.fresh {
+            self.refresh()?;
+        }
         Ok(self.inner.pins.take(|| self.inner.state.read().clone()))
     }
 
@@ -152,20 +164,20 @@ impl Store {
         self.inner.triggers.stop();
         let open = !self.inner.read_only && self.inner.check().is_ok();
         let own = Store { inner: self.inner.clone(), handle: None };
-        let noted = if open { own.note_triggers() } else { Ok(()) };
+        let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
         self.inner.close().and(noted)
     }
 
     /// The last commit that this handle sees.
     pub fn seq(&self) -> Result<crate::base::Seq> {
-        Ok(self.state()?.seq)
+        Ok(self.current()?.seq)
     }
 }
 
 impl Inner {
     /// Forgets blocks that no state needs any more which is newest or being read.
     fn let_go_of_inline(&self, state: &State) {
-        let gone = state.ledger.unneeded(self.pins.oldest());
+        let gone = state.ledger.unneeded(self.pins.oldest(), Timestamp(i64::MAX));
         self.storage.let_go(gone.map(|(block, _)| names::block(block)));
     }
 

@@ -11,17 +11,18 @@ use super::background::Background;
 use super::commit::Committer;
 use super::feed::Feeds;
 use super::pins::Pins;
+use super::probe::probe;
 use super::syncer::{self, Syncer};
 use super::trigger::Triggers;
 use super::{Handle, Inner, Maintenance, Mode, Options, Store, Sync, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
-use crate::log::{CommitLog, FileFollower, FileLog, look};
+use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, Opened, look};
 use crate::storage::{Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, names};
 
 /// Version of the format as a whole. Parts carry versions of their own.
-const FORMAT_VERSION: u32 = 4;
+const FORMAT_VERSION: u32 = 5;
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, or `memory://` for one that lives in memory.
@@ -91,6 +92,38 @@ impl Store {
         Self::start(env, uri, options, Parts { storage, log, state, catalog, lock })
     }
 
+    /// Opens the store in `bucket`, which many processes may write at a time; makes it if that is wanted and none is there,
+    /// once the bucket has shown that it keeps its promises. `uri` is what messages call it.
+    pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
+        if options.sync != Sync::Commit {
+            return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
+        }
+        let storage = Arc::new(InlineStorage::new(bucket));
+        let open = || ObjectLog::open(storage.clone(), env.entropy.clone(), env.pool.clone());
+        let (log, opened) = match open() {
+            Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+                probe(&storage, &env)?;
+                match ObjectLog::create(storage.clone(), env.entropy.clone(), env.pool.clone()) {
+                    Ok(log) => (log, Opened { base: None, entries: Vec::new() }),
+                    // Another process was first.
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
+                    Err(e) => return Err(e),
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Err(Error::not_found(format!("{uri} holds no store")));
+            }
+            other => other?,
+        };
+        let (state, catalog) = match recover::replay(&*storage, &opened) {
+            Ok(replayed) => replayed,
+            // It was cut while it was read.
+            Err(_) => look(|| recover::replay(&*storage, &log.read()?))?,
+        };
+        log.forget(state.seq);
+        Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None })
+    }
+
     /// A store of its parts.
     fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
         let Parts { storage, log, state, catalog, lock } = parts;
@@ -140,6 +173,17 @@ impl Store {
             self.take_in(news)?;
         }
         self.seq()
+    }
+}
+
+impl Store {
+    /// In a shared store: takes in what others have committed, so that what is written rests on nothing that was changed
+    /// before the call.
+    pub(super) fn see_others(&self) -> Result<()> {
+        if self.inner.log()?.is_shared() {
+            self.refresh()?;
+        }
+        Ok(())
     }
 }
 

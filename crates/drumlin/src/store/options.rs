@@ -50,6 +50,12 @@ pub struct Options {
     pub memtable_bytes: u64,
     /// A call that writes rows by key and has more bytes than this writes row groups instead. Default 1 MiB.
     pub row_write_bytes: u64,
+    /// In a store that several processes write: how long blocks that were let go of stay on storage, in microseconds, for
+    /// readers of other processes. Default 10 minutes.
+    pub rest_micros: u64,
+    /// Whether each call that reads first asks for what other processes have committed. Default: only
+    /// [`super::Store::refresh`] does, and whatever writes.
+    pub fresh: bool,
     /// When commits become durable. Default: before the call returns.
     pub sync: Sync,
     /// The commit log.
@@ -68,6 +74,8 @@ impl Default for Options {
             checkpoint_log_bytes: 64 << 20,
             memtable_bytes: 64 << 20,
             row_write_bytes: 1 << 20,
+            rest_micros: 600_000_000,
+            fresh: false,
             sync: Sync::Commit,
             log: LogOptions::default(),
         }

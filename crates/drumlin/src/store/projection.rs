@@ -104,6 +104,7 @@ impl Store {
 
     /// Removes a projection.
     pub fn drop_projection(&self, name: &str) -> Result<()> {
+        self.see_others()?;
         let state = self.state()?;
         if state.is_declared(name) {
             let name = name.to_owned();
@@ -130,7 +131,7 @@ impl Store {
     /// Changes what lives in this process only, between commits.
     fn change_views(&self, change: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
         let _turn = self.inner.committer.turn();
-        let mut next = State::clone(&*self.state()?);
+        let mut next = State::clone(&*self.current()?);
         change(&mut next)?;
         *self.inner.state.write() = Arc::new(next);
         Ok(())

@@ -1,19 +1,29 @@
 //! Reclaim: deletes the objects of blocks that a commit has let go of. Data goes only after the commit that unlinked it;
 //! a crash anywhere is continued by the next reclaim.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::Store;
+use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Meter, Result, TableId, Task};
+use crate::base::{BlockId, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
-use crate::storage::{Storage, names};
+use crate::storage::{ObjectMeta, Storage, names};
 
 /// What a reclaim may take.
 #[derive(Clone, Default)]
 pub struct ReclaimOptions {
     /// Tables dropped less than so many microseconds ago stay in the trash, to be taken back. Default 0.
     pub grace_micros: u64,
+    /// Blocks let go of less than so many microseconds ago stay on storage, for readers of other processes. Default: 0 where
+    /// no other process writes, else [`super::Options::rest_micros`].
+    pub rest_micros: Option<u64>,
+    /// In a shared store: sessions of processes that have not committed for so many microseconds are ended, so that what
+    /// they left can be swept. One that lives goes on with a new session. Default: none is.
+    pub fence_idle_micros: Option<u64>,
+    /// In a shared store: also lists all objects, and deletes those that nothing refers to and nothing ever will. Where no
+    /// other process writes that is always done.
+    pub audit: bool,
     /// Progress in objects, and cancelling.
     pub task: Task,
 }
@@ -72,11 +82,15 @@ impl fmt::Display for ReclaimReport {
 
 /// Objects deleted by one request.
 const DELETE_BATCH: usize = 1000;
+/// Requests on their way at a time, between which a caller may stop it.
+const DELETES_AHEAD: usize = 16;
+/// For so long after a session has ended its folder is swept again.
+const SWEPT_FOR_MICROS: i64 = 3_600_000_000;
 
 impl Store {
     /// Frees the space of dropped tables, expired versions and rewritten row groups, and sweeps what crashes left.
     pub fn reclaim(&self, options: &ReclaimOptions) -> Result<ReclaimReport> {
-        self.inner.log()?;
+        self.see_others()?;
         let _one_at_a_time = self.inner.maintenance.lock();
         let mut report = ReclaimReport::default();
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
@@ -97,14 +111,19 @@ impl Store {
         if !trash.is_empty() {
             self.commit_effects(move |state| Ok(vec![Effect::Condemn { tables: over(state) }]))?;
         }
-        self.delete_condemned(&options.task, &mut report)?;
-        self.sweep(&options.task, &mut report)?;
+        self.fence_idle(options)?;
+        self.delete_condemned(options, &mut report)?;
+        match self.inner.log.is_shared() {
+            false => self.sweep(&options.task, &mut report)?,
+            true => self.sweep_shared(options, &mut report)?,
+        }
         report.holding = self.holding(&*self.state()?);
         Ok(report)
     }
 
-    /// Deletes condemned blocks that no reader pins, and commits which are gone.
-    fn delete_condemned(&self, task: &Task, report: &mut ReclaimReport) -> Result<()> {
+    /// Deletes condemned blocks that no reader pins, and commits which are gone: one commit for all of them.
+    pub(super) fn delete_condemned(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
+        let task = &options.task;
         let state = self.state()?;
         // Readers of states before the commit that let go may still need the block. Pins taken from here on are of
         // `state` or newer, which do not.
@@ -112,32 +131,142 @@ impl Store {
         if !planted(Bug::SkipSyncBeforeDelete) {
             self.sync()?;
         }
-        let free: Vec<(BlockId, u64)> = state.ledger.unneeded(self.inner.pins.oldest()).collect();
+        let rest = match (options.rest_micros, self.inner.log.is_shared()) {
+            (Some(rest), _) => rest,
+            (None, true) => self.inner.options.rest_micros,
+            (None, false) => 0,
+        };
+        let until = match rest {
+            0 => Timestamp(i64::MAX),
+            rest => {
+                let now = self.inner.env.clock.now().max(state.time);
+                Timestamp(now.0.saturating_sub(i64::try_from(rest).unwrap_or(i64::MAX)))
+            }
+        };
+        let free: Vec<(BlockId, u64)> = state.ledger.unneeded(self.inner.pins.oldest(), until).collect();
         let total = free.len() as u64;
         let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);
-        for batch in free.chunks(DELETE_BATCH) {
+        let mut gone = Vec::with_capacity(free.len());
+        let deleted = free.chunks(DELETE_BATCH * DELETES_AHEAD).try_for_each(|batch| {
             task.cancel.check()?;
             let objects: Vec<String> = batch.iter().map(|(block, _)| names::block(*block)).collect();
-            let mut gone = Vec::with_capacity(batch.len());
-            for ((answer, name), (block, bytes)) in
-                self.inner.storage.delete_many(&objects).into_iter().zip(objects).zip(batch)
-            {
+            let answers = self.inner.storage.delete_many(&objects);
+            for ((answer, name), (block, bytes)) in answers.into_iter().zip(objects).zip(batch) {
                 match answer {
                     Ok(()) => {
                         gone.push(*block);
+                        report.blocks += 1;
                         report.bytes += bytes;
                         meter.done.bytes += bytes;
                     }
                     Err(e) => report.failures.push((name, e.to_string())),
                 }
             }
-            report.blocks += gone.len() as u64;
-            if !gone.is_empty() {
-                self.commit_effects(move |_| Ok(vec![Effect::Reclaimed { blocks: gone.clone() }]))?;
-            }
-            meter.step(batch.len() as u64, batch.len() as u64)?;
+            meter.step(batch.len() as u64, batch.len() as u64)
+        });
+        // Also of what was done before it was stopped; a crash before this only has them deleted once more.
+        if !gone.is_empty() {
+            self.commit_effects(move |_| Ok(vec![Effect::Reclaimed { blocks: gone.clone() }]))?;
         }
+        deleted?;
         meter.step(0, 0)
+    }
+
+    /// Ends the sessions of processes that have not been heard of for long.
+    fn fence_idle(&self, options: &ReclaimOptions) -> Result<()> {
+        let Some(idle) = options.fence_idle_micros.filter(|_| self.inner.log.is_shared()) else { return Ok(()) };
+        let now = self.inner.env.clock.now();
+        let own = self.inner.session.lock().as_ref().map(|numbers| numbers.session());
+        let silent = move |state: &State| -> Vec<SessionId> {
+            let before = now.max(state.time).0.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));
+            let open = state.sessions.open.iter();
+            open.filter(|(session, last)| Some(**session) != own && last.0 <= before)
+                .map(|(session, _)| *session)
+                .collect()
+        };
+        if silent(&*self.state()?).is_empty() {
+            return Ok(());
+        }
+        self.commit_effects(move |state| Ok(vec![Effect::FenceSessions { sessions: silent(state) }]))?;
+        Ok(())
+    }
+
+    /// In a shared store: deletes what ended sessions left, and, for an audit, whatever else nothing will ever refer to.
+    fn sweep_shared(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
+        let state = self.state()?;
+        let mut sessions: Vec<SessionId> = state.sessions.fenced.keys().copied().collect();
+        let mut orphans = Vec::new();
+        if options.audit {
+            let folders = self.inner.storage.list_folders(names::BLOCKS)?;
+            let listed = folders.iter().filter_map(|folder| names::parse_session(folder));
+            sessions = listed.filter(|session| !state.sessions.is_open(*session)).collect();
+            orphans = self.stray_log_objects()?;
+        }
+        for session in sessions {
+            options.task.cancel.check()?;
+            orphans.extend(self.stray_blocks(&state, session)?);
+        }
+        self.delete_orphans(&orphans, report);
+        // What a put on its way may still bring is looked for again, for a while.
+        let over = state.time.0.saturating_sub(SWEPT_FOR_MICROS);
+        let done: Vec<SessionId> =
+            state.sessions.fenced.iter().filter(|(_, time)| time.0 <= over).map(|(session, _)| *session).collect();
+        if !done.is_empty() && report.failures.is_empty() {
+            self.commit_effects(move |_| Ok(vec![Effect::ForgetSessions { sessions: done.clone() }]))?;
+        }
+        Ok(())
+    }
+
+    /// Objects in a session's folder that the store does not know.
+    pub(super) fn stray_blocks(&self, state: &State, session: SessionId) -> Result<Vec<ObjectMeta>> {
+        let mut objects = self.inner.storage.list(&names::session_folder(session))?;
+        objects.retain(|object| {
+            let name = object.name.rsplit('/').next().unwrap_or_default();
+            names::parse_block(session, name).is_none_or(|block| !state.ledger.knows(block))
+        });
+        Ok(objects)
+    }
+
+    /// Catalog snapshots and chunks of a shared log that nothing refers to, nor will: the names say that the log has gone on
+    /// behind them.
+    pub(super) fn stray_log_objects(&self) -> Result<Vec<ObjectMeta>> {
+        let storage = &self.inner.storage;
+        // Listed first: what is written from now on is not to be judged.
+        let (chunks, catalogs) = (storage.list(names::LOG)?, storage.list(names::CATALOG)?);
+        self.refresh()?;
+        let Some((last, named)) = self.inner.log.needed() else { return Ok(Vec::new()) };
+        let base = self.inner.log.base();
+        let needed: BTreeSet<String> = match &base {
+            Some(base) => {
+                let index = recover::read_index(storage.as_ref(), base)?;
+                index.objects().chain([base.seq]).map(names::catalog).chain(named).collect()
+            }
+            None => named.into_iter().collect(),
+        };
+        let own = |object: &ObjectMeta| object.name.rsplit('/').next().unwrap_or_default().to_owned();
+        let old_chunk = |object: &ObjectMeta| names::parse_log_chunk(&own(object)).is_some_and(|seq| seq <= last);
+        let before = base.map_or(Seq(0), |base| base.seq);
+        let old_catalog = |object: &ObjectMeta| names::parse_catalog(&own(object)).is_some_and(|seq| seq < before);
+        let mut stray: Vec<ObjectMeta> = chunks.into_iter().filter(old_chunk).collect();
+        stray.extend(catalogs.into_iter().filter(old_catalog));
+        stray.retain(|object| !needed.contains(&object.name));
+        Ok(stray)
+    }
+
+    fn delete_orphans(&self, orphans: &[ObjectMeta], report: &mut ReclaimReport) {
+        let names: Vec<String> = orphans.iter().map(|object| object.name.clone()).collect();
+        if names.is_empty() {
+            return;
+        }
+        for (answer, object) in self.inner.storage.delete_many(&names).into_iter().zip(orphans) {
+            match answer {
+                Ok(()) => {
+                    report.orphans += 1;
+                    report.orphan_bytes += object.bytes;
+                }
+                Err(e) => report.failures.push((object.name.clone(), e.to_string())),
+            }
+        }
     }
 
     /// Deletes objects of ended sessions that nothing refers to. Lists; what the list misses waits for the next time.
@@ -152,33 +281,15 @@ impl Store {
         let state = self.state()?;
         for folder in folders {
             let Some(session) = names::parse_session(&folder) else { continue };
-            if session >= state.session.fenced_below || session == own {
+            if session == own {
                 continue;
             }
             task.cancel.check()?;
             let folder = names::session_folder(session);
-            let objects = storage.list(&folder)?;
-            let total = objects.len();
-            let orphans: Vec<_> = objects
-                .into_iter()
-                .filter(|object| {
-                    let name = object.name.rsplit('/').next().unwrap_or_default();
-                    names::parse_block(session, name).is_none_or(|block| !state.ledger.knows(block))
-                })
-                .collect();
+            let total = storage.list(&folder)?.len();
+            let orphans = self.stray_blocks(&state, session)?;
             let known = total - orphans.len();
-            for batch in orphans.chunks(DELETE_BATCH) {
-                let objects: Vec<String> = batch.iter().map(|object| object.name.clone()).collect();
-                for (answer, object) in storage.delete_many(&objects).into_iter().zip(batch) {
-                    match answer {
-                        Ok(()) => {
-                            report.orphans += 1;
-                            report.orphan_bytes += object.bytes;
-                        }
-                        Err(e) => report.failures.push((object.name.clone(), e.to_string())),
-                    }
-                }
-            }
+            self.delete_orphans(&orphans, report);
             if known == 0 {
                 storage.remove_empty_folder(&folder)?;
             }
@@ -187,7 +298,7 @@ impl Store {
     }
 
     /// What holds space that is not the newest versions' own.
-    fn holding(&self, state: &State) -> Holding {
+    pub(super) fn holding(&self, state: &State) -> Holding {
         let mut holding = Holding {
             pinned_bytes: state.ledger.condemned().map(|(_, condemned)| condemned.bytes).sum(),
             fragment_bytes: state.ledger.blocks().map(|(_, used)| used.bytes.saturating_sub(used.live_bytes)).sum(),

@@ -3,7 +3,7 @@
 //! ```text
 //! object of a catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (4)
+//!   8   4  format version (5)
 //!  12   4  zero
 //!  16   -  chunks, end to end
 //!   -   -  postcard encoding of the index
@@ -23,14 +23,23 @@ use crate::log::{Base, Entry, Opened};
 use crate::storage::{PutMode, Storage, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 4;
+const CATALOG_VERSION: u32 = 5;
 const HEADER_BYTES: u64 = 16;
 
 /// The newest catalog snapshot, from which the next one is made.
 pub(super) struct Catalog {
+    /// What the log calls it.
+    pub base: Base,
     pub index: Index,
     /// What it holds.
     pub state: State,
+}
+
+impl Catalog {
+    /// The objects that it lies in.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.index.objects().chain([self.base.seq]).map(names::catalog)
+    }
 }
 
 /// Makes the catalog snapshot of `state`: what the log calls it, its index, and its object's parts.
@@ -53,10 +62,19 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
 }
 
 /// Writes the catalog snapshot of `state`; durable when it returns.
-pub(super) fn write_catalog(storage: &dyn Storage, state: &State, before: Option<&Catalog>) -> Result<(Base, Catalog)> {
+///
+/// In a shared store two processes may write one of the same state at a time: the first does, and the other gets
+/// `AlreadyExists`.
+pub(super) fn write_catalog(
+    storage: &dyn Storage,
+    state: &State,
+    before: Option<&Catalog>,
+    shared: bool,
+) -> Result<(Base, Catalog)> {
     let (base, index, parts) = encode_catalog(state, before)?;
-    storage.put(&names::catalog(state.seq), &parts, PutMode::Replace)?;
-    Ok((base, Catalog { index, state: state.stored() }))
+    let mode = if shared { PutMode::Create } else { PutMode::Replace };
+    storage.put(&names::catalog(state.seq), &parts, mode)?;
+    Ok((base, Catalog { base, index, state: state.stored() }))
 }
 
 /// Bytes of the object of a catalog snapshot.
@@ -129,7 +147,7 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
     };
     state.restore()?;
     state.check()?;
-    let catalog = index.map(|index| Catalog { index, state: state.stored() });
+    let catalog = index.zip(opened.base).map(|(index, base)| Catalog { base, index, state: state.stored() });
     opened.entries.iter().try_for_each(|entry| match entry.seq <= state.seq {
         true => replay_rows(&state, entry),
         false => {
@@ -171,6 +189,6 @@ pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<()> {
     for transaction in transactions(entry)? {
         state.apply(&transaction, entry.seq, entry.time).map_err(|e| of_entry(entry, e))?;
     }
-    state.finish(entry.seq, entry.time, entry.id);
+    state.finish(entry.seq, entry.time, entry.id, entry.session);
     Ok(())
 }

@@ -47,7 +47,7 @@ impl Store {
     /// Begins a transaction. It holds nobody up; its commit fails with `Conflict` if others have touched meanwhile what it
     /// has read or written.
     pub fn transaction(&self) -> Result<Transaction> {
-        self.inner.log()?;
+        self.see_others()?;
         self.begin(false)
     }
 

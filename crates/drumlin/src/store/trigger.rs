@@ -289,7 +289,7 @@ impl Store {
             return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or one of those given")));
         }
         json_text::check(&filter, "the trigger")?;
-        self.inner.log()?;
+        self.see_others()?;
         let owner = self.block_numbers()?.session();
         let known = |owner: SessionId| {
             let state = self.state()?;
@@ -342,6 +342,9 @@ impl Store {
     pub fn off(&self, name: &str) -> Result<()> {
         let registered = self.inner.triggers.shared.lock().by_name.remove(name).is_some();
         self.inner.triggers.notify();
+        if !self.inner.read_only {
+            self.see_others()?;
+        }
         if self.state()?.triggers.contains_key(name) {
             let name = name.to_owned();
             self.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name: name.clone() }]))?;

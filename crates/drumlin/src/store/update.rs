@@ -64,6 +64,7 @@ impl Store {
     pub fn delete_rows(&self, path: &str, filter: &str, options: &UpdateOptions) -> Result<DeleteReport> {
         let path = Path::new(path)?;
         let filter = Filter::parse(filter)?;
+        self.see_others()?;
         let (after, rows) = self.prepare_and_commit(|base| {
             let (change, rows) = self.find_rows(&base, &path, &filter, options)?;
             Ok((change.propose(base), rows))
@@ -94,6 +95,7 @@ impl Store {
     /// sort key, both included. The table needs a sort order. The frame is held in memory.
     pub fn update<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
+        self.see_others()?;
         let (replacement, writer) = self.prepare_update(&*self.state()?, &path, frame.into(), options)?;
         let answer = self
             .prepare_and_commit(|base| Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ())));

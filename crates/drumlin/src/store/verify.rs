@@ -103,10 +103,8 @@ impl Store {
         // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
         // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
-        let ended = |session| match inner.read_only {
-            false => Some(session) != own,
-            true => session < state.session.fenced_below,
-        };
+        let alone = !inner.read_only && !inner.log.is_shared();
+        let ended = |session| if alone { Some(session) != own } else { !state.sessions.is_open(session) };
         for folder in inner.storage.list_folders(names::BLOCKS)? {
             let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
             for object in inner.storage.list(&names::session_folder(session))? {

@@ -118,6 +118,7 @@ impl Store {
     /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
     pub fn delete_versions(&self, versions: &[(String, Vec<Version>)]) -> Result<()> {
         let checked = check_versions(versions)?;
+        self.see_others()?;
         until_free::<_, Error>(|| {
             // What is taken off again must lie in row groups first.
             self.flush_rows_of(&checked)?;

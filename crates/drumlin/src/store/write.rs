@@ -154,6 +154,7 @@ impl Store {
 
     /// Writes many tables in one commit: all of them or none. Small ones share blocks.
     pub fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
+        self.see_others()?;
         self.land(VersionKind::Write, frames, options)
     }
 
@@ -162,15 +163,17 @@ impl Store {
     /// are new, as for [`Store::insert`].
     pub fn append<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
         let checked = Path::new(path)?;
+        self.see_others()?;
         if self.state()?.table_at(&checked).is_some_and(|table| table.key().is_some()) {
             return self.append_by_key(&checked, frame.into(), options);
         }
-        let versions = self.append_many(vec![(path.to_owned(), frame.into())], options)?;
+        let versions = self.land(VersionKind::Append, vec![(path.to_owned(), frame.into())], options)?;
         Ok(versions.into_iter().next().expect("one for each frame"))
     }
 
     /// Appends to many tables in one commit: all of them or none.
     pub fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
+        self.see_others()?;
         self.land(VersionKind::Append, frames, options)
     }
 

@@ -1,0 +1,324 @@
+//! The object that a shared log is: all of it is reached from here, and it is replaced as one.
+//!
+//! ```text
+//! root, little-endian
+//!   0   8  magic "DRUMROOT"
+//!   8   4  format version (5)
+//!  12   4  CRC32C of bytes 16.. continued over the object's name and offset 0
+//!  16   8  length of the head
+//!  24   -  head, postcard, padded with zeros to a multiple of 8
+//!   -   -  the newest entries, as records of a log segment
+//!
+//! chunk: as a log segment whose header names no catalog snapshot
+//! ```
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::frame::{self, Body, Header, Record};
+use super::{Base, Entry};
+use crate::base::{EntryId, Error, Result, Seq, checksum_at};
+use crate::storage::names;
+
+const MAGIC: &[u8; 8] = b"DRUMROOT";
+/// Version of the root, and so of a store in a bucket.
+pub const ROOT_VERSION: u32 = 5;
+const FIXED_BYTES: usize = 24;
+/// The ids of so many of the newest entries are kept, so that who is told nothing of a put can tell what became of it, though
+/// the entry has left the log.
+const RECENT: usize = 64;
+
+/// An object with entries of the past.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// Its first entry.
+    pub first: Seq,
+    /// Its last entry.
+    pub last: Seq,
+    /// Random, so that no two puts are of one name.
+    pub nonce: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+impl Chunk {
+    /// The object's name.
+    pub fn name(&self) -> String {
+        names::log_chunk(self.last, self.nonce)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    seq: Seq,
+    base: Option<Base>,
+    chunks: Vec<Chunk>,
+    recent: Vec<EntryId>,
+}
+
+/// What the root holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Root {
+    /// The last entry.
+    pub seq: Seq,
+    /// The newest catalog snapshot.
+    pub base: Option<Base>,
+    /// Where the older entries are, in order.
+    pub chunks: Vec<Chunk>,
+    /// The ids of the newest entries, whether they are in the log or not, in order.
+    recent: Vec<EntryId>,
+    /// The newest entries, behind those of the chunks.
+    pub entries: Vec<Entry>,
+}
+
+/// What the root says of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It is in the log.
+    There,
+    /// It is not: its number is another's, or none's yet.
+    NotThere,
+    /// It is too long ago.
+    Unknown,
+}
+
+impl Root {
+    /// What becomes of it when an entry is added, which is in memory alone.
+    pub fn with(&self, entry: &Entry) -> Self {
+        let mut next = self.clone();
+        next.seq = entry.seq;
+        next.recent.push(entry.id);
+        let old = next.recent.len().saturating_sub(RECENT);
+        next.recent.drain(..old);
+        next.entries.push(entry.clone());
+        next
+    }
+
+    /// Bytes of the entries that it holds itself.
+    pub fn inline_bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.payload.len() + 64).sum()
+    }
+
+    /// Bytes of all entries.
+    pub fn bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.bytes).sum::<u64>() + self.inline_bytes() as u64
+    }
+
+    /// Names `base`, and lets go of what it makes needless: gives those chunks.
+    pub fn rebase(&self, base: Base) -> (Self, Vec<Chunk>) {
+        let mut next = self.clone();
+        next.base = Some(base);
+        next.entries.retain(|entry| entry.seq >= base.from);
+        let (gone, kept) = next.chunks.into_iter().partition(|chunk| chunk.last < base.from);
+        next.chunks = kept;
+        (next, gone)
+    }
+
+    /// Whether the entry of this number is the one with this id.
+    pub fn tells(&self, seq: Seq, id: EntryId) -> Told {
+        if seq > self.seq {
+            return Told::NotThere;
+        }
+        let back = usize::try_from(self.seq.0 - seq.0).unwrap_or(usize::MAX);
+        match self.recent.len().checked_sub(back + 1).and_then(|at| self.recent.get(at)) {
+            Some(there) if *there == id => Told::There,
+            Some(_) => Told::NotThere,
+            None => Told::Unknown,
+        }
+    }
+
+    /// Its bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let Self { seq, base, chunks, recent, .. } = self.clone();
+        let head = postcard::to_stdvec(&Head { seq, base, chunks, recent })
+            .map_err(|e| Error::invalid("the log's root could not be encoded").with_source(e.to_string()))?;
+        let mut out = Vec::with_capacity(FIXED_BYTES + head.len() + self.inline_bytes() + 64);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&ROOT_VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(head.len() as u64).to_le_bytes());
+        out.extend_from_slice(&head);
+        out.resize(frame::align(out.len()), 0);
+        encode_entries(&self.entries, names::ROOT, &mut out)?;
+        let sum = checksum_at(&out[16..], names::ROOT, 0);
+        out[12..16].copy_from_slice(&sum.to_le_bytes());
+        Ok(out)
+    }
+
+    /// Reads and checks it.
+    pub fn decode(bytes: &Bytes) -> Result<Self> {
+        let corrupt = |what: &str| Error::corrupt(format!("{}: {what}", names::ROOT));
+        let fixed = bytes.get(..FIXED_BYTES).ok_or_else(|| corrupt("ends within its header"))?;
+        if &fixed[..8] != MAGIC {
+            return Err(corrupt("does not begin as the root of a log"));
+        }
+        let version = u32::from_le_bytes(fixed[8..12].try_into().expect("4 bytes"));
+        if version != ROOT_VERSION {
+            let name = names::ROOT;
+            return Err(Error::unsupported(format!("{name}: format {version}; this build reads {ROOT_VERSION}")));
+        }
+        if checksum_at(&bytes[16..], names::ROOT, 0).to_le_bytes() != fixed[12..16] {
+            return Err(corrupt("the checksum does not match"));
+        }
+        let length = u64::from_le_bytes(fixed[16..24].try_into().expect("8 bytes"));
+        let end = usize::try_from(length).ok().and_then(|length| length.checked_add(FIXED_BYTES));
+        let head = end.and_then(|end| bytes.get(FIXED_BYTES..end)).ok_or_else(|| corrupt("ends within its head"))?;
+        let Head { seq, base, chunks, recent } =
+            postcard::from_bytes(head).map_err(|e| corrupt(&format!("its head: {e}")))?;
+        let entries = decode_entries(bytes, names::ROOT, frame::align(FIXED_BYTES + head.len()))?;
+        let root = Self { seq, base, chunks, recent, entries };
+        root.check()?;
+        Ok(root)
+    }
+
+    /// That nothing is missing between the snapshot and the last entry.
+    fn check(&self) -> Result<()> {
+        let corrupt = |what: String| Err(Error::corrupt(format!("{}: {what}", names::ROOT)));
+        if let Some(base) = &self.base
+            && (base.seq > self.seq || base.from > base.seq.next() || base.from.0 == 0)
+        {
+            return corrupt("its catalog snapshot does not fit its entries".into());
+        }
+        let from = self.base.map_or(Seq(1), |base| base.from);
+        let mut next = None;
+        let spans = self.chunks.iter().map(|chunk| (chunk.first, chunk.last));
+        for (first, last) in spans.chain(self.entries.iter().map(|entry| (entry.seq, entry.seq))) {
+            if last < first || next.is_some_and(|next| next != first) || (next.is_none() && first > from) {
+                return corrupt(format!("entries {first} to {last} do not follow those before them"));
+            }
+            next = Some(last.next());
+        }
+        match next.unwrap_or(from) == self.seq.next() {
+            true => Ok(()),
+            false => corrupt(format!("its entries do not reach to {}", self.seq)),
+        }
+    }
+}
+
+/// Appends entries as records of the object `name`.
+fn encode_entries(entries: &[Entry], name: &str, out: &mut Vec<u8>) -> Result<()> {
+    for entry in entries {
+        let record = Record { seq: entry.seq, synced: Seq(0), body: Body::Entry(entry.clone()) };
+        let bytes = frame::encode_record(&record, name, out.len() as u64)?;
+        out.extend_from_slice(&bytes);
+    }
+    Ok(())
+}
+
+fn decode_entries(bytes: &Bytes, name: &str, mut offset: usize) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    while offset < bytes.len() {
+        match frame::decode_record(bytes, name, offset) {
+            Some((Record { body: Body::Entry(entry), .. }, behind)) => {
+                entries.push(entry);
+                offset = behind;
+            }
+            _ => return Err(Error::corrupt(format!("{name}: bad record at offset {offset}"))),
+        }
+    }
+    Ok(entries)
+}
+
+/// The bytes of a chunk that holds `entries`, and what names it.
+pub fn encode_chunk(entries: &[Entry], nonce: u64) -> Result<(Chunk, Vec<u8>)> {
+    let (first, last) = match entries {
+        [first, .., last] => (first.seq, last.seq),
+        [one] => (one.seq, one.seq),
+        [] => return Err(Error::invalid("a chunk of no entries")),
+    };
+    let mut chunk = Chunk { first, last, nonce, bytes: 0 };
+    let name = chunk.name();
+    let mut out = frame::encode_header(&Header { first, base: None }, &name);
+    encode_entries(entries, &name, &mut out)?;
+    chunk.bytes = out.len() as u64;
+    Ok((chunk, out))
+}
+
+/// Reads and checks a chunk.
+pub fn decode_chunk(chunk: &Chunk, bytes: &Bytes) -> Result<Vec<Entry>> {
+    let name = chunk.name();
+    let header = frame::decode_header(bytes, &name)?;
+    let entries = decode_entries(bytes, &name, frame::HEADER_BYTES)?;
+    let follows = entries.iter().zip(chunk.first.0..).all(|(entry, seq)| entry.seq.0 == seq);
+    let whole = entries.len() as u64 == (chunk.last.0 - chunk.first.0) + 1;
+    match header.first == chunk.first && follows && whole {
+        true => Ok(entries),
+        false => Err(Error::corrupt(format!("{name}: does not hold entries {} to {}", chunk.first, chunk.last))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{SessionId, Timestamp};
+
+    fn entry(seq: u64, bytes: usize) -> Entry {
+        let (id, payload) = (EntryId(u128::from(seq) * 7), Bytes::from(vec![seq as u8; bytes]));
+        Entry { seq: Seq(seq), id, session: SessionId(1), time: Timestamp(seq as i64), features: 0, payload }
+    }
+
+    fn sample() -> Root {
+        let mut root = Root::default();
+        for seq in 1..=100 {
+            root = root.with(&entry(seq, seq as usize % 13));
+        }
+        let (chunk, _) = encode_chunk(&root.entries[..90], 5).unwrap();
+        root.chunks.push(chunk);
+        root.entries.drain(..90);
+        let base = Base { seq: Seq(60), from: Seq(50), offset: 16, bytes: 20, checksum: 3 };
+        root.rebase(base).0
+    }
+
+    #[test]
+    fn what_is_encoded_is_read_back_and_any_damage_is_told() {
+        let root = sample();
+        let bytes = Bytes::from(root.encode().unwrap());
+        assert_eq!(Root::decode(&bytes).unwrap(), root);
+        let (chunk, content) = encode_chunk(&[entry(7, 3), entry(8, 0)], 1).unwrap();
+        assert_eq!(decode_chunk(&chunk, &content.clone().into()).unwrap(), [entry(7, 3), entry(8, 0)]);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.to_vec();
+            damaged[at] ^= 0x20;
+            assert!(Root::decode(&damaged.into()).is_err(), "byte {at}");
+            assert!(Root::decode(&bytes.slice(..at)).is_err(), "cut at {at}");
+        }
+        for at in 0..content.len() {
+            let mut damaged = content.clone();
+            damaged[at] ^= 1;
+            // Zeros that pad a record mean nothing.
+            let read = decode_chunk(&chunk, &damaged.into());
+            assert!(read.is_err() || read.unwrap() == [entry(7, 3), entry(8, 0)], "byte {at}");
+            assert!(decode_chunk(&chunk, &content[..at].to_vec().into()).is_err(), "cut at {at}");
+        }
+        let other = Chunk { nonce: 2, ..chunk };
+        assert!(decode_chunk(&other, &content.into()).is_err(), "another chunk's bytes");
+    }
+
+    #[test]
+    fn what_became_of_an_entry_is_told_or_it_is_said_that_it_cannot_be() {
+        let root = sample();
+        assert_eq!(root.tells(Seq(100), EntryId(700)), Told::There);
+        assert_eq!(root.tells(Seq(40), EntryId(280)), Told::There);
+        assert_eq!(root.tells(Seq(40), EntryId(281)), Told::NotThere);
+        assert_eq!(root.tells(Seq(101), EntryId(707)), Told::NotThere);
+        assert_eq!(root.tells(Seq(36), EntryId(252)), Told::Unknown);
+    }
+
+    #[test]
+    fn a_root_with_a_gap_is_refused() {
+        let root = sample();
+        let broken: [fn(&mut Root); 5] = [
+            |root| root.seq = Seq(101),
+            |root| drop(root.entries.remove(3)),
+            |root| root.chunks.clear(),
+            |root| root.base = root.base.map(|base| Base { seq: Seq(200), ..base }),
+            |root| root.chunks[0].last = Seq(89),
+        ];
+        for (at, change) in broken.into_iter().enumerate() {
+            let mut root = root.clone();
+            change(&mut root);
+            let read = Root::decode(&root.encode().unwrap().into());
+            assert_eq!(read.unwrap_err().kind(), crate::ErrorKind::Corrupt, "change {at}");
+        }
+    }
+}

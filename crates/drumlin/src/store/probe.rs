@@ -1,0 +1,70 @@
+//! Whether a bucket keeps what it promises, before a store is made in it: a bucket whose conditional writes are not
+//! conditional would lose commits.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use bytes::Bytes;
+
+use crate::base::{Env, Error, ErrorKind, Result};
+use crate::storage::{InlineStorage, Storage, Tag, names};
+
+/// So many puts race for one object.
+const RACERS: usize = 16;
+
+fn lies(what: &str) -> Error {
+    Error::unsupported(format!(
+        "the bucket is not fit for a store: {what}; conditional writes (If-Match, If-None-Match) are needed"
+    ))
+}
+
+/// Checks that of racing puts exactly one wins, that a stale condition is refused, and so is one on what is not there.
+pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env) -> Result<()> {
+    let nonce = env.entropy.next()?;
+    let (raced, absent) = (format!("{}/{nonce:016x}", names::PROBE), format!("{}/{nonce:016x}-none", names::PROBE));
+    let outcome = race(storage, env, &raced).and_then(|first| {
+        let body = |text: &'static str| [Bytes::from_static(text.as_bytes())];
+        let second = storage.put_if_match(&raced, &body("second"), Some(&first))?;
+        if second == first {
+            return Err(lies("another content has the same tag"));
+        }
+        refused(storage.put_if_match(&raced, &body("third"), Some(&first)), "a put on a stale condition was taken")?;
+        refused(storage.put_if_match(&absent, &body("none"), Some(&first)), "a put on a missing object was taken")?;
+        match storage.get_tagged(&raced, Some(&first))? {
+            Some((bytes, tag)) if bytes == "second" && tag == second => Ok(()),
+            _ => Err(lies("what was written last is not what is read")),
+        }
+    });
+    // Best effort: it is of no harm.
+    storage.delete_many(&[raced, absent]);
+    outcome
+}
+
+fn refused(answer: Result<Tag>, otherwise: &str) -> Result<()> {
+    match answer {
+        Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
+        Err(e) => Err(e),
+        Ok(_) => Err(lies(otherwise)),
+    }
+}
+
+/// Puts one object from many threads at once; gives the winner's tag.
+fn race(storage: &Arc<InlineStorage>, env: &Env, name: &str) -> Result<Tag> {
+    let (told, answers) = channel();
+    for racer in 0..RACERS {
+        let (storage, name, told) = (storage.clone(), name.to_owned(), told.clone());
+        let put = move || drop(told.send(storage.put_if_match(&name, &[Bytes::from(format!("racer {racer}"))], None)));
+        env.threads.spawn("drumlin-probe", Box::new(put))?;
+    }
+    drop(told);
+    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    if let Some(Err(e)) = lost.into_iter().find(|lost| lost.as_ref().is_err_and(|e| e.kind() != ErrorKind::Conflict)) {
+        return Err(e);
+    }
+    let mut won: Vec<Tag> = won.into_iter().flatten().collect();
+    match (won.pop(), won.len()) {
+        (Some(tag), 0) => Ok(tag),
+        (None, _) => Err(lies("of racing puts none won")),
+        _ => Err(lies("of racing puts more than one won")),
+    }
+}

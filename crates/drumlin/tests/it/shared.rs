@@ -1,0 +1,306 @@
+//! Several processes on one store in a bucket: strictly one order, whatever the network does.
+
+use drumlin::catalog::Payload;
+use drumlin::storage::{BucketFault, BucketOp, SimBucket, Storage};
+use drumlin::store::{AsOf, Options, ReclaimOptions};
+use drumlin::{ErrorKind, Result, Store};
+
+use crate::model::{Model, ModelTable};
+use crate::random::{Op, apply, compare, draw, run};
+use crate::shared_faults;
+use crate::shared_support::{clock, open, open_as, settled};
+use crate::support::{batch, numbered, read};
+
+/// Nothing is in the bucket that the store does not refer to, and nothing that it refers to is damaged.
+fn no_orphans(store: &Store, bucket: &SimBucket) {
+    settled(store, bucket).unwrap();
+}
+
+#[test]
+fn what_one_process_commits_another_sees() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let a = open(&bucket, &clock).unwrap();
+    let b = open(&bucket.client(), &clock).unwrap();
+    a.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    assert_eq!(read(&b, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::NotFound);
+    b.refresh().unwrap();
+    assert_eq!(read(&b, "t", AsOf::Newest).unwrap(), numbered(0, 10));
+    // Whoever writes need not ask first.
+    b.append("t", batch(&numbered(10, 5)), &Default::default()).unwrap();
+    a.append("t", batch(&numbered(15, 5)), &Default::default()).unwrap();
+    assert_eq!(read(&a, "t", AsOf::Newest).unwrap(), numbered(0, 20));
+    // Nor does one that asks before each read.
+    let fresh = open_as(&bucket.client(), &clock, Options { fresh: true, ..Options::default() }).unwrap();
+    a.put("n", Payload::from(7)).unwrap();
+    assert_eq!(fresh.get("n").unwrap(), Some(Payload::from(7)));
+    assert_eq!(a.create_node("n", Payload::from(8)).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    b.drop(&["t".into()], Default::default()).unwrap();
+    assert_eq!(a.append("t", batch(&numbered(0, 1)), &Default::default()).unwrap_err().kind(), ErrorKind::NotFound);
+    a.write("t", batch(&numbered(0, 1)), &Default::default()).unwrap();
+    assert_eq!(read(&fresh, "t", AsOf::Newest).unwrap(), numbered(0, 1));
+    no_orphans(&a, &bucket);
+}
+
+#[test]
+fn processes_that_count_together_lose_nothing() {
+    const PROCESSES: usize = 4;
+    const EACH: i64 = 60;
+    let (bucket, clock) = (SimBucket::new(), clock());
+    open(&bucket, &clock).unwrap().put("count", Payload::from(0)).unwrap();
+    let seen: Vec<i64> = std::thread::scope(|scope| {
+        let process = |n: usize| {
+            let store = open(&bucket.client(), &clock).unwrap();
+            let mut seen = Vec::new();
+            for at in 0..EACH {
+                seen.push(
+                    store
+                        .transact(|tx| -> Result<i64> {
+                            let now = tx
+                                .get("count")?
+                                .and_then(|count| count.to_json())
+                                .and_then(|count| count.as_i64())
+                                .unwrap();
+                            tx.put("count", Payload::from(now + 1))?;
+                            Ok(now)
+                        })
+                        .unwrap(),
+                );
+                if at % 16 == n as i64 {
+                    store.write(&format!("t/{n}"), batch(&numbered(at, 3)), &Default::default()).unwrap();
+                    store.checkpoint(&Default::default()).unwrap();
+                    store.reclaim(&Default::default()).unwrap();
+                }
+            }
+            seen
+        };
+        let running: Vec<_> = (0..PROCESSES).map(|n| scope.spawn(move || process(n))).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut sorted = seen.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..PROCESSES as i64 * EACH).collect::<Vec<_>>(), "each number was read by one");
+    let last = open(&bucket.client(), &clock).unwrap();
+    assert_eq!(last.get("count").unwrap(), Some(Payload::from(PROCESSES as i64 * EACH)));
+    no_orphans(&last, &bucket);
+}
+
+/// Random operations by random processes, each of which may be slow to hear of the others; now and then something goes wrong.
+/// Says how many operations failed.
+fn episode(seed: u64, steps: usize, faults: bool) -> usize {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let mut clients: Vec<SimBucket> = (0..3).map(|_| bucket.client()).collect();
+    let mut stores: Vec<Store> = clients.iter().map(|client| open(client, &clock).unwrap()).collect();
+    let (mut model, mut trash): (Model, Vec<(String, ModelTable)>) = Default::default();
+    let mut failed = 0;
+    for step in 0..steps {
+        clock.advance(1000);
+        let op = draw(&mut rng, &model, false);
+        let before = (model.clone(), trash.clone());
+        let succeeds = apply(&mut model, &mut trash, &op);
+        let who = rng.usize(..stores.len());
+        if faults {
+            let mut chance = fastrand::Rng::with_seed(seed * 1000 + step as u64);
+            clients[who].plan(move |op, _| match (op, chance.u8(..40)) {
+                (_, 0) => Some(BucketFault::Refused),
+                (BucketOp::Put | BucketOp::PutIf | BucketOp::Delete, 1) => Some(BucketFault::Lost),
+                (BucketOp::PutIf, 2) => Some(BucketFault::Late(chance.u64(1..12))),
+                (BucketOp::Delete, 3..=10) => Some(BucketFault::Partly),
+                (_, 11) if chance.u8(..4) == 0 => Some(BucketFault::Killed),
+                _ => None,
+            });
+        }
+        let place = || format!("seed {seed}, step {step}, process {who}: {op:?}");
+        let client = clients[who].clone();
+        let answer = run(&mut stores[who], || open(&client, &clock), &op);
+        clients[who].heal();
+        if clients[who].is_dead() {
+            clients[who] = bucket.client();
+            stores[who] = open(&clients[who], &clock).unwrap_or_else(|e| panic!("{}: {e}", place()));
+        } else if stores[who].seq().is_err() {
+            // It was closed, but not opened again.
+            stores[who] = open(&clients[who], &clock).unwrap_or_else(|e| panic!("{}: {e}", place()));
+        }
+        let reader = rng.usize(..stores.len());
+        match answer {
+            Ok(()) if succeeds => {}
+            Err(e) if !succeeds && !faults => {
+                assert!(!matches!(e.kind(), ErrorKind::InDoubt | ErrorKind::Corrupt), "{}: {e}", place());
+                (model, trash) = before;
+                continue;
+            }
+            Ok(()) => panic!("{}: should have failed", place()),
+            Err(e) => {
+                assert!(faults, "{}: {e}", place());
+                failed += 1;
+                let kinds = [ErrorKind::Corrupt, ErrorKind::SnapshotExpired];
+                assert!(!kinds.contains(&e.kind()), "{}: {e}", place());
+                // What is on its way arrives while others go on.
+                for _ in 0..12 {
+                    let _ = bucket.get("root");
+                }
+                stores[reader].refresh().unwrap();
+                let is = |model: &Model| compare(&stores[reader], model);
+                let composite = matches!(op, Op::Checkpoint | Op::Reclaim | Op::Reopen);
+                let sure = e.kind() == ErrorKind::Unavailable && !clients[who].is_dead() && !composite;
+                if let Err(other) = is(&before.0) {
+                    assert!(
+                        !sure || is(&before.0).is_ok() || e.to_string().contains("simulated"),
+                        "{}: {e}: {other}",
+                        place()
+                    );
+                    is(&model).unwrap_or_else(|e| panic!("{}: neither before ({other}) nor after ({e})", place()));
+                } else if is(&model).is_err() {
+                    (model, trash) = before;
+                }
+            }
+        }
+        stores[reader].refresh().unwrap();
+        compare(&stores[reader], &model).unwrap_or_else(|e| panic!("{}: read by process {reader}: {e}", place()));
+    }
+    let last = open(&bucket.client(), &clock).unwrap();
+    compare(&last, &model).unwrap_or_else(|e| panic!("seed {seed}: opened at the end: {e}"));
+    no_orphans(&last, &bucket);
+    compare(&last, &model).unwrap_or_else(|e| panic!("seed {seed}: after the reclaim: {e}"));
+    failed
+}
+
+#[test]
+fn random_operations_of_three_processes_are_in_one_order() {
+    let failed: usize = (0..30).map(|seed| episode(seed, 60, false)).sum();
+    assert_eq!(failed, 0);
+}
+
+#[test]
+fn random_operations_over_a_network_that_fails_are_done_once_or_not() {
+    let failed: usize = (100..140).map(|seed| episode(seed, 60, true)).sum();
+    assert!(failed > 100, "only {failed} operations failed");
+}
+
+#[test]
+fn a_process_that_slept_through_commits_cuts_and_deletions_goes_on() {
+    shared_faults::sleepers().unwrap();
+}
+
+#[test]
+fn a_process_that_dies_while_it_cuts_the_log_leaves_it_whole() {
+    shared_faults::killed_while_cutting().unwrap();
+}
+
+#[test]
+fn a_process_taken_for_dead_does_not_refer_to_what_was_swept() {
+    shared_faults::ended_session().unwrap();
+}
+
+#[test]
+fn a_put_without_an_answer_is_done_once_or_in_doubt() {
+    shared_faults::lost_answers().unwrap();
+}
+
+#[test]
+fn a_bucket_that_does_not_keep_its_promises_is_refused() {
+    shared_faults::lying_bucket().unwrap();
+}
+
+#[test]
+fn out_of_reach_is_told_and_settled_at_the_next_contact() {
+    shared_faults::out_of_reach().unwrap();
+}
+
+#[test]
+fn clocks_decide_nothing() {
+    shared_faults::clocks_that_disagree().unwrap();
+}
+
+#[test]
+fn who_only_reads_writes_nothing() {
+    shared_faults::reader_only().unwrap();
+}
+
+/// How many tables a batch has, how many versions each.
+fn many_tables(store: &Store, tables: usize, versions: usize) {
+    for _ in 0..versions {
+        let frames = (0..tables).map(|n| (format!("many/{n}"), batch(&numbered(n as i64, 20)).into())).collect();
+        store.write_many(frames, &Default::default()).unwrap();
+    }
+}
+
+#[test]
+fn a_thousand_tables_cost_a_handful_of_requests() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    store.write("warm", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    let before = bucket.requests();
+    many_tables(&store, 1000, 1);
+    let written = bucket.requests();
+    assert!(written.puts - before.puts <= 20, "{} puts", written.puts - before.puts);
+    many_tables(&store, 1000, 3);
+    let full = bucket.requests();
+    let (dropped, reclaimed) =
+        store.drop_and_reclaim(&["many/**".into()], Default::default(), &ReclaimOptions::default()).unwrap();
+    let after = bucket.requests();
+    assert_eq!((dropped.paths.len(), dropped.versions), (1000, 4000));
+    assert!(reclaimed.blocks > 0 && reclaimed.failures.is_empty(), "{reclaimed}");
+    assert_eq!(after.puts - full.puts, 2, "one commit that unlinks and condemns, one that crosses off");
+    assert_eq!(after.deletes - full.deletes, reclaimed.blocks.div_ceil(1000));
+    assert_eq!(after.lists, full.lists);
+    assert!(store.trash().unwrap().is_empty());
+    no_orphans(&store, &bucket);
+}
+
+#[test]
+fn opening_and_reading_cost_few_round_trips() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    many_tables(&store, 300, 1);
+    store.checkpoint(&Default::default()).unwrap();
+    store.put("n", Payload::from(1)).unwrap();
+    let before = bucket.requests();
+    let fresh = open(&bucket.client(), &clock).unwrap();
+    let opened = bucket.requests();
+    assert!(opened.gets - before.gets <= 3, "{} gets", opened.gets - before.gets);
+    assert_eq!((opened.puts, opened.lists), (before.puts, before.lists));
+    read(&fresh, "many/7", AsOf::Newest).unwrap();
+    assert_eq!(bucket.requests().gets - opened.gets, 1, "one for the table's row group");
+    let once = bucket.requests();
+    store.put("n", Payload::from(2)).unwrap();
+    assert_eq!(bucket.requests().puts - once.puts, 1);
+    fresh.refresh().unwrap();
+    assert_eq!(bucket.requests().gets - once.gets, 1, "one look at the root");
+}
+
+#[test]
+fn deletions_that_fail_are_told_and_done_later() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    for n in 0..20 {
+        store.write(&format!("t/{n}"), batch(&numbered(n, 30)), &Default::default()).unwrap();
+    }
+    store.drop(&["t/**".into()], Default::default()).unwrap();
+    bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly));
+    let first = store.reclaim(&Default::default()).unwrap();
+    assert_eq!((first.blocks, first.failures.len()), (10, 10));
+    let condemned = store.stat().unwrap().condemned;
+    assert_eq!(condemned, 10);
+    bucket.heal();
+    let second = store.reclaim(&Default::default()).unwrap();
+    assert_eq!((second.blocks, second.failures.len()), (10, 0));
+    no_orphans(&store, &bucket);
+}
+
+#[test]
+fn blocks_rest_before_they_are_deleted() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    let reader = open(&bucket.client(), &clock).unwrap();
+    store.write("t", batch(&numbered(0, 30)), &Default::default()).unwrap();
+    reader.refresh().unwrap();
+    store.drop(&["t".into()], Default::default()).unwrap();
+    let resting = ReclaimOptions { rest_micros: Some(5_000_000), ..Default::default() };
+    assert_eq!(store.reclaim(&resting).unwrap().blocks, 0);
+    assert_eq!(read(&reader, "t", AsOf::Newest).unwrap(), numbered(0, 30), "it has not looked since");
+    clock.advance(6_000_000);
+    assert_eq!(store.reclaim(&resting).unwrap().blocks, 1);
+    let late = open(&bucket.client(), &clock).unwrap();
+    assert_eq!(read(&late, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::NotFound);
+}
