@@ -91,12 +91,26 @@ def open(
     row_write_bytes: int | None = None,
     sync: Literal["commit", "interval"] = "commit",
     sync_interval: dt.timedelta = dt.timedelta(milliseconds=100),
+    shared: bool = False,
+    fresh: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    io_threads: int | None = None,
+    block_rest: dt.timedelta | None = None,
 ) -> "Store":
-    """Opens the store at ``uri``: a folder's path, ``file://`` and a path, or ``memory://`` for one that lives in
-    memory.
+    """Opens the store at ``uri``: a folder's path, ``file://`` and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``)
+    for one in a bucket, or ``memory://`` for one that lives in memory.
 
     ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
-    ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes at a time.
+    ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes a store in a folder at a time, unless
+    it was made with ``shared=True``; any number write one in a bucket.
+
+    In a store that others write too, a call that writes rests on all that was committed before it; one that reads does
+    with ``fresh=True``, which costs a look at the bucket each, and else sees what :meth:`Store.refresh` and writes have
+    brought. Blocks that are no longer needed stay for ``block_rest`` (default 10 minutes) for readers of other processes.
+
+    A bucket's credentials come from the environment, or from ``storage_options``, as the ``object_store`` crate calls
+    them: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``. ``io_threads``
+    (default 2) wait for its answers. A bucket must keep conditional writes; one is tried before a store is made in it.
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
     reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core). Once the log has grown past
@@ -127,10 +141,23 @@ def open(
         "inline_bytes": inline_bytes,
         "memtable_bytes": memtable_bytes,
         "row_write_bytes": row_write_bytes,
+        "io_threads": io_threads,
     }
-    checked = {name: count(value, name) for name, value in settings.items()}
+    checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
+    checked["rest_micros"] = None if block_rest is None else micros(block_rest, "block_rest")
+    checked["shared"], checked["fresh"] = bool(shared), bool(fresh)
+    checked["storage_options"] = _storage_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
     return Store(_drumlin.open(os.fspath(uri), mode, checked))
+
+
+def _storage_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Settings of a bucket's client; an error tells names, never values."""
+    checked = dict(options or {})
+    for name, value in checked.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidArgument(f"storage_options: {name!r} is not a text for a text")
+    return checked
 
 
 def _sync_micros(sync: str, interval: dt.timedelta) -> int | None:
@@ -609,6 +636,28 @@ class Store(Walks):
 
     # Dropping.
 
+    def drop_and_reclaim(
+        self,
+        paths: PatternLike | Iterable[PatternLike],
+        *,
+        missing_ok: bool = False,
+        block_rest: dt.timedelta | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[DropReport, ReclaimReport]:
+        """Drops tables as :meth:`drop` does, gives them up for good in the same commit, and frees their space at once. In
+        a store that others write too, blocks let go of less than ``block_rest`` ago stay (default: as the store was
+        opened).
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"a/x": {"n": [1]}, "a/y": {"n": [1]}})
+        >>> dropped, reclaimed = store.drop_and_reclaim("a/**")
+        >>> dropped.paths, store.trash()
+        (['a/x', 'a/y'], [])
+        """
+        rest = None if block_rest is None else micros(block_rest, "block_rest")
+        return self._core.drop_and_reclaim(paths_to_drop(paths), missing_ok, rest, progress)
+
     def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> DropReport:
         """Drops the tables that ``paths`` (paths or patterns) name: one commit for all of them, all or none. They go to
         the trash, from which :meth:`undrop` takes them back until :meth:`reclaim` frees their space.
@@ -1032,10 +1081,26 @@ class Store(Walks):
         """
         return self._core.checkpoint(dead_share_min, budget, progress)
 
-    def reclaim(self, *, grace: dt.timedelta = dt.timedelta(0), progress: Progress | None = None) -> ReclaimReport:
+    def reclaim(
+        self,
+        *,
+        grace: dt.timedelta = dt.timedelta(0),
+        block_rest: dt.timedelta | None = None,
+        fence_idle: dt.timedelta | None = None,
+        audit: bool = False,
+        progress: Progress | None = None,
+    ) -> ReclaimReport:
         """Frees the space of dropped tables, expired versions and rewritten row groups. Tables dropped less than
-        ``grace`` ago stay in the trash."""
-        return self._core.reclaim(micros(grace, "grace"), progress)
+        ``grace`` ago stay in the trash.
+
+        In a store that others write too, blocks let go of less than ``block_rest`` ago stay (default: as the store was
+        opened). With ``fence_idle`` processes that have not committed for so long are taken for dead, and what they left is
+        swept; one that lives goes on, though a write that was on its way fails. ``audit`` lists all objects and
+        deletes those that nothing will ever refer to; it is always done where no other process writes.
+        """
+        rest = None if block_rest is None else micros(block_rest, "block_rest")
+        idle = None if fence_idle is None else micros(fence_idle, "fence_idle")
+        return self._core.reclaim(micros(grace, "grace"), rest, idle, audit, progress)
 
     def verify(self, *, progress: Progress | None = None) -> VerifyReport:
         """Reads every byte that the store refers to and checks it. What is wrong is reported, not raised.

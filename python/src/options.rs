@@ -1,11 +1,12 @@
 //! Options as Python gives them.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::Retention;
 use drumlin::filter::Filter;
-use drumlin::store::{AsOf, LookupOptions, Mode, Options, Sync};
+use drumlin::store::{AsOf, BucketOptions, LookupOptions, Mode, Options, Sync};
 use drumlin::table::ScanOptions;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -39,6 +40,11 @@ pub struct Settings {
     inline_bytes: Option<u64>,
     memtable_bytes: Option<u64>,
     row_write_bytes: Option<u64>,
+    io_threads: Option<usize>,
+    rest_micros: Option<u64>,
+    shared: bool,
+    fresh: bool,
+    storage_options: BTreeMap<String, String>,
     /// Of a sync at intervals.
     sync_micros: Option<u64>,
 }
@@ -55,6 +61,11 @@ pub fn open(mode: ModeName, settings: Settings) -> Options {
         inline_bytes: settings.inline_bytes.unwrap_or(default.inline_bytes),
         memtable_bytes: settings.memtable_bytes.unwrap_or(default.memtable_bytes),
         row_write_bytes: settings.row_write_bytes.unwrap_or(default.row_write_bytes),
+        io_threads: settings.io_threads.unwrap_or(default.io_threads),
+        rest_micros: settings.rest_micros.unwrap_or(default.rest_micros),
+        shared: settings.shared,
+        fresh: settings.fresh,
+        bucket: BucketOptions(settings.storage_options),
         sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
         ..default
     }

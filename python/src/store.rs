@@ -306,6 +306,23 @@ impl Store {
         Ok(detached(py, || drumlin::Store::drop(&self.core, &paths, missing))?.into())
     }
 
+    #[pyo3(signature = (paths, missing_ok, rest_micros, progress=None))]
+    fn drop_and_reclaim(
+        &self,
+        py: Python<'_>,
+        paths: Vec<String>,
+        missing_ok: bool,
+        rest_micros: Option<u64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(DropReport, ReclaimReport)> {
+        let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
+        let (dropped, reclaimed) = with_progress(py, progress, |task| {
+            let options = ReclaimOptions { rest_micros, task, ..ReclaimOptions::default() };
+            self.core.drop_and_reclaim(&paths, missing, &options)
+        })?;
+        Ok((dropped.into(), reclaimed.into()))
+    }
+
     fn trash(&self, py: Python<'_>) -> PyResult<Vec<TrashItem>> {
         Ok(detached(py, || self.core.trash())?.into_iter().map(TrashItem::from).collect())
     }
@@ -554,9 +571,20 @@ impl Store {
         Ok(with_progress(py, progress, |task| self.core.checkpoint(&CheckpointOptions { plan, task }))?.into())
     }
 
-    #[pyo3(signature = (grace_micros, progress=None))]
-    fn reclaim(&self, py: Python<'_>, grace_micros: u64, progress: Option<Py<PyAny>>) -> PyResult<ReclaimReport> {
-        Ok(with_progress(py, progress, |task| self.core.reclaim(&ReclaimOptions { grace_micros, task }))?.into())
+    #[pyo3(signature = (grace_micros, rest_micros, fence_idle_micros, audit, progress=None))]
+    fn reclaim(
+        &self,
+        py: Python<'_>,
+        grace_micros: u64,
+        rest_micros: Option<u64>,
+        fence_idle_micros: Option<u64>,
+        audit: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<ReclaimReport> {
+        let report = with_progress(py, progress, |task| {
+            self.core.reclaim(&ReclaimOptions { grace_micros, rest_micros, fence_idle_micros, audit, task })
+        });
+        Ok(report?.into())
     }
 
     #[pyo3(signature = (progress=None))]

@@ -2,16 +2,26 @@
 
 use clap::Args;
 use drumlin::Store;
-use drumlin::store::{Mode, Options};
+use drumlin::store::{BucketOptions, Diagnosis, Mode, Options};
 
 use crate::failure::Failure;
 
 /// The store argument of every command.
 #[derive(Args)]
 pub struct Place {
-    /// The store: a folder, or file:// and its path
+    /// The store: a folder, or file:// and its path, or s3://bucket/prefix (gs://, az://)
     #[arg(value_name = "STORE")]
     uri: String,
+    /// A setting of the bucket's client, such as endpoint=http://localhost:9000; credentials are better left to the
+    /// environment
+    #[arg(long = "storage-option", value_name = "NAME=VALUE", value_parser = setting, global = false)]
+    storage_options: Vec<(String, String)>,
+}
+
+/// Takes a setting apart; an error tells no value.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 impl Place {
@@ -35,7 +45,17 @@ impl Place {
         &self.uri
     }
 
+    fn options(&self, mode: Mode) -> Options {
+        let bucket = BucketOptions(self.storage_options.iter().cloned().collect());
+        Options { mode, bucket, ..Options::default() }
+    }
+
     fn open(&self, mode: Mode) -> Result<Store, Failure> {
-        Ok(Store::open(&self.uri, Options { mode, ..Options::default() })?)
+        Ok(Store::open(&self.uri, self.options(mode))?)
+    }
+
+    /// Tries the bucket.
+    pub fn examine(&self) -> Result<Diagnosis, Failure> {
+        Ok(Store::doctor(&self.uri, &self.options(Mode::Read))?)
     }
 }

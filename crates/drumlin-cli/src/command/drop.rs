@@ -65,7 +65,8 @@ impl Drop {
         if self.reclaim {
             out.flush()?;
             let bar = Bar::new("reclaiming", 0);
-            let report = store.reclaim(&ReclaimOptions { grace_micros: 0, task: bar.task(&interrupt::listen()) });
+            let task = bar.task(&interrupt::listen());
+            let report = store.reclaim(&ReclaimOptions { task, ..ReclaimOptions::default() });
             bar.clear();
             let interrupted = "the tables are dropped; drumlin reclaim goes on freeing their space";
             reclaim::tell(&report.map_err(|e| Failure::from(e).or_interrupted(interrupted))?, out)?;

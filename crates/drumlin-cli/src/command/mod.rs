@@ -4,6 +4,7 @@ mod cat;
 mod checkpoint;
 mod delete;
 mod delete_versions;
+mod doctor;
 mod drop;
 mod export;
 mod export_nodes;
@@ -60,6 +61,7 @@ pub enum Command {
     ExportNodes(export_nodes::ExportNodes),
     ImportNodes(import_nodes::ImportNodes),
     Watch(watch::Watch),
+    Doctor(doctor::Doctor),
 }
 
 impl Command {
@@ -91,6 +93,7 @@ impl Command {
             Command::ExportNodes(command) => command.run(out),
             Command::ImportNodes(command) => command.run(out),
             Command::Watch(command) => command.run(out),
+            Command::Doctor(command) => command.run(out),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! before anyone sees it.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
 use super::{Address, CacheStat, Column, Directory, EncodedRowGroup, KeyFilter};
-use crate::base::{Error, ErrorKind, Result, checksum_at};
+use crate::base::{BlockId, Error, ErrorKind, Pool, Result, checksum_at};
 use crate::segment::Segment;
 use crate::storage::{Storage, names};
 
@@ -54,17 +55,47 @@ impl BlockReader {
         let end = at + u64::from(address.directory_bytes);
         let start = if address.bytes() <= WHOLE_BYTES_MAX { address.offset } else { at };
         let bytes = self.read(address, std::slice::from_ref(&(start..end)))?.remove(0);
-        let directory = if start < at {
-            let (directory, segments, _) = take_apart(address, &bytes)?;
-            for (column, segment) in directory.columns.iter().zip(segments) {
-                self.cache.insert(address.block, column.offset, Cached::Segment(own(segment, bytes.len())));
-            }
-            directory
-        } else {
-            Directory::decode(&bytes, address)?
-        };
-        let directory = Arc::new(directory);
+        if start < at {
+            return self.keep_whole(address, &bytes);
+        }
+        let directory = Arc::new(Directory::decode(&bytes, address)?);
         self.cache.insert(address.block, at, Cached::Directory(directory.clone()));
+        Ok(directory)
+    }
+
+    /// Brings small row groups into the cache, up to `bytes_max` bytes of them: those of a block by one request for all of them.
+    pub fn warm(&self, pool: &Pool, addresses: impl Iterator<Item = Address>, bytes_max: u64) -> Result<()> {
+        let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
+        let mut bytes = 0;
+        for address in addresses {
+            let at = address.offset + address.segment_bytes;
+            if address.bytes() > WHOLE_BYTES_MAX || self.cache.peek(address.block, at).is_some() {
+                continue;
+            }
+            bytes += address.bytes();
+            if bytes > bytes_max {
+                break;
+            }
+            blocks.entry(address.block).or_default().push(address);
+        }
+        let fetch = |(_, mut addresses): (BlockId, Vec<Address>)| {
+            addresses.sort_unstable_by_key(|address| address.offset);
+            addresses.dedup();
+            let range = |address: &Address| address.offset..address.offset + address.bytes();
+            let parts = self.read(&addresses[0], &addresses.iter().map(range).collect::<Vec<_>>())?;
+            addresses.iter().zip(parts).try_for_each(|(address, bytes)| self.keep_whole(address, &bytes).map(drop))
+        };
+        pool.map(blocks.into_iter().collect(), fetch).map(drop)
+    }
+
+    /// Takes a whole row group apart, into the cache.
+    fn keep_whole(&self, address: &Address, bytes: &Bytes) -> Result<Arc<Directory>> {
+        let (directory, segments, _) = take_apart(address, bytes)?;
+        for (column, segment) in directory.columns.iter().zip(segments) {
+            self.cache.insert(address.block, column.offset, Cached::Segment(own(segment, bytes.len())));
+        }
+        let directory = Arc::new(directory);
+        self.cache.insert(address.block, address.offset + address.segment_bytes, Cached::Directory(directory.clone()));
         Ok(directory)
     }
 

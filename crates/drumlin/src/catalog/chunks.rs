@@ -431,7 +431,12 @@ mod tests {
                     state.ledger.blocks.remove(&block);
                 }
             }
-            state.finish(state.seq.next(), Timestamp(round as i64), EntryId(u128::from(round)));
+            state.finish(
+                state.seq.next(),
+                Timestamp(round as i64),
+                EntryId(u128::from(round)),
+                crate::base::SessionId(0),
+            );
             let (index, written) = objects.write(&state, before.as_ref().map(|(index, state)| (index, state)));
             let read = objects.read(&index);
             assert!(read.tree == state.tree && read.ledger == state.ledger && read.rest() == state.rest());

@@ -79,10 +79,12 @@ impl CommitLog for FileFollower {
         })
     }
 
-    fn forget(&self, behind: Seq) {
+    fn knows(&self, last: Seq) {
         let mut seen = self.seen.lock();
-        seen.last = seen.last.min(behind);
-        seen.files.clear();
+        if seen.last != last {
+            seen.last = last;
+            seen.files.clear();
+        }
     }
 
     fn read(&self) -> Result<Opened> {

@@ -55,9 +55,9 @@ pub trait CommitLog: Send + Sync {
     /// What others have added since the last entry known, if anything.
     fn refresh(&self) -> Result<Option<News>>;
 
-    /// The owner knows of no entry behind this one, whatever it was told.
-    fn forget(&self, behind: Seq) {
-        let _ = behind;
+    /// The owner knows the entries up to this one, whatever it was told.
+    fn knows(&self, last: Seq) {
+        let _ = last;
     }
 
     /// All of it, anew; what is known stays as it is.

@@ -81,6 +81,12 @@ impl ObjectLog {
 
     /// What `root` has that the owner does not know, who knows it from now on. If what it names is gone, it is read anew.
     fn news(&self, tail: &mut Tail) -> Result<Option<News>> {
+        if tail.root.seq < tail.known
+            && let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))?
+        {
+            // The owner has read more of the log than was seen here.
+            tail.see(root, tag);
+        }
         for look in 0..LOOKS {
             let root = tail.root.clone();
             if root.seq <= tail.known {
@@ -231,9 +237,8 @@ impl CommitLog for ObjectLog {
         self.news(&mut tail)
     }
 
-    fn forget(&self, behind: Seq) {
-        let mut tail = self.tail.lock();
-        tail.known = tail.known.min(behind);
+    fn knows(&self, last: Seq) {
+        self.tail.lock().known = last;
     }
 
     fn read(&self) -> Result<Opened> {

@@ -67,6 +67,13 @@ impl Storage for InlineStorage {
         ranges.iter().map(part).collect()
     }
 
+    fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
+        match wanted.iter().any(|(name, _)| self.held(name).is_some()) {
+            true => wanted.iter().map(|(name, ranges)| self.get_ranges(name, ranges)).collect(),
+            false => self.storage.get_ranges_of(wanted),
+        }
+    }
+
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
         if self.held(name).is_none() {
             self.storage.prefetch(name, ranges);

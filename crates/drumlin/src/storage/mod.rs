@@ -4,6 +4,7 @@
 //! unsynced writes that vanish); [`Storage`] is what the rest of the store needs: immutable objects, written whole
 //! and durable once `put` returns. The commit log appends, so it sits on [`Disk`] directly.
 
+mod bucket;
 mod disk;
 mod files;
 mod inline;
@@ -12,6 +13,7 @@ mod os;
 mod sim;
 mod sim_bucket;
 
+pub use bucket::{BucketStorage, is_bucket};
 pub use disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
@@ -57,6 +59,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
 
     /// Parts of one object, in the order asked. `Corrupt` if the object ends before a range does.
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+
+    /// Parts of several objects: of each what [`Storage::get_ranges`] gives.
+    fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
+        wanted.iter().map(|(name, ranges)| self.get_ranges(name, ranges)).collect()
+    }
 
     /// Says that parts of an object will be asked for soon. A hint: nothing waits for it, nothing fails.
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {

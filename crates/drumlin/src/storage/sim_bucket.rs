@@ -37,7 +37,7 @@ pub enum BucketFault {
     Lost,
     /// It is done only when so many more requests have been made, by whomever; the answer is lost. Only puts can be late.
     Late(u64),
-    /// Of a deletion, some names fail.
+    /// Of a deletion, some names fail; a list is not whole, and old.
     Partly,
     /// The process dies before it.
     Killed,
@@ -308,11 +308,18 @@ impl Storage for SimBucket {
     }
 
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
-        self.request(BucketOp::List, folder)?;
+        let fault = self.request(BucketOp::List, folder)?;
         let prefix = format!("{folder}/");
         let below = self.objects().into_iter().filter(|(name, _)| name.starts_with(&prefix));
         let direct = below.filter(|(name, _)| !name[prefix.len()..].contains('/'));
-        Ok(direct.map(|(name, bytes)| ObjectMeta { name, bytes }).collect())
+        let mut listed: Vec<ObjectMeta> = direct.map(|(name, bytes)| ObjectMeta { name, bytes }).collect();
+        if fault == Some(BucketFault::Partly) {
+            // Old and not whole, as lists may be.
+            listed.truncate(listed.len() / 2);
+            listed.push(ObjectMeta { name: format!("{folder}/gone"), bytes: 1 });
+            listed.reverse();
+        }
+        Ok(listed)
     }
 
     fn list_folders(&self, folder: &str) -> Result<Vec<String>> {

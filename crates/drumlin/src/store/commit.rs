@@ -313,8 +313,10 @@ impl Store {
     /// Brings the state to what others have committed. In the turn.
     pub(super) fn take_in(&self, news: News) -> Result<()> {
         let current = self.inner.state.read().clone();
-        // What could not be taken in is asked for again.
-        self.follow(&current, news).inspect_err(|_| self.inner.log.forget(current.seq))
+        let done = self.follow(&current, news);
+        // What could not be taken in is asked for again; what was found beyond it is not.
+        self.inner.log.knows(self.inner.state.read().seq);
+        done
     }
 
     fn follow(&self, current: &State, news: News) -> Result<()> {
@@ -344,9 +346,11 @@ impl Store {
         }
         next.catch_up(None);
         inner.hold_inline(&next);
-        if inner.pins.oldest().is_none() {
+        match inner.read_only && inner.pins.oldest().is_none() {
             // Nobody reads an older state.
-            inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block)));
+            true => inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block))),
+            // Who writes here may hold what no commit knows of yet.
+            false => inner.let_go_of_inline(&next),
         }
         *inner.state.write() = Arc::new(next);
         inner.feeds.wake();

@@ -16,6 +16,8 @@ const RECORDS_MAX: usize = 4096;
 const BYTES_MAX: usize = 64 << 20;
 /// How long a feed of a store that another process writes waits before it looks again.
 const POLL: Duration = Duration::from_millis(50);
+/// The same of a store that many processes write, where to look is a request.
+pub(super) const SHARED_POLL: Duration = Duration::from_millis(500);
 
 /// One commit, between the states before and after it.
 pub(super) struct Record {
@@ -300,7 +302,8 @@ impl ChangeFeed {
             }
             let left = wait.map(|wait| wait - waited);
             // A store that another process writes does not wake anybody.
-            let step = if follows { Some(left.map_or(POLL, |left| left.min(POLL))) } else { left };
+            let poll = if self.store.inner.log.is_shared() { SHARED_POLL } else { POLL };
+            let step = if follows { Some(left.map_or(poll, |left| left.min(poll))) } else { left };
             if !self.cursor.wait(wakes, step) {
                 self.store.inner.check()?;
             }

@@ -6,6 +6,7 @@
 mod background;
 mod checkpoint;
 mod commit;
+mod doctor;
 mod drop;
 mod export;
 mod feed;
@@ -39,13 +40,14 @@ use parking_lot::{Mutex, RwLock};
 
 use background::Background;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
+pub use doctor::{Diagnosis, Finding};
 pub use drop::{DropReport, Missing, TrashItem};
 pub use export::ImportReport;
 pub use feed::{ChangeFeed, Commit};
 pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
 pub use nodes::{IntoPattern, ListEntry};
-pub use options::{Mode, Options, Sync};
+pub use options::{BucketOptions, Mode, Options, Sync};
 pub use projection::ProjectionView;
 pub use read::{AsOf, ReadOptions};
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};

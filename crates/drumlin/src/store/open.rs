@@ -19,13 +19,16 @@ use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
 use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, Opened, look};
-use crate::storage::{Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, names};
+use crate::storage::{
+    BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, is_bucket, names,
+};
 
 /// Version of the format as a whole. Parts carry versions of their own.
 const FORMAT_VERSION: u32 = 5;
 
 impl Store {
-    /// Opens the store at `uri`: a folder's path, `file://` and a path, or `memory://` for one that lives in memory.
+    /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a
+    /// bucket, or `memory://` for one that lives in memory.
     ///
     /// ```
     /// let store = drumlin::Store::open("memory://", Default::default())?;
@@ -37,11 +40,15 @@ impl Store {
         if uri == "memory://" {
             return Self::open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
         }
+        if is_bucket(uri) {
+            let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
+            return Self::open_bucket(Arc::new(bucket), env, uri, options);
+        }
         let path = match uri.split_once("://") {
             Some(("file", path)) => path,
             Some((scheme, _)) => {
                 return Err(Error::invalid(format!(
-                    "'{scheme}://' is not known; expected a path, 'file://' and a path, or 'memory://'"
+                    "'{scheme}://' is not known; expected a path, 'file://', 's3://', 'gs://', 'az://' or 'memory://'"
                 )));
             }
             None => uri,
@@ -54,7 +61,23 @@ impl Store {
             Mode::Create => OsDisk::create(path)?,
             Mode::Write | Mode::Read => OsDisk::open(path)?,
         };
-        Self::open_on(Arc::new(disk), env, uri, options)
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let names: Vec<String> = match disk.list("") {
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            other => other?.into_iter().map(|entry| entry.name).collect(),
+        };
+        let has = |name: &str| names.iter().any(|there| there == name);
+        match (has(names::ROOT), has(names::FORMAT)) {
+            (true, _) => Self::open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options),
+            (false, true) if options.shared && options.mode != Mode::Read => Err(Error::invalid(format!(
+                "{uri} was made for one process that writes; to share it, make a new store with that option and copy the tables"
+            ))),
+            (false, false) if options.shared && options.mode != Mode::Read => {
+                check_foreign(&*disk, uri, options.mode)?;
+                Self::open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
+            }
+            _ => Self::open_on(disk, env, uri, options),
+        }
     }
 
     /// Opens the store at the root of `disk`, taking clock, randomness and threads from `env`. `uri` is what messages
@@ -120,7 +143,7 @@ impl Store {
             // It was cut while it was read.
             Err(_) => look(|| recover::replay(&*storage, &log.read()?))?,
         };
-        log.forget(state.seq);
+        log.knows(state.seq);
         Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None })
     }
 
@@ -233,7 +256,8 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
         return Err(Error::not_found(format!("{uri} holds no store")));
     }
     let half_made = format!("{}{}", names::FORMAT, names::TEMPORARY);
-    let ours = [names::LOCK, names::LOG, &half_made];
+    let (root_lock, half_root) = (format!("{}.lock", names::ROOT), format!("{}{}", names::ROOT, names::TEMPORARY));
+    let ours = [names::LOCK, names::LOG, names::PROBE, &half_made, &root_lock, &half_root];
     match entries.iter().find(|entry| !ours.contains(&entry.name.as_str())) {
         None => Ok(()),
         Some(entry) if [names::BLOCKS, names::CATALOG].contains(&entry.name.as_str()) => {

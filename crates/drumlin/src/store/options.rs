@@ -1,5 +1,7 @@
 //! How a store is opened.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use crate::log::LogOptions;
@@ -25,6 +27,17 @@ pub enum Sync {
     /// Within about this time: a crash of the machine may lose the commits since the last sync, the last ones first, though
     /// their calls have returned. One of the process alone loses nothing.
     Interval(Duration),
+}
+
+/// Settings of a bucket's client, by the names that the `object_store` crate gives them: `endpoint`, `region`,
+/// `aws_access_key_id`, … Printed without their values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct BucketOptions(pub BTreeMap<String, String>);
+
+impl fmt::Debug for BucketOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// Settings of an open store.
@@ -56,6 +69,13 @@ pub struct Options {
     /// Whether each call that reads first asks for what other processes have committed. Default: only
     /// [`super::Store::refresh`] does, and whatever writes.
     pub fresh: bool,
+    /// Of a store in a folder: whether many processes write it at a time. That is settled when the store is made; whether one
+    /// is shared is seen when it is opened. Stores in buckets are. Default: one process writes.
+    pub shared: bool,
+    /// Of a store in a bucket: settings of its client, and credentials that are not those of the environment. Default none.
+    pub bucket: BucketOptions,
+    /// Of a store in a bucket: threads that wait for answers. Default 2.
+    pub io_threads: usize,
     /// When commits become durable. Default: before the call returns.
     pub sync: Sync,
     /// The commit log.
@@ -74,6 +94,9 @@ impl Default for Options {
             checkpoint_log_bytes: 64 << 20,
             memtable_bytes: 64 << 20,
             row_write_bytes: 1 << 20,
+            shared: false,
+            bucket: BucketOptions::default(),
+            io_threads: 2,
             rest_micros: 600_000_000,
             fresh: false,
             sync: Sync::Commit,

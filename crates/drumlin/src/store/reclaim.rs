@@ -207,6 +207,9 @@ impl Store {
             orphans.extend(self.stray_blocks(&state, session)?);
         }
         self.delete_orphans(&orphans, report);
+        // Where folders are things of their own; one that is written to again is made again.
+        let folders = state.sessions.fenced.keys().map(|session| names::session_folder(*session));
+        folders.for_each(|folder| drop(self.inner.storage.remove_empty_folder(&folder)));
         // What a put on its way may still bring is looked for again, for a while.
         let over = state.time.0.saturating_sub(SWEPT_FOR_MICROS);
         let done: Vec<SessionId> =

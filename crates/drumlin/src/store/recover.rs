@@ -77,10 +77,9 @@ pub(super) fn write_catalog(
     Ok((base, Catalog { base, index, state: state.stored() }))
 }
 
-/// Bytes of the object of a catalog snapshot.
-fn read_ranges(storage: &dyn Storage, object: Seq, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-    let name = names::catalog(object);
-    storage.get_ranges(&name, ranges).map_err(|e| match e.kind() {
+/// What was read of an object that must be there.
+fn needed<T>(name: &str, read: Result<T>) -> Result<T> {
+    read.map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::corrupt(format!("{name}: is needed, but missing")),
         _ => e,
     })
@@ -92,7 +91,7 @@ pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
     let corrupt = |what: String| Error::corrupt(format!("{name}: {what}"));
     let end = base.offset.checked_add(u64::from(base.bytes));
     let end = end.ok_or_else(|| corrupt(format!("its index at offset {} is too far off", base.offset)))?;
-    let mut parts = read_ranges(storage, base.seq, &[0..HEADER_BYTES, base.offset..end])?;
+    let mut parts = needed(&name, storage.get_ranges(&name, &[0..HEADER_BYTES, base.offset..end]))?;
     let (encoded, header) = (parts.remove(1), parts.remove(0));
     if &header[..8] != MAGIC {
         return Err(corrupt("does not begin as a catalog snapshot".into()));
@@ -118,11 +117,12 @@ pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<By
         by_object.entry(place.object).or_default().push((at, place));
     }
     let mut chunks = vec![Bytes::new(); index.places().count()];
-    for (object, places) in by_object {
-        let name = names::catalog(object);
-        let ranges = places.iter().map(|(_, place)| place.range()).collect::<Result<Vec<_>>>()?;
-        for ((at, place), bytes) in places.into_iter().zip(read_ranges(storage, object, &ranges)?) {
-            if checksum_at(&bytes, &name, place.offset) != place.checksum {
+    let ranges = |places: &Vec<(usize, &Place)>| places.iter().map(|(_, place)| place.range()).collect::<Result<_>>();
+    let wanted = by_object.iter().map(|(object, places)| Ok((names::catalog(*object), ranges(places)?)));
+    let wanted: Vec<(String, Vec<Range<u64>>)> = wanted.collect::<Result<_>>()?;
+    for (((name, _), (_, places)), read) in wanted.iter().zip(by_object).zip(storage.get_ranges_of(&wanted)) {
+        for ((at, place), bytes) in places.into_iter().zip(needed(name, read)?) {
+            if checksum_at(&bytes, name, place.offset) != place.checksum {
                 let offset = place.offset;
                 return Err(Error::corrupt(format!("{name}: chunk at offset {offset}: the checksum does not match")));
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::feed::{Cursor, Record, visit};
+use super::feed::{Cursor, Record, SHARED_POLL, visit};
 use super::{Inner, Store};
 use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp, json_text};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
@@ -187,11 +187,17 @@ fn touches_nodes(record: &Record) -> bool {
 fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
     let mut noted = cursor.seq();
     let mut dirty = false;
+    let mut looks = false;
     while let Some(strong) = inner.upgrade() {
         if triggers.shared.lock().stopped {
             break;
         }
         let wakes = cursor.wakes();
+        let shared = strong.log.is_shared();
+        if shared && looks {
+            // What cannot be asked now is asked the next time.
+            let _ = Store { inner: strong.clone(), handle: None }.refresh();
+        }
         let place = cursor.seq();
         let next = match cursor.next(&strong) {
             Ok(next) => next,
@@ -234,7 +240,9 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
             let _ = store.note_triggers();
         }
         drop(strong);
-        if idle && !cursor.wait(wakes, None) {
+        // Others do not wake anybody here.
+        looks = idle;
+        if idle && !cursor.wait(wakes, shared.then_some(SHARED_POLL)) {
             break;
         }
     }

@@ -105,7 +105,7 @@ fn episode(seed: u64, steps: usize, faults: bool) -> usize {
                 (_, 0) => Some(BucketFault::Refused),
                 (BucketOp::Put | BucketOp::PutIf | BucketOp::Delete, 1) => Some(BucketFault::Lost),
                 (BucketOp::PutIf, 2) => Some(BucketFault::Late(chance.u64(1..12))),
-                (BucketOp::Delete, 3..=10) => Some(BucketFault::Partly),
+                (BucketOp::Delete | BucketOp::List, 3..=10) => Some(BucketFault::Partly),
                 (_, 11) if chance.u8(..4) == 0 => Some(BucketFault::Killed),
                 _ => None,
             });

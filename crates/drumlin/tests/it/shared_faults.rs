@@ -19,7 +19,9 @@ fn text(e: impl std::fmt::Display) -> String {
 
 /// A payload so large that few fit the root.
 fn large(n: i64) -> Payload {
-    Payload::bytes(format!("{n:0>20000}").as_bytes()).unwrap()
+    let mut rng = fastrand::Rng::with_seed(n.cast_unsigned());
+    let bytes: Vec<u8> = (0..20_000).map(|_| rng.u8(..)).collect();
+    Payload::bytes(&bytes).unwrap()
 }
 
 /// Everything that can happen to a log while somebody sleeps: commits, chunks, catalog snapshots, cuts, deletions.

@@ -1,0 +1,46 @@
+//! `doctor`: whether a bucket is fit for a store.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::place::Place;
+
+/// Try whether a bucket is fit for a store, and how quick it is
+///
+/// Writes, reads, races conditional writes against each other, lists and deletes, under a name of its own; leaves nothing there.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  drumlin doctor s3://bucket/prefix --storage-option endpoint=http://localhost:9000")]
+pub struct Doctor {
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON, with times in microseconds
+    #[arg(long)]
+    json: bool,
+}
+
+impl Doctor {
+    /// Tries, and says what it found.
+    pub fn run(self, out: &mut Output) -> Outcome {
+        let diagnosis = self.place.examine()?;
+        if self.json {
+            let findings: Vec<_> = diagnosis
+                .findings
+                .iter()
+                .map(|finding| match &finding.outcome {
+                    Ok(micros) => json!({"what": finding.what, "micros": micros}),
+                    Err(e) => json!({"what": finding.what, "error": e}),
+                })
+                .collect();
+            out.json(&json!({"fit": diagnosis.is_fit(), "findings": findings}))?;
+        } else {
+            writeln!(out, "{diagnosis}")?;
+        }
+        if diagnosis.is_fit() { Ok(()) } else { Err(Failure::Told) }
+    }
+}

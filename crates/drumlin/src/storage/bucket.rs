@@ -1,0 +1,452 @@
+//! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure.
+//!
+//! What may be done twice is tried again by the client; a put on a condition is sent once, since its own success would fail
+//! the condition of the second try: whoever asked finds out what became of it. No message holds a credential.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::path::Path;
+use object_store::{
+    GetOptions, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig, UpdateVersion,
+};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::{ObjectMeta, PutMode, Storage, Tag};
+use crate::base::{Error, ErrorKind, Result};
+
+/// Names deleted by one request.
+const DELETE_BATCH: usize = 1000;
+/// Requests of one call on their way at a time.
+const AHEAD: usize = 16;
+/// A request is tried again so often, for at most so long.
+const TRIES_MAX: usize = 6;
+const TRIED_FOR: Duration = Duration::from_secs(60);
+/// Shorter values of options are no secrets worth hiding, and would hide words.
+const SECRET_BYTES_MIN: usize = 6;
+
+type Client = Arc<dyn ObjectStore>;
+
+/// A bucket, or a part of it.
+pub struct BucketStorage {
+    /// Tries again what may be done twice.
+    client: Client,
+    /// Sends each request once.
+    once: Client,
+    prefix: Path,
+    runtime: Option<Runtime>,
+    secrets: Arc<Vec<String>>,
+}
+
+impl std::fmt::Debug for BucketStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BucketStorage").field("prefix", &self.prefix.as_ref()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for BucketStorage {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // It may be dropped by one of its own threads, which cannot wait for itself.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Whether `uri` is that of a bucket.
+pub fn is_bucket(uri: &str) -> bool {
+    uri.split_once("://").is_some_and(|(scheme, _)| {
+        ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "https"].contains(&scheme)
+    })
+}
+
+/// Values that must not be told: of options, and of the environment, whose names say so.
+fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
+    const WORDS: [&str; 6] = ["secret", "token", "key", "password", "credential", "sas"];
+    let telling = |name: &str| WORDS.iter().any(|word| name.to_ascii_lowercase().contains(word));
+    let environment =
+        std::env::vars().filter(|(name, _)| ["AWS", "AZURE", "GOOGLE"].iter().any(|p| name.starts_with(p)));
+    let all = options.iter().map(|(name, value)| (name.clone(), value.clone())).chain(environment);
+    let mut secrets: Vec<String> =
+        all.filter(|(name, value)| telling(name) && value.len() >= SECRET_BYTES_MIN).map(|(_, value)| value).collect();
+    // A longer one first, so that no part of it stays.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets
+}
+
+/// A message without secrets, nor what follows the `?` of an address, which may be a signature.
+fn tell(secrets: &[String], message: &str) -> String {
+    let mut told = message.to_owned();
+    for secret in secrets {
+        told = told.replace(secret.as_str(), "***");
+    }
+    let mut out = String::with_capacity(told.len());
+    let mut rest = told.as_str();
+    while let Some(at) = rest.find('?') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let in_address = before.rsplit(|c: char| c.is_whitespace() || "\"'(<".contains(c)).next();
+        let end = after.find(|c: char| c.is_whitespace() || "\"')>".contains(c)).unwrap_or(after.len());
+        match in_address.is_some_and(|word| word.contains("://")) {
+            true => rest = &after[end..],
+            false => {
+                out.push('?');
+                rest = &after[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn settings<K: FromStr>(options: &BTreeMap<String, String>, known: impl Fn(&str) -> bool) -> Result<Vec<(K, String)>> {
+    let setting = |(name, value): (&String, &String)| match name.to_ascii_lowercase().parse() {
+        Ok(key) => Some(Ok((key, value.clone()))),
+        Err(_) if known(name) => None,
+        Err(_) => Some(Err(Error::invalid(format!("'{name}' is not an option of this kind of bucket")))),
+    };
+    options.iter().filter_map(setting).collect()
+}
+
+fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> Result<Client> {
+    let (scheme, _) = ObjectStoreScheme::parse(url)
+        .map_err(|_| Error::invalid(format!("'{}://' is not a kind of bucket that is known", url.scheme())))?;
+    let cannot = |e: object_store::Error| Error::invalid(tell(&secrets(options), &format!("the bucket: {e}")));
+    let none = |_: &str| false;
+    Ok(match scheme {
+        ObjectStoreScheme::AmazonS3 => {
+            let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
+            for (key, value) in settings::<AmazonS3ConfigKey>(options, none)? {
+                if key == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
+                    builder = builder.with_allow_http(true);
+                }
+                builder = builder.with_config(key, value);
+            }
+            Arc::new(builder.build().map_err(cannot)?)
+        }
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let settings = settings::<GoogleConfigKey>(options, none)?.into_iter();
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
+            let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            Arc::new(builder.build().map_err(cannot)?)
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let settings = settings::<AzureConfigKey>(options, none)?.into_iter();
+            let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry);
+            let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            Arc::new(builder.build().map_err(cannot)?)
+        }
+        _ => return Err(Error::invalid(format!("'{}' is no bucket", url.scheme()))),
+    })
+}
+
+impl BucketStorage {
+    /// The bucket and prefix that `uri` names (`s3://bucket/prefix`), with the credentials of the environment, and `options` as
+    /// the `object_store` crate calls them (`aws_access_key_id`, `endpoint`, `region`, …); `io_threads` threads wait for
+    /// answers.
+    pub fn open(uri: &str, options: &BTreeMap<String, String>, io_threads: usize) -> Result<Self> {
+        let secrets = Arc::new(secrets(options));
+        let url = Url::parse(uri).map_err(|e| Error::invalid(format!("the address of the bucket: {e}")))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Error::invalid("credentials do not belong in an address; give them as options"));
+        }
+        let (_, prefix) = ObjectStoreScheme::parse(&url)
+            .map_err(|_| Error::invalid(format!("'{}://' is not a kind of bucket that is known", url.scheme())))?;
+        // Whoever was first is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let retry = RetryConfig { max_retries: TRIES_MAX, retry_timeout: TRIED_FOR, ..RetryConfig::default() };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(io_threads.max(1))
+            .thread_name("drumlin-io")
+            .enable_all()
+            .build()
+            .map_err(|e| Error::unavailable("the I/O threads could not be started").with_source(e))?;
+        let once = RetryConfig { max_retries: 0, ..retry.clone() };
+        Ok(Self {
+            client: client(&url, options, retry)?,
+            once: client(&url, options, once)?,
+            prefix,
+            runtime: Some(runtime),
+            secrets,
+        })
+    }
+
+    fn path(&self, name: &str) -> Path {
+        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// Waits for `work`, which the I/O threads do: the caller may be a thread of another runtime.
+    fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T> {
+        let (told, answer) = sync_channel(1);
+        let runtime = self.runtime.as_ref().expect("there until it is dropped");
+        runtime.spawn(async move { drop(told.send(work.await)) });
+        answer.recv().map_err(|_| Error::unavailable("the request ended without an answer"))
+    }
+
+    /// The parts of an object that were asked for, as they came.
+    fn parts(&self, name: &str, ranges: &[Range<u64>], read: object_store::Result<Vec<Bytes>>) -> Result<Vec<Bytes>> {
+        let mut read = read
+            .map_err(|e| match self.error(name, &e) {
+                // What the store names ends before a part of it does.
+                e if e.message().contains("InvalidRange") || e.message().contains("416") => {
+                    Error::corrupt(format!("{name}: ends before what was asked for ({})", e.message()))
+                }
+                e => e,
+            })?
+            .into_iter();
+        let part = |range: &Range<u64>| {
+            let bytes = if range.start < range.end { read.next().unwrap_or_default() } else { Bytes::new() };
+            match range.end.checked_sub(range.start) == Some(bytes.len() as u64) {
+                true => Ok(bytes),
+                false => {
+                    let (start, end, got) = (range.start, range.end, bytes.len());
+                    Err(Error::corrupt(format!("{name}: {got} bytes came, expected bytes {start}..{end}")))
+                }
+            }
+        };
+        ranges.iter().map(part).collect()
+    }
+
+    /// What an error of the client means.
+    fn error(&self, name: &str, e: &object_store::Error) -> Error {
+        error(&self.secrets, name, e)
+    }
+}
+
+fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
+    let kind = match e {
+        object_store::Error::NotFound { .. } => ErrorKind::NotFound,
+        object_store::Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+        object_store::Error::Precondition { .. } => ErrorKind::Conflict,
+        object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. } => ErrorKind::Unsupported,
+        _ => ErrorKind::Unavailable,
+    };
+    let mut message = format!("{name}: {e}");
+    let mut source = std::error::Error::source(e);
+    while let Some(inner) = source {
+        let text = inner.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        source = inner.source();
+    }
+    Error::new(kind, tell(secrets, &message))
+}
+
+fn tag(e_tag: Option<String>, version: Option<String>) -> Tag {
+    Tag(format!("{}\n{}", e_tag.unwrap_or_default(), version.unwrap_or_default()))
+}
+
+fn version(tag: &Tag) -> UpdateVersion {
+    let (e_tag, version) = tag.0.split_once('\n').unwrap_or((&tag.0, ""));
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    UpdateVersion { e_tag: some(e_tag), version: some(version) }
+}
+
+impl Storage for BucketStorage {
+    fn get(&self, name: &str) -> Result<Bytes> {
+        let (client, path) = (self.client.clone(), self.path(name));
+        self.wait(async move { client.get(&path).await?.bytes().await })?.map_err(|e| self.error(name, &e))
+    }
+
+    fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let wanted = [(name.to_owned(), ranges.to_vec())];
+        self.get_ranges_of(&wanted).pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
+        let mut requests = Vec::with_capacity(wanted.len());
+        for (name, ranges) in wanted {
+            let (client, path) = (self.client.clone(), self.path(name));
+            // A range of nothing is no request.
+            let some: Vec<Range<u64>> = ranges.iter().filter(|range| range.start < range.end).cloned().collect();
+            requests.push(async move {
+                match some.is_empty() {
+                    true => Ok(Vec::new()),
+                    false => client.get_ranges(&path, &some).await,
+                }
+            });
+        }
+        let answers = self.wait(async move { stream::iter(requests).buffered(AHEAD).collect::<Vec<_>>().await });
+        match answers {
+            Ok(answers) => {
+                wanted.iter().zip(answers).map(|((name, ranges), read)| self.parts(name, ranges, read)).collect()
+            }
+            Err(e) => wanted.iter().map(|_| Err(Error::new(e.kind(), e.message()))).collect(),
+        }
+    }
+
+    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+        let (path, payload) = (self.path(name), parts.iter().cloned().collect::<PutPayload>());
+        let (client, mode) = match mode {
+            // The same bytes, however often: tried again by the client.
+            PutMode::Once | PutMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
+            PutMode::Create => (self.once.clone(), object_store::PutMode::Create),
+        };
+        let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await })?;
+        put.map(drop).map_err(|e| self.error(name, &e))
+    }
+
+    fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
+        let (client, path) = (self.client.clone(), self.path(name));
+        let options = GetOptions::new().with_if_none_match(known.and_then(|tag| version(tag).e_tag));
+        let read = self.wait(async move {
+            let object = client.get_opts(&path, options).await?;
+            let tag = tag(object.meta.e_tag.clone(), object.meta.version.clone());
+            Ok((object.bytes().await?, tag))
+        })?;
+        match read {
+            Err(object_store::Error::NotModified { .. }) => Ok(None),
+            Err(e) => Err(self.error(name, &e)),
+            // Not every server looks at the condition of a get.
+            Ok((_, tag)) if known == Some(&tag) => Ok(None),
+            Ok(read) => Ok(Some(read)),
+        }
+    }
+
+    fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
+        let (client, path) = (self.once.clone(), self.path(name));
+        let payload = parts.iter().cloned().collect::<PutPayload>();
+        let mode = known.map_or(object_store::PutMode::Create, |tag| object_store::PutMode::Update(version(tag)));
+        let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await })?;
+        let put = put.map_err(|e| {
+            let told = self.error(name, &e);
+            match told.kind() {
+                ErrorKind::Conflict | ErrorKind::AlreadyExists => Error::conflict(told.message()),
+                ErrorKind::Unsupported => told,
+                _ => Error::in_doubt(told.message()),
+            }
+        })?;
+        Ok(tag(put.e_tag, put.version))
+    }
+
+    fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
+        let mut requests = Vec::new();
+        for batch in names.chunks(DELETE_BATCH) {
+            let paths: Vec<Path> = batch.iter().map(|name| self.path(name)).collect();
+            let client = self.client.clone();
+            requests.push(async move {
+                // A task of its own: an answer that makes no sense makes the client panic.
+                let work = async move {
+                    client.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed()).collect::<Vec<_>>().await
+                };
+                tokio::spawn(work).await.ok()
+            });
+        }
+        let answers = self.wait(async move { stream::iter(requests).buffered(AHEAD).collect::<Vec<_>>().await });
+        let answers = answers.unwrap_or_default();
+        let mut out = Vec::with_capacity(names.len());
+        for (at, batch) in names.chunks(DELETE_BATCH).enumerate() {
+            out.extend(judge(&self.secrets, &self.prefix, batch, answers.get(at).and_then(Option::as_ref)));
+        }
+        out
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        let (client, path) = (self.client.clone(), self.path(folder));
+        let listed = self.wait(async move { client.list_with_delimiter(Some(&path)).await })?;
+        let listed = listed.map_err(|e| self.error(folder, &e))?;
+        let object = |object: object_store::ObjectMeta| {
+            Some(ObjectMeta { name: format!("{folder}/{}", object.location.filename()?), bytes: object.size })
+        };
+        Ok(listed.objects.into_iter().filter_map(object).collect())
+    }
+
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
+        let (client, path) = (self.client.clone(), self.path(folder));
+        let listed = self.wait(async move { client.list_with_delimiter(Some(&path)).await })?;
+        let listed = listed.map_err(|e| self.error(folder, &e))?;
+        Ok(listed.common_prefixes.iter().filter_map(|path| path.filename().map(str::to_owned)).collect())
+    }
+}
+
+/// What became of each of `names`, by the answers to the request that deleted them. One that no answer speaks of counts as failed.
+fn judge(
+    secrets: &[String],
+    prefix: &Path,
+    names: &[String],
+    answers: Option<&Vec<object_store::Result<Path>>>,
+) -> Vec<Result<()>> {
+    let unanswered =
+        |name: &String| Err(Error::unavailable(format!("{name}: the bucket did not say that it was deleted")));
+    let Some(answers) = answers else { return names.iter().map(unanswered).collect() };
+    let full = |name: &str| name.split('/').fold(prefix.clone(), |path, part| path.join(part));
+    let gone: std::collections::HashSet<&str> = answers.iter().flatten().map(Path::as_ref).collect();
+    let mut failed: BTreeMap<String, Error> = BTreeMap::new();
+    let mut at_large = None;
+    for e in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+        let told = error(secrets, "", e);
+        let text = told.message().to_owned();
+        match names.iter().find(|name| text.contains(full(name).as_ref())) {
+            Some(name) => drop(failed.insert(name.clone(), told)),
+            None => at_large = Some(text),
+        }
+    }
+    let answer = |name: &String| match failed.remove(name) {
+        // What is not there is deleted.
+        Some(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Some(e) => Err(Error::unavailable(format!("{name}{}", e.message()))),
+        None if gone.contains(full(name).as_ref()) => Ok(()),
+        None => match &at_large {
+            Some(text) => Err(Error::unavailable(format!("{name}{text}"))),
+            None => unanswered(name),
+        },
+    };
+    names.iter().map(answer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_told() {
+        let options = BTreeMap::from([
+            ("aws_secret_access_key".to_owned(), "canary-secret".to_owned()),
+            ("aws_session_token".to_owned(), "canary-secret-and-more".to_owned()),
+            ("region".to_owned(), "here".to_owned()),
+        ]);
+        let hidden = secrets(&options);
+        let message = "put \"https://x.y/z?sig=abc%2F&se=2\" failed? with canary-secret-and-more (canary-secret) here";
+        assert_eq!(tell(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
+    }
+
+    #[test]
+    fn what_is_no_bucket_or_no_option_is_told() {
+        let none = BTreeMap::new();
+        for (uri, what) in [
+            ("s3://user:canary-pass@bucket/x", "do not belong in an address"),
+            ("s3://", "address of the bucket"),
+            ("https://example.com/x", "no bucket"),
+        ] {
+            let e = BucketStorage::open(uri, &none, 1).unwrap_err();
+            assert!(e.to_string().contains(what) && !e.to_string().contains("canary"), "{e}");
+        }
+        let odd = BTreeMap::from([("colour".to_owned(), "blue".to_owned())]);
+        let e = BucketStorage::open("s3://bucket/x", &odd, 1).unwrap_err();
+        assert!(e.to_string().contains("'colour' is not an option"), "{e}");
+    }
+
+    #[test]
+    fn every_name_of_a_deletion_is_accounted_for() {
+        let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
+        let prefix = Path::from("p");
+        let missing = object_store::Error::NotFound { path: "p/blocks/1/1.blk".into(), source: "gone".into() };
+        let failed = object_store::Error::Generic { store: "S3", source: "p/blocks/1/2.blk: slow down".into() };
+        let answers = vec![Ok(Path::from("p/blocks/1/0.blk")), Err(missing), Err(failed)];
+        let told = judge(&[], &prefix, &names, Some(&answers));
+        assert_eq!(told.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, false]);
+        assert!(judge(&[], &prefix, &names, None).iter().all(Result::is_err));
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a bucket is fit for a store, and how quick it is: asked before one is made in it, or when something is odd.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::probe::probe;
+use super::{Options, Store};
+use crate::base::{Env, Error, Result};
+use crate::storage::{BucketStorage, InlineStorage, PutMode, Storage, is_bucket, names};
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What.
+    pub what: String,
+    /// The median time of a request in microseconds, or what went wrong.
+    pub outcome: std::result::Result<i64, String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// In the order tried.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// Whether a store can be there.
+    pub fn is_fit(&self) -> bool {
+        self.findings.iter().all(|finding| finding.outcome.is_ok())
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { what, outcome } in &self.findings {
+            match outcome {
+                Ok(micros) => writeln!(f, "{what}: {}.{:01} ms", micros / 1000, micros % 1000 / 100)?,
+                Err(e) => writeln!(f, "{what}: FAILED: {e}")?,
+            }
+        }
+        write!(f, "{}", if self.is_fit() { "fit for a store" } else { "not fit for a store" })
+    }
+}
+
+/// So many requests of a kind are timed.
+const ROUNDS: usize = 5;
+/// So many races are run.
+const RACES: usize = 5;
+
+impl Store {
+    /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
+    /// Leaves nothing there, and does not look at a store that is.
+    pub fn doctor(uri: &str, options: &Options) -> Result<Diagnosis> {
+        if !is_bucket(uri) {
+            return Err(Error::invalid(format!("'{uri}' is no bucket; the doctor looks at buckets")));
+        }
+        let env = Env::system(options.cpu_threads)?;
+        let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
+        Self::examine(Arc::new(bucket), &env)
+    }
+
+    /// As [`Store::doctor`], of storage at hand.
+    pub fn examine(bucket: Arc<dyn Storage>, env: &Env) -> Result<Diagnosis> {
+        let storage = Arc::new(InlineStorage::new(bucket));
+        let nonce = env.entropy.next()?;
+        let name = |n: usize| format!("{}/{nonce:016x}-{n}", names::PROBE);
+        let body = [Bytes::from(vec![7; 4096])];
+        let mut diagnosis = Diagnosis::default();
+        let mut time = |what: &str, rounds: usize, work: &dyn Fn(usize) -> Result<()>| {
+            let mut times = Vec::with_capacity(rounds);
+            let done = (0..rounds).try_for_each(|round| {
+                let start = env.clock.now().0;
+                work(round)?;
+                times.push(env.clock.now().0 - start);
+                Ok(())
+            });
+            times.sort_unstable();
+            let outcome = done.map(|()| times[times.len() / 2]).map_err(|e: Error| e.to_string());
+            diagnosis.findings.push(Finding { what: what.to_owned(), outcome });
+        };
+        time("write 4 KiB", ROUNDS, &|round| storage.put(&name(round), &body, PutMode::Once));
+        time("read it", ROUNDS, &|round| match storage.get(&name(round))? == body[0] {
+            true => Ok(()),
+            false => Err(Error::corrupt("what was read is not what was written")),
+        });
+        time("read a part of it", ROUNDS, &|round| {
+            let part = storage.get_ranges(&name(round), &[100..200])?;
+            if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("another part came")) }
+        });
+        time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env));
+        time("list", ROUNDS, &|_| match storage.list(names::PROBE)?.len() >= ROUNDS {
+            true => Ok(()),
+            false => Err(Error::unavailable("what was written is not listed")),
+        });
+        let all: Vec<String> = (0..ROUNDS).map(name).collect();
+        time("delete many at once", 1, &|_| storage.delete_many(&all).into_iter().collect());
+        let left: BTreeMap<String, u64> =
+            storage.list(names::PROBE).into_iter().flatten().map(|object| (object.name, object.bytes)).collect();
+        if let Some(stays) = all.iter().find(|name| left.contains_key(*name)) {
+            let outcome = Err(format!("{stays} is still listed"));
+            diagnosis.findings.push(Finding { what: "what was deleted is gone".into(), outcome });
+        }
+        Ok(diagnosis)
+    }
+}

@@ -1,0 +1,148 @@
+"""A proxy on loopback in front of an S3 server that does what networks do: delays, refusals, cut connections, answers lost after
+the request was done, requests done late, and answers cut short.
+
+Run as a program it prints its port, and takes its orders as lines on its standard input: ``name=value`` sets a figure.
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+#: Chances of a request to go wrong, and how long each takes at least.
+SETTINGS: dict[str, float] = {
+    "latency": 0.0,
+    "refuse": 0.0,  # 503, not done
+    "cut": 0.0,  # the connection ends, not done
+    "lose": 0.0,  # done; the connection ends
+    "error": 0.0,  # done; 500
+    "late": 0.0,  # the connection ends; done a moment later
+    "truncate": 0.0,  # done; half of the answer's body
+    "partial": 0.0,  # of a deletion of many, one key is said to have failed
+}
+REQUESTS: dict[str, int] = {}
+LOCK = threading.Lock()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    upstream: tuple[str, int]
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        connection = http.client.HTTPConnection(*self.upstream, timeout=60)
+        try:
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in ("connection", "expect"):
+                    connection.putheader(name, value)
+            connection.endheaders()
+            if body:
+                connection.send(body)
+            answer = connection.getresponse()
+            return answer.status, answer.getheaders(), answer.read()
+        finally:
+            connection.close()
+
+    def cut(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
+    def handle_one(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        body = self.rfile.read(length)
+        with LOCK:
+            key = self.command + ("?delete" if "delete" in self.path.partition("?")[2] else "")
+            REQUESTS[key] = REQUESTS.get(key, 0) + 1
+            draw = random.random()
+        if SETTINGS["latency"]:
+            time.sleep(SETTINGS["latency"])
+        fault = None
+        for name in ("refuse", "cut", "lose", "error", "late", "truncate", "partial"):
+            draw -= SETTINGS[name]
+            if draw < 0:
+                fault = name
+                break
+        if fault == "refuse":
+            return self.answer(503, [], b"<Error><Code>SlowDown</Code><Message>wait</Message></Error>")
+        if fault == "cut":
+            return self.cut()
+        if fault == "late" and self.command == "PUT":
+            self.cut()
+            time.sleep(random.random() / 3)
+            self.forward(body)
+            return None
+        status, headers, content = self.forward(body)
+        if fault == "lose":
+            return self.cut()
+        if fault == "error":
+            return self.answer(500, [], b"<Error><Code>InternalError</Code><Message>lost</Message></Error>")
+        if fault == "partial" and key.endswith("?delete") and b"<Deleted>" in content:
+            head, _, rest = content.partition(b"<Deleted>")
+            name, _, tail = rest.partition(b"</Deleted>")
+            failed = name + b"<Code>InternalError</Code><Message>not now</Message>"
+            content = head + b"<Error>" + failed + b"</Error>" + tail
+        if fault == "truncate" and self.command == "GET" and len(content) > 1:
+            return self.answer(status, headers, content, content[: len(content) // 2])
+        return self.answer(status, headers, content)
+
+    def answer(
+        self, status: int, headers: list[tuple[str, str]], content: bytes, sent: bytes | None = None
+    ) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                self.send_header(name, value)
+        if self.command == "HEAD":
+            length = next((value for name, value in headers if name.lower() == "content-length"), "0")
+            self.send_header("Content-Length", length)
+        elif status not in (204, 304):
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD" and status not in (204, 304):
+            self.wfile.write(content if sent is None else sent)
+        if sent is not None:
+            self.cut()
+
+    def do_GET(self) -> None:
+        try:
+            self.handle_one()
+        except (OSError, http.client.HTTPException, ValueError):
+            self.close_connection = True
+
+    do_PUT = do_POST = do_DELETE = do_HEAD = do_GET  # noqa: N815
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass
+
+
+def main() -> None:
+    Handler.upstream = ("127.0.0.1", int(sys.argv[1]))
+    random.seed(int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    server = Server(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for line in sys.stdin:
+        name, _, value = line.strip().partition("=")
+        if name == "count":
+            with LOCK:
+                print(" ".join(f"{key}={count}" for key, count in sorted(REQUESTS.items())), flush=True)
+        else:
+            SETTINGS[name] = float(value)
+            print("ok", flush=True)
+
+
+if __name__ == "__main__":
+    main()

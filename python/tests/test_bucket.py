@@ -1,0 +1,331 @@
+"""Stores in buckets, on real servers on loopback, and shared folders: several processes write, the network fails."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import s3
+
+import drumlin
+
+HERE = Path(__file__).resolve().parent
+NOW = dt.timedelta(0)
+
+
+@pytest.fixture(scope="module", params=sorted(s3.PACKAGES))
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    if s3.build(request.param) is None:
+        message = f"NO GO: stores in buckets are not tested against {request.param}"
+        warnings.warn(pytest.PytestWarning(message), stacklevel=1)
+        pytest.skip(message)
+    with s3.serve(request.param, tmp_path_factory.mktemp(request.param) / "data") as port:
+        yield port
+
+
+@pytest.fixture
+def place(server: int, request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
+    """A prefix of its own in the server's bucket, and how to get there."""
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    return f"s3://test/{name}", s3.options(server)
+
+
+def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from drumlin._cli import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_store_in_a_bucket_does_what_others_do(place: tuple[str, dict[str, str]]) -> None:
+    uri, options = place
+    with drumlin.open(uri, storage_options=options, block_rest=NOW) as store:
+        store.write("prices/AAPL", {"day": [1, 2], "close": [187.5, 190.0]}, sort=["day"])
+        store.append("prices/AAPL", {"day": [3], "close": [191.0]})
+        store.write_many({f"many/{n}": {"n": list(range(n, n + 50))} for n in range(100)})
+        pa = pytest.importorskip("pyarrow")
+        store.create("t", pa.schema([("id", pa.int64()), ("name", pa.string())]), key=["id"])
+        store.table("t").upsert([{"id": n, "name": f"n{n}"} for n in range(100)])
+        store.snapshot("eod", "**")
+        store.put("config/a", {"x": 1})
+        store.table("t").delete_keys([5])
+        with store.transaction() as tx:
+            tx.put("config/b", 2)
+            tx.append("prices/AAPL", {"day": [4], "close": [1.0]})
+    with drumlin.open(uri, storage_options=options, mode="read") as store:
+        assert store.read("prices/AAPL").to_arrow()["day"].to_pylist() == [1, 2, 3, 4]
+        assert store.read("prices/AAPL", as_of=0).to_arrow()["day"].to_pylist() == [1, 2]
+        assert store.read("t", as_of="eod").to_arrow().num_rows == 100
+        assert store.table("t").get_many([4, 5]).found.to_pylist() == [True, False]
+        assert store.get("config/b") == 2
+        assert all(result.to_arrow().num_rows == 50 for result in store.read_many([f"many/{n}" for n in range(100)]))
+    with drumlin.open(uri, storage_options=options, block_rest=NOW) as store:
+        store.checkpoint()
+        dropped, reclaimed = store.drop_and_reclaim("many/*")
+        assert len(dropped.paths) == 100
+        assert reclaimed.failures == []
+        assert store.verify().ok
+        store.drop_snapshot("eod")
+        store.drop("**")
+        assert store.reclaim(audit=True).failures == []
+        assert store.stat().blocks == 0
+        assert store.verify().orphans == []
+
+
+def test_the_doctor_finds_the_bucket_fit(place: tuple[str, dict[str, str]]) -> None:
+    uri, options = place
+    told = cli("doctor", uri, "--json", *(f"--storage-option={name}={value}" for name, value in options.items()))
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert found["fit"] and len(found["findings"]) >= 6
+    wrong = {**options, "aws_secret_access_key": "canary-wrong-9876"}
+    told = cli("doctor", uri, *(f"--storage-option={name}={value}" for name, value in wrong.items()))
+    assert told.returncode != 0
+    assert "canary" not in told.stdout + told.stderr
+
+
+def test_credentials_are_never_told(place: tuple[str, dict[str, str]], capfd: pytest.CaptureFixture[str]) -> None:
+    uri, options = place
+    told = []
+    for wrong in (
+        {"aws_secret_access_key": "canary-wrong-9876"},
+        {"endpoint": "http://127.0.0.1:1"},
+        {"colour": "canary-blue-1234"},
+        {"region": ""},
+    ):
+        try:
+            drumlin.open(uri + "/canary", storage_options={**options, **wrong}).close()
+        except drumlin.Error as error:
+            told += [str(error), repr(error), repr(error.__cause__)]
+    with drumlin.open(uri, storage_options=options) as store:
+        told += [repr(store), str(store.stat())]
+        store.put("a", 1)
+    out = capfd.readouterr()
+    assert len(told) > 4
+    assert "canary" not in "".join(told).replace(uri + "/canary", "") + out.out + out.err
+
+
+def test_a_bucket_that_is_not_there_is_told(place: tuple[str, dict[str, str]]) -> None:
+    uri, options = place
+    with pytest.raises(drumlin.Error):
+        drumlin.open("s3://nowhere/x", storage_options=options)
+    with pytest.raises(drumlin.NotFound, match="holds no store"):
+        drumlin.open(uri, storage_options=options, mode="read")
+    with pytest.raises(drumlin.InvalidArgument, match="durable at once"):
+        drumlin.open(uri, storage_options=options, sync="interval")
+
+
+# Several processes.
+
+
+class Proxy:
+    """The proxy as a process of its own."""
+
+    def __init__(self, upstream: int, seed: int = 0) -> None:
+        command = [sys.executable, str(HERE / "servers" / "proxy.py"), str(upstream), str(seed)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self._line())
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def _tell(self, text: str) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def set(self, **settings: float) -> None:
+        for name, value in settings.items():
+            assert self._tell(f"{name}={value}") == "ok\n"
+
+    def heal(self) -> None:
+        self.set(refuse=0, cut=0, lose=0, error=0, late=0, truncate=0, partial=0)
+
+    def count(self) -> dict[str, int]:
+        return {key: int(count) for key, _, count in (part.partition("=") for part in self._tell("count").split())}
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+@contextmanager
+def proxy(upstream: int, seed: int = 0) -> Iterator[Proxy]:
+    running = Proxy(upstream, seed)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def prepare(uri: str, options: dict[str, Any]) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with drumlin.open(uri, **options) as store:
+        store.put_many({"seq": 0, **{f"k/{n}": 0 for n in range(5)}})
+        store.create("t", pa.schema([("id", pa.int64()), ("seq", pa.int64())]), key=["id"])
+        store.write_many({f"rows/{n}": {"who": [0], "n": [0]} for n in range(4)})
+
+
+def start(uri: str, options: dict[str, Any], who: int, count: int, folder: Path) -> subprocess.Popen[bytes]:
+    journal = folder / f"{who}.journal"
+    command = [sys.executable, str(HERE / "servers" / "worker.py"), uri, json.dumps(options)]
+    with open(folder / f"{who}.out", "wb") as out:
+        return subprocess.Popen([*command, str(who), str(count), str(journal)], stdout=out, stderr=out)
+
+
+def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int) -> Counter[str]:
+    """The journals tell of one order of all operations, in which each that ended before another began comes first; what was
+    acknowledged is there, and of the rest each is there whole or not at all."""
+    done: dict[int, tuple[float, float, int]] = {}
+    unsure: set[int] = set()
+    counts: Counter[str] = Counter()
+    for who in range(1, workers + 1):
+        begun: dict[int, float] = {}
+        lines = (folder / f"{who}.journal").read_text().splitlines()
+        for what, n, at, seq in (json.loads(line) for line in lines if line.endswith("]")):
+            counts[what] += 1
+            operation = who * 100_000 + n
+            if what == "start":
+                begun[n] = at
+                unsure.add(operation)
+            elif what in ("done", "failed"):
+                unsure.discard(operation)
+                if what == "done":
+                    done[operation] = (begun[n], at, seq)
+    with drumlin.open(uri, **options) as store:
+        total = store.get("seq")
+        rows = store.read("t").to_arrow().to_pydict()
+        per_key = sum(store.get(f"k/{n}") for n in range(5))
+        appended = store.read_many([f"rows/{n}" for n in range(4)])
+        batches = Counter((w, n) for table in appended for w, n in zip(*table.to_arrow().to_pydict().values(), strict=True))
+        assert store.verify().ok
+    order = dict(zip(rows["id"], rows["seq"], strict=True))
+    assert per_key == total == len(order), "each operation counted once, everywhere"
+    assert sorted(order.values()) == list(range(total)), "one order"
+    for operation, (_, _, seq) in done.items():
+        assert order.get(operation) == seq, f"operation {operation} was acknowledged"
+    assert set(order) - set(done) <= unsure, "nothing is there that failed"
+    for operation in order:
+        who, n = divmod(operation, 100_000)
+        assert batches[who, n] == (50 if n % 10 == 3 else 0), "whole"
+    latest = -1.0
+    for _, (begin, end, _) in sorted(done.items(), key=lambda item: item[1][2]):
+        assert end >= latest, "what ended before another began comes first"
+        latest = max(latest, begin)
+    return counts
+
+
+def work_together(uri: str, options: dict[str, Any], folder: Path, processes: int, count: int, kills: int) -> Counter[str]:
+    """Lets processes work, some of which are stopped for a while, or killed and replaced."""
+    rng = random.Random(7)
+    running = {who: start(uri, options, who, count, folder) for who in range(1, processes + 1)}
+    workers, deadline = processes, time.monotonic() + 240
+    while any(process.poll() is None for process in running.values()):
+        assert time.monotonic() < deadline, [(folder / f"{who}.out").read_text()[-2000:] for who in running]
+        time.sleep(0.25)
+        alive = [who for who, process in running.items() if process.poll() is None]
+        if not alive:
+            break
+        who = rng.choice(alive)
+        if kills and rng.random() < 0.4:
+            kills -= 1
+            running.pop(who).kill()
+            workers += 1
+            running[workers] = start(uri, options, workers, count // 2, folder)
+        elif rng.random() < 0.4:
+            os.kill(running[who].pid, signal.SIGSTOP)
+            time.sleep(rng.random() / 2)
+            os.kill(running[who].pid, signal.SIGCONT)
+    for who, process in running.items():
+        assert process.wait() == 0, (folder / f"{who}.out").read_text()[-3000:]
+    return check_history(uri, options, folder, workers)
+
+
+def no_orphans(uri: str, options: dict[str, Any]) -> None:
+    with drumlin.open(uri, **options) as store:
+        assert store.reclaim(fence_idle=NOW, audit=True).failures == []
+        assert store.verify().orphans == []
+        assert store.reclaim(audit=True).orphans == 0
+
+
+def test_processes_share_a_bucket(server: int, place: tuple[str, dict[str, str]], tmp_path: Path) -> None:
+    uri, storage = place
+    options = {"storage_options": storage}
+    prepare(uri, options)
+    counts = work_together(uri, options, tmp_path, 4, 40, 0)
+    assert counts["done"] == 160
+    no_orphans(uri, {**options, "block_rest": NOW})
+
+
+def test_processes_share_a_folder(tmp_path: Path) -> None:
+    uri, options = str(tmp_path / "store"), {"shared": True}
+    prepare(uri, options)
+    (tmp_path / "journals").mkdir()
+    counts = work_together(uri, options, tmp_path / "journals", 4, 60, 2)
+    assert counts["done"] > 200 and counts["failed"] == 0
+    no_orphans(uri, {**options, "block_rest": NOW})
+
+
+def test_processes_killed_and_paused_on_a_network_that_fails(
+    server: int, place: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    uri, storage = place
+    prepare(uri, {"storage_options": storage})
+    with proxy(server, 3) as faulty:
+        faulty.set(refuse=0.02, cut=0.01, lose=0.02, error=0.01, late=0.02, truncate=0.01, partial=0.1)
+        options = {"storage_options": {**storage, "endpoint": f"http://127.0.0.1:{faulty.port}"}}
+        counts = work_together(uri, options, tmp_path, 4, 250, 4)
+        faulty.heal()
+    assert counts["done"] > 900
+    no_orphans(uri, {"storage_options": storage, "block_rest": NOW})
+    for out in tmp_path.glob("*.out"):
+        assert s3.SECRET not in out.read_text()
+
+
+def test_requests_are_few(server: int, place: tuple[str, dict[str, str]]) -> None:
+    uri, storage = place
+    with proxy(server) as counting:
+        options = {"storage_options": {**storage, "endpoint": f"http://127.0.0.1:{counting.port}"}, "block_rest": NOW}
+
+        def requests(work: Any) -> Counter[str]:
+            before = Counter(counting.count())
+            work()
+            return Counter(counting.count()) - before
+
+        with drumlin.open(uri, **options) as store:
+            store.write("warm", {"n": [1]})
+            tables = {f"many/{n}": {"n": list(range(1000))} for n in range(1000)}
+            assert requests(lambda: store.write_many(tables))["PUT"] <= 20
+            dropped = requests(lambda: store.drop_and_reclaim("many/*"))
+            assert dropped["PUT"] == 2 and dropped["POST?delete"] == 1
+            store.write("one", {"n": list(range(1000))})
+            assert requests(lambda: store.put("n", 1))["PUT"] == 1
+        with drumlin.open(uri, **options) as store:
+            assert requests(lambda: store.read("one").to_arrow())["GET"] == 1
+
+
+def test_one_thread_of_each_kind_is_enough(place: tuple[str, dict[str, str]]) -> None:
+    uri, storage = place
+    with drumlin.open(uri, storage_options=storage, io_threads=1, cpu_threads=1, block_rest=NOW) as store:
+        store.write_many({f"t/{n}": {"n": list(range(1000))} for n in range(50)})
+        assert [r.to_arrow().num_rows for r in store.read_many([f"t/{n}" for n in range(50)])] == [1000] * 50
+        store.table("t/1").delete("n < 900")
+        store.checkpoint()
+        assert store.drop_and_reclaim("t/*")[1].failures == []
+        assert store.verify().ok
