@@ -316,11 +316,9 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(DropReport, ReclaimReport)> {
         let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
-        let (dropped, reclaimed) = with_progress(py, progress, |task| {
-            let options = ReclaimOptions { rest_micros, task, ..ReclaimOptions::default() };
-            self.core.drop_and_reclaim(&paths, missing, &options)
-        })?;
-        Ok((dropped.into(), reclaimed.into()))
+        let options = |task| ReclaimOptions { rest_micros, task, ..ReclaimOptions::default() };
+        let done = with_progress(py, progress, |task| self.core.drop_and_reclaim(&paths, missing, &options(task)));
+        done.map(|(dropped, reclaimed)| (dropped.into(), reclaimed.into()))
     }
 
     fn trash(&self, py: Python<'_>) -> PyResult<Vec<TrashItem>> {

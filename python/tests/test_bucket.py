@@ -69,7 +69,7 @@ def test_a_store_in_a_bucket_does_what_others_do(place: tuple[str, dict[str, str
         assert store.read("t", as_of="eod").to_arrow().num_rows == 100
         assert store.table("t").get_many([4, 5]).found.to_pylist() == [True, False]
         assert store.get("config/b") == 2
-        assert all(result.to_arrow().num_rows == 50 for result in store.read_many([f"many/{n}" for n in range(100)]))
+        assert all(result.to_arrow().num_rows == 50 for result in store.read_many([f"many/{n}" for n in range(100)]).values())
     with drumlin.open(uri, storage_options=options, block_rest=NOW) as store:
         store.checkpoint()
         dropped, reclaimed = store.drop_and_reclaim("many/*")
@@ -105,7 +105,7 @@ def test_credentials_are_never_told(place: tuple[str, dict[str, str]], capfd: py
         {"region": ""},
     ):
         try:
-            drumlin.open(uri + "/canary", storage_options={**options, **wrong}).close()
+            drumlin.open(uri + "/elsewhere", storage_options={**options, **wrong}).close()
         except drumlin.Error as error:
             told += [str(error), repr(error), repr(error.__cause__)]
     with drumlin.open(uri, storage_options=options) as store:
@@ -113,7 +113,7 @@ def test_credentials_are_never_told(place: tuple[str, dict[str, str]], capfd: py
         store.put("a", 1)
     out = capfd.readouterr()
     assert len(told) > 4
-    assert "canary" not in "".join(told).replace(uri + "/canary", "") + out.out + out.err
+    assert "canary" not in "".join(told) + out.out + out.err
 
 
 def test_a_bucket_that_is_not_there_is_told(place: tuple[str, dict[str, str]]) -> None:
@@ -213,7 +213,7 @@ def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int)
         rows = store.read("t").to_arrow().to_pydict()
         per_key = sum(store.get(f"k/{n}") for n in range(5))
         appended = store.read_many([f"rows/{n}" for n in range(4)])
-        batches = Counter((w, n) for table in appended for w, n in zip(*table.to_arrow().to_pydict().values(), strict=True))
+        batches = Counter((w, n) for table in appended.values() for w, n in zip(*table.to_arrow().to_pydict().values(), strict=True))
         assert store.verify().ok
     order = dict(zip(rows["id"], rows["seq"], strict=True))
     assert per_key == total == len(order), "each operation counted once, everywhere"
@@ -324,7 +324,7 @@ def test_one_thread_of_each_kind_is_enough(place: tuple[str, dict[str, str]]) ->
     uri, storage = place
     with drumlin.open(uri, storage_options=storage, io_threads=1, cpu_threads=1, block_rest=NOW) as store:
         store.write_many({f"t/{n}": {"n": list(range(1000))} for n in range(50)})
-        assert [r.to_arrow().num_rows for r in store.read_many([f"t/{n}" for n in range(50)])] == [1000] * 50
+        assert [r.to_arrow().num_rows for r in store.read_many([f"t/{n}" for n in range(50)]).values()] == [1000] * 50
         store.table("t/1").delete("n < 900")
         store.checkpoint()
         assert store.drop_and_reclaim("t/*")[1].failures == []

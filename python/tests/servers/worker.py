@@ -24,7 +24,7 @@ def operate(store: drumlin.Store, who: int, n: int, rng: random.Random) -> int:
         seq = int(tx.get("seq"))
         tx.put("seq", seq + 1)
         tx.put(key, int(tx.get(key)) + 1)
-        tx.table("t").upsert([{"id": who * 100_000 + n, "seq": seq}])
+        tx.upsert("t", [{"id": who * 100_000 + n, "seq": seq}])
         if n % 10 == 3:
             tx.append(f"rows/{who % 4}", {"who": [who] * 50, "n": [n] * 50})
         return seq

@@ -139,7 +139,7 @@ impl Storage for FileStorage {
 
     /// Under a lock that whoever else would replace the object waits for.
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
-        let _guard = self.disk.wait_lock(&format!("{name}.lock"))?;
+        let _guard = self.disk.wait_lock(&format!("{}.lock", names::ROOT))?;
         let there = match self.get(name) {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             other => Some(content_tag(&other?)),

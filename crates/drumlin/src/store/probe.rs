@@ -37,6 +37,7 @@ pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env) -> Result<()> {
     });
     // Best effort: it is of no harm.
     storage.delete_many(&[raced, absent]);
+    let _ = storage.remove_empty_folder(names::PROBE);
     outcome
 }
 

@@ -70,7 +70,7 @@ fn a_folder_that_is_no_store_is_left_alone() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(!missing.exists());
     }
-    assert_eq!(Store::open("s3://bucket/x", Options::default()).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(Store::open("ftp://bucket/x", Options::default()).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]
