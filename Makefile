@@ -42,6 +42,7 @@ bench: build
 	$(BIN)/python bench/vacuum.py --scale $(SCALE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/keyed.py
+	$(BIN)/python bench/arctic.py
 
 # Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
 fuzz:

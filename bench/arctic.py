@@ -1,8 +1,8 @@
 """Many tables at once, beside ArcticDB: writing, reading, dropping, on local disk and on an S3 server on loopback.
 
-Both run in this process, in turn, on the same server or disk; medians and the median of the ratios run by run. Reclaiming is
-part of deleting, without grace on either side. The server is versitygw, built by Go as for the tests; latency is added by
-the tests' proxy, which both go through.
+Both run in this process, in turn, on the same server or disk; medians and the median of the ratios run by run.
+Reclaiming is part of deleting, without grace on either side. The server is versitygw, built by Go as for the tests;
+latency is added by the tests' proxy, which both go through.
 
     python bench/arctic.py [--runs 5] [--only TEXT] [--folder FOLDER]
 """
@@ -73,7 +73,8 @@ def delete_symbols(place: Place, n: int) -> tuple[float, float]:
     place.store.write_many({f"many/sym_{i}": SMALL for i in range(n)})
     theirs = timed(lambda: library.delete_batch([f"sym_{i}" for i in range(n)]))
     ours = timed(lambda: place.store.drop_and_reclaim([f"many/sym_{i}" for i in range(n)]))
-    assert library.list_symbols() == [] and place.store.tables("many/**") == []
+    assert library.list_symbols() == []
+    assert place.store.tables("many/**") == []
     return ours, theirs
 
 
@@ -102,18 +103,23 @@ def write_and_read(place: Place) -> list[tuple[float, float]]:
     them_read = timed(lambda: library.read_batch(names))
     # A handle that has read nothing yet.
     with opened(place) as store:
-        we_read = timed(lambda: [result.to_pandas() for result in store.read_many([f"many/{name}" for name in names]).values()])
+        we_read = timed(
+            lambda: [result.to_pandas() for result in store.read_many([f"many/{name}" for name in names]).values()]
+        )
     place.store.drop_and_reclaim("many/**")
     return [(ours, theirs), (we_read, them_read)]
 
 
 def append_one(place: Place) -> tuple[float, float]:
     library = place.library()
-    one = pd.DataFrame({"col": [1]}, index=[1000])
+
+    def one(n: int) -> pd.DataFrame:
+        return pd.DataFrame({"col": [1]}, index=pd.RangeIndex(1000 + n, 1001 + n))
+
     library.write("a", SMALL)
     place.store.write("many/a", SMALL)
-    theirs = timed(lambda: [library.append("a", one.set_index(pd.Index([1000 + n]))) for n in range(10)]) / 10
-    ours = timed(lambda: [place.store.append("many/a", one) for n in range(10)]) / 10
+    theirs = timed(lambda: [library.append("a", one(n)) for n in range(10)]) / 10
+    ours = timed(lambda: [place.store.append("many/a", one(n)) for n in range(10)]) / 10
     place.store.drop_and_reclaim("many/**")
     return ours, theirs
 
@@ -164,7 +170,9 @@ def main() -> None:
     parser.add_argument("--places", default="disk,0,20")
     parser.add_argument("--folder", type=Path)
     chosen = parser.parse_args()
-    print(f"{dt.date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, arcticdb {arcticdb.__version__}\n")
+    print(
+        f"{dt.date.today()}, {os.cpu_count()} cores, drumlin {drumlin.__version__}, arcticdb {arcticdb.__version__}\n"
+    )
     print("| where | what | Drumlin | ArcticDB | times as fast | wanted |\n|---|---|---|---|---|---|")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=chosen.folder)))
@@ -186,7 +194,8 @@ def main() -> None:
                 command = [sys.executable, str(TESTS / "servers" / "proxy.py"), str(server)]
                 proxy = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                 stack.callback(proxy.kill)
-                assert proxy.stdin is not None and proxy.stdout is not None
+                assert proxy.stdin is not None
+                assert proxy.stdout is not None
                 port = int(proxy.stdout.readline())
                 proxy.stdin.write(f"latency={latency / 1000}\n")
                 proxy.stdin.flush()

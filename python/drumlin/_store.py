@@ -97,20 +97,22 @@ def open(
     io_threads: int | None = None,
     block_rest: dt.timedelta | None = None,
 ) -> "Store":
-    """Opens the store at ``uri``: a folder's path, ``file://`` and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``)
-    for one in a bucket, or ``memory://`` for one that lives in memory.
+    """Opens the store at ``uri``: a folder's path, ``file://`` and a path, ``s3://bucket/prefix`` (or ``gs://``,
+    ``az://``) for one in a bucket, or ``memory://`` for one that lives in memory.
 
     ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
-    ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes a store in a folder at a time, unless
-    it was made with ``shared=True``; any number write one in a bucket.
+    ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes a store in a folder at a time,
+    unless it was made with ``shared=True``; any number write one in a bucket.
 
     In a store that others write too, a call that writes rests on all that was committed before it; one that reads does
     with ``fresh=True``, which costs a look at the bucket each, and else sees what :meth:`Store.refresh` and writes have
-    brought. Blocks that are no longer needed stay for ``block_rest`` (default 10 minutes) for readers of other processes.
+    brought. Blocks that are no longer needed stay for ``block_rest`` (default 10 minutes) for readers of other
+    processes.
 
     A bucket's credentials come from the environment, or from ``storage_options``, as the ``object_store`` crate calls
-    them: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``. ``io_threads``
-    (default 2) wait for its answers. A bucket must keep conditional writes; one is tried before a store is made in it.
+    them: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``.
+    ``io_threads`` (default 2) wait for its answers. A bucket must keep conditional writes; one is tried before a store
+    is made in it.
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
     reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core). Once the log has grown past
@@ -644,8 +646,8 @@ class Store(Walks):
         block_rest: dt.timedelta | None = None,
         progress: Progress | None = None,
     ) -> tuple[DropReport, ReclaimReport]:
-        """Drops tables as :meth:`drop` does, gives them up for good in the same commit, and frees their space at once. In
-        a store that others write too, blocks let go of less than ``block_rest`` ago stay (default: as the store was
+        """Drops tables as :meth:`drop` does, gives them up for good in the same commit, and frees their space at once.
+        In a store that others write too, blocks let go of less than ``block_rest`` ago stay (default: as the store was
         opened).
 
         >>> import drumlin
@@ -1094,8 +1096,8 @@ class Store(Walks):
         ``grace`` ago stay in the trash.
 
         In a store that others write too, blocks let go of less than ``block_rest`` ago stay (default: as the store was
-        opened). With ``fence_idle`` processes that have not committed for so long are taken for dead, and what they left is
-        swept; one that lives goes on, though a write that was on its way fails. ``audit`` lists all objects and
+        opened). With ``fence_idle`` processes that have not committed for so long are taken for dead, and what they
+        left is swept; one that lives goes on, though a write that was on its way fails. ``audit`` lists all objects and
         deletes those that nothing will ever refer to; it is always done where no other process writes.
         """
         rest = None if block_rest is None else micros(block_rest, "block_rest")

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ NOW = dt.timedelta(0)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     if s3.build(request.param) is None:
         message = f"NO GO: stores in buckets are not tested against {request.param}"
-        warnings.warn(pytest.PytestWarning(message), stacklevel=1)
+        print(f"\n*** {message} ***", file=sys.__stderr__, flush=True)
         pytest.skip(message)
     with s3.serve(request.param, tmp_path_factory.mktemp(request.param) / "data") as port:
         yield port
@@ -69,7 +68,9 @@ def test_a_store_in_a_bucket_does_what_others_do(place: tuple[str, dict[str, str
         assert store.read("t", as_of="eod").to_arrow().num_rows == 100
         assert store.table("t").get_many([4, 5]).found.to_pylist() == [True, False]
         assert store.get("config/b") == 2
-        assert all(result.to_arrow().num_rows == 50 for result in store.read_many([f"many/{n}" for n in range(100)]).values())
+        assert all(
+            result.to_arrow().num_rows == 50 for result in store.read_many([f"many/{n}" for n in range(100)]).values()
+        )
     with drumlin.open(uri, storage_options=options, block_rest=NOW) as store:
         store.checkpoint()
         dropped, reclaimed = store.drop_and_reclaim("many/*")
@@ -88,7 +89,8 @@ def test_the_doctor_finds_the_bucket_fit(place: tuple[str, dict[str, str]]) -> N
     told = cli("doctor", uri, "--json", *(f"--storage-option={name}={value}" for name, value in options.items()))
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout)
-    assert found["fit"] and len(found["findings"]) >= 6
+    assert found["fit"]
+    assert len(found["findings"]) >= 6
     wrong = {**options, "aws_secret_access_key": "canary-wrong-9876"}
     told = cli("doctor", uri, *(f"--storage-option={name}={value}" for name, value in wrong.items()))
     assert told.returncode != 0
@@ -190,8 +192,8 @@ def start(uri: str, options: dict[str, Any], who: int, count: int, folder: Path)
 
 
 def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int) -> Counter[str]:
-    """The journals tell of one order of all operations, in which each that ended before another began comes first; what was
-    acknowledged is there, and of the rest each is there whole or not at all."""
+    """The journals tell of one order of all operations, in which each that ended before another began comes first;
+    what was acknowledged is there, and of the rest each is there whole or not at all."""
     done: dict[int, tuple[float, float, int]] = {}
     unsure: set[int] = set()
     counts: Counter[str] = Counter()
@@ -213,7 +215,9 @@ def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int)
         rows = store.read("t").to_arrow().to_pydict()
         per_key = sum(store.get(f"k/{n}") for n in range(5))
         appended = store.read_many([f"rows/{n}" for n in range(4)])
-        batches = Counter((w, n) for table in appended.values() for w, n in zip(*table.to_arrow().to_pydict().values(), strict=True))
+        batches = Counter(
+            (w, n) for table in appended.values() for w, n in zip(*table.to_arrow().to_pydict().values(), strict=True)
+        )
         assert store.verify().ok
     order = dict(zip(rows["id"], rows["seq"], strict=True))
     assert per_key == total == len(order), "each operation counted once, everywhere"
@@ -231,7 +235,9 @@ def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int)
     return counts
 
 
-def work_together(uri: str, options: dict[str, Any], folder: Path, processes: int, count: int, kills: int) -> Counter[str]:
+def work_together(
+    uri: str, options: dict[str, Any], folder: Path, processes: int, count: int, kills: int
+) -> Counter[str]:
     """Lets processes work, some of which are stopped for a while, or killed and replaced."""
     rng = random.Random(7)
     running = {who: start(uri, options, who, count, folder) for who in range(1, processes + 1)}
@@ -245,7 +251,9 @@ def work_together(uri: str, options: dict[str, Any], folder: Path, processes: in
         who = rng.choice(alive)
         if kills and rng.random() < 0.4:
             kills -= 1
-            running.pop(who).kill()
+            victim = running.pop(who)
+            victim.kill()
+            victim.wait()
             workers += 1
             running[workers] = start(uri, options, workers, count // 2, folder)
         elif rng.random() < 0.4:
@@ -278,7 +286,8 @@ def test_processes_share_a_folder(tmp_path: Path) -> None:
     prepare(uri, options)
     (tmp_path / "journals").mkdir()
     counts = work_together(uri, options, tmp_path / "journals", 4, 60, 2)
-    assert counts["done"] > 200 and counts["failed"] == 0
+    assert counts["done"] > 200
+    assert counts["failed"] == 0
     no_orphans(uri, {**options, "block_rest": NOW})
 
 
@@ -290,9 +299,10 @@ def test_processes_killed_and_paused_on_a_network_that_fails(
     with proxy(server, 3) as faulty:
         faulty.set(refuse=0.02, cut=0.01, lose=0.02, error=0.01, late=0.02, truncate=0.01, partial=0.1)
         options = {"storage_options": {**storage, "endpoint": f"http://127.0.0.1:{faulty.port}"}}
-        counts = work_together(uri, options, tmp_path, 4, 250, 4)
+        counts = work_together(uri, options, tmp_path, 4, 340, 4)
         faulty.heal()
-    assert counts["done"] > 900
+    assert counts["done"] > 500
+    assert counts["start"] > 900
     no_orphans(uri, {"storage_options": storage, "block_rest": NOW})
     for out in tmp_path.glob("*.out"):
         assert s3.SECRET not in out.read_text()
@@ -310,11 +320,13 @@ def test_requests_are_few(server: int, place: tuple[str, dict[str, str]]) -> Non
 
         with drumlin.open(uri, **options) as store:
             store.write("warm", {"n": [1]})
-            tables = {f"many/{n}": {"n": list(range(1000))} for n in range(1000)}
+            rng = random.Random(1)
+            tables = {f"many/{n}": {"n": [rng.random() for _ in range(100)]} for n in range(1000)}
             assert requests(lambda: store.write_many(tables))["PUT"] <= 20
             dropped = requests(lambda: store.drop_and_reclaim("many/*"))
-            assert dropped["PUT"] == 2 and dropped["POST?delete"] == 1
-            store.write("one", {"n": list(range(1000))})
+            assert dropped["PUT"] == 2
+            assert dropped["POST?delete"] + dropped["DELETE"] == 1
+            store.write("one", {"n": [rng.random() for _ in range(20_000)]})
             assert requests(lambda: store.put("n", 1))["PUT"] == 1
         with drumlin.open(uri, **options) as store:
             assert requests(lambda: store.read("one").to_arrow())["GET"] == 1

@@ -1,1 +1,1 @@
-"""Servers for the tests of stores in buckets: real ones on loopback, and a proxy in front of them that fails as networks do."""
+"""Servers for the tests of stores in buckets: real ones on loopback, and a proxy that fails as networks do."""

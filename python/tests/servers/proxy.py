@@ -1,5 +1,5 @@
-"""A proxy on loopback in front of an S3 server that does what networks do: delays, refusals, cut connections, answers lost after
-the request was done, requests done late, and answers cut short.
+"""A proxy on loopback in front of an S3 server that does what networks do: delays, refusals, cut connections, answers
+lost after the request was done, requests done late, and answers cut short.
 
 Run as a program it prints its port, and takes its orders as lines on its standard input: ``name=value`` sets a figure.
 """
@@ -93,9 +93,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(status, headers, content, content[: len(content) // 2])
         return self.answer(status, headers, content)
 
-    def answer(
-        self, status: int, headers: list[tuple[str, str]], content: bytes, sent: bytes | None = None
-    ) -> None:
+    def answer(self, status: int, headers: list[tuple[str, str]], content: bytes, sent: bytes | None = None) -> None:
         self.send_response_only(status)
         for name, value in headers:
             if name.lower() not in ("connection", "content-length", "transfer-encoding"):

@@ -22,23 +22,23 @@ PACKAGES = {
 }
 
 
-def cache() -> Path:
-    """Where built servers are kept."""
-    root = Path(__file__).resolve().parents[3]
-    return Path(os.environ.get("DRUMLIN_SERVERS", root / "target" / "servers"))
+def cache(name: str) -> Path:
+    """Where a built server is kept, for all clones."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "drumlin-servers" / PACKAGES[name].replace("/", "_")
 
 
 def build(name: str) -> Path | None:
     """The server's program, built if need be; None without Go."""
-    program = cache() / name
+    program = cache(name) / name
     if program.exists():
         return program
     go = shutil.which("go")
     if go is None:
         return None
-    cache().mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "GOBIN": str(cache()), "GOFLAGS": "-buildvcs=false"}
-    subprocess.run([go, "install", PACKAGES[name]], check=True, env=environment, cwd=cache())
+    cache(name).mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "GOBIN": str(cache(name)), "GOFLAGS": "-buildvcs=false"}
+    subprocess.run([go, "install", PACKAGES[name]], check=True, env=environment, cwd=cache(name))
     return program
 
 
@@ -74,7 +74,7 @@ def wait_until_up(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def serve(name: str, folder: Path) -> Iterator[int]:
-    """Runs a server over ``folder``, in which each folder is a bucket; gives its port. There is one bucket, ``test``."""
+    """Runs a server over ``folder``, in which each folder is a bucket; gives its port. The only bucket is ``test``."""
     program = build(name)
     assert program is not None
     port = free_port()

@@ -1,11 +1,13 @@
 """A process that works on a shared store until it has done its share, and writes down what it was told.
 
 Each operation is one transaction that counts: ``seq`` gives all operations of all processes their order. Lines of the
-journal: ``start``, ``done``, ``doubt`` or ``failed``, the operation, the time, and for ``done`` the count that was read.
+journal: ``start``, ``done``, ``doubt`` or ``failed``, the operation, the time, and for ``done`` the count that was
+read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import sys
@@ -33,7 +35,13 @@ def operate(store: drumlin.Store, who: int, n: int, rng: random.Random) -> int:
 
 
 def main() -> None:
-    uri, options, who, count, journal = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+    uri, options, who, count, journal = (
+        sys.argv[1],
+        json.loads(sys.argv[2]),
+        int(sys.argv[3]),
+        int(sys.argv[4]),
+        sys.argv[5],
+    )
     rng = random.Random(who)
     with open(journal, "w", buffering=1) as log:
 
@@ -64,10 +72,8 @@ def main() -> None:
                     store.reclaim()
             except (drumlin.Unavailable, drumlin.InDoubt) as error:
                 print(f"{type(error).__name__}: {error}", flush=True)
-        try:
+        with contextlib.suppress(drumlin.Unavailable, drumlin.InDoubt):
             store.close()
-        except (drumlin.Unavailable, drumlin.InDoubt):
-            pass
         note("end", count)
 
 

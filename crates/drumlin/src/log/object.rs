@@ -124,6 +124,19 @@ impl ObjectLog {
         Ok(())
     }
 
+    /// What the log says of an entry that is not among the newest.
+    fn search(&self, root: &Root, seq: Seq, id: EntryId) -> Told {
+        if root.base.is_some_and(|base| base.seq >= seq) {
+            return Told::Unknown;
+        }
+        let entries = entries_after(&*self.storage, &self.pool, root, Seq(seq.0 - 1));
+        match entries.iter().flatten().find(|entry| entry.seq == seq) {
+            Some(entry) if entry.id == id => Told::There,
+            Some(_) => Told::NotThere,
+            None => Told::Unknown,
+        }
+    }
+
     /// Replaces the root as last seen by `next`. `false` if it is another by now, which is seen from then on.
     fn replace(&self, tail: &mut Tail, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
         let bytes = [Bytes::from(next.encode()?)];
@@ -153,7 +166,10 @@ impl ObjectLog {
             })?;
             let Some((root, tag)) = seen else { continue };
             let told = match added {
-                Some((seq, id)) => root.tells(seq, id),
+                Some((seq, id)) => match root.tells(seq, id) {
+                    Told::Unknown => self.search(&root, seq, id),
+                    told => told,
+                },
                 None if root == next => Told::There,
                 None => Told::NotThere,
             };

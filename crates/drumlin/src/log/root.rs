@@ -26,7 +26,7 @@ pub const ROOT_VERSION: u32 = 5;
 const FIXED_BYTES: usize = 24;
 /// The ids of so many of the newest entries are kept, so that who is told nothing of a put can tell what became of it, though
 /// the entry has left the log.
-const RECENT: usize = 64;
+const RECENT: usize = 128;
 
 /// An object with entries of the past.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -301,7 +301,10 @@ mod tests {
         assert_eq!(root.tells(Seq(40), EntryId(280)), Told::There);
         assert_eq!(root.tells(Seq(40), EntryId(281)), Told::NotThere);
         assert_eq!(root.tells(Seq(101), EntryId(707)), Told::NotThere);
-        assert_eq!(root.tells(Seq(36), EntryId(252)), Told::Unknown);
+        let later = (101..=150).fold(root.clone(), |root, seq| root.with(&entry(seq, 1)));
+        assert_eq!(later.tells(Seq(23), EntryId(161)), Told::There);
+        assert_eq!(later.tells(Seq(22), EntryId(154)), Told::Unknown);
+        assert_eq!(root.tells(Seq(1), EntryId(7)), Told::There);
     }
 
     #[test]
