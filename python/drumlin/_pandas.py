@@ -82,6 +82,9 @@ def range_index(metadata: dict[bytes, bytes]) -> range | None:
     return None
 
 
+_THREADS_FROM_BYTES = 4 << 20
+
+
 def from_arrow(table: "_pa.Table", *, whole: bool, options: dict[str, Any]) -> "_pd.DataFrame":
     """The frame that ``table`` was; ``whole`` says that it has just the rows that one write wrote."""
     pd = need("pandas", "to_pandas()", "pandas")
@@ -96,7 +99,9 @@ def from_arrow(table: "_pa.Table", *, whole: bool, options: dict[str, Any]) -> "
         table = table.replace_schema_metadata(metadata)
     if table.num_rows == 0 and _CATEGORIES_KEY in metadata:
         table = _with_categories(table, json.loads(metadata[_CATEGORIES_KEY]))
-    frame = table.to_pandas(**options)
+    # Handing a small table to threads takes longer than converting it.
+    threads = {"use_threads": False} if table.nbytes < _THREADS_FROM_BYTES else {}
+    frame = table.to_pandas(**{**threads, **options})
     if not options:
         _restore_types(frame, table, metadata)
     if _NAMES_KEY in metadata:

@@ -49,8 +49,8 @@ impl Store {
         let (state, pin) = self.pinned_state()?;
         let scans: Vec<Scan> =
             paths.iter().map(|path| self.scan(&state, &pin, path, options)).collect::<Result<_>>()?;
-        if self.inner.log.is_shared() && paths.len() > 1 {
-            // Each request takes its time, however small: all that is small comes by a few.
+        if paths.len() > 1 {
+            // Each request takes its time, however small: all that is small comes by a few, in parallel.
             let tables = paths.iter().map(|path| resolve(&state, &Path::new(path)?, &options.as_of));
             let tables: Vec<(Arc<Table>, Sight)> = tables.collect::<Result<_>>()?;
             let seen = tables.iter().flat_map(|(table, sight)| {
