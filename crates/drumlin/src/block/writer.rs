@@ -158,7 +158,7 @@ impl BlockWriter {
         if let Some(current) = self.current.take() {
             // Listed before the put: what may be there is deleted if this fails.
             self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
-            self.storage.put(&current.name, &current.parts, PutMode::Create)?;
+            self.storage.put(&current.name, &current.parts, PutMode::Once)?;
         }
         Ok(())
     }

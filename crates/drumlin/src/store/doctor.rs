@@ -88,7 +88,7 @@ impl Store {
             false => Err(Error::corrupt("what was read is not what was written")),
         });
         time("read a part of it", ROUNDS, &|round| {
-            let part = storage.get_ranges(&name(round), &[100..200])?;
+            let part = storage.get_ranges(&name(round), std::slice::from_ref(&(100..200)))?;
             if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("another part came")) }
         });
         time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env));

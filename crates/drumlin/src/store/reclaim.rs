@@ -139,7 +139,8 @@ impl Store {
         let until = match rest {
             0 => Timestamp(i64::MAX),
             rest => {
-                let now = self.inner.env.clock.now().max(state.time);
+                // By this process's clock: another's, years ahead, must not make what was let go of today look old.
+                let now = self.inner.env.clock.now();
                 Timestamp(now.0.saturating_sub(i64::try_from(rest).unwrap_or(i64::MAX)))
             }
         };
@@ -178,11 +179,10 @@ impl Store {
         let now = self.inner.env.clock.now();
         let own = self.inner.session.lock().as_ref().map(|numbers| numbers.session());
         let silent = move |state: &State| -> Vec<SessionId> {
-            let before = now.max(state.time).0.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));
+            let before = now.0.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));
+            let silent = |last: &Timestamp| idle == 0 || last.0 <= before;
             let open = state.sessions.open.iter();
-            open.filter(|(session, last)| Some(**session) != own && last.0 <= before)
-                .map(|(session, _)| *session)
-                .collect()
+            open.filter(|(session, last)| Some(**session) != own && silent(last)).map(|(session, _)| *session).collect()
         };
         if silent(&*self.state()?).is_empty() {
             return Ok(());

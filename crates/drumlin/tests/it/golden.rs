@@ -19,7 +19,8 @@ use drumlin::{ErrorKind, Store};
 
 use crate::support::{batch, numbered, read};
 
-const VERSIONS: [&str; 1] = ["v5"];
+/// Of a format: a store that one process writes, and one that is shared.
+const VERSIONS: [&str; 2] = ["v5", "v5-shared"];
 /// Formats that are no longer read: of each the file that says so.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
@@ -202,21 +203,24 @@ fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
 
 #[test]
 fn what_this_build_writes_it_reads_alike() {
-    let folder = tempfile::tempdir().unwrap();
-    let uri = folder.path().join("s");
-    let store = Store::open(uri.to_str().unwrap(), Options::default()).unwrap();
-    build(&store).unwrap();
-    check(&store);
-    store.close().unwrap();
-    check(&Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap());
+    for shared in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let uri = folder.path().join("s");
+        let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
+        build(&store).unwrap();
+        check(&store);
+        store.close().unwrap();
+        check(&Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap());
+    }
 }
 
 #[test]
 #[ignore = "makes the files that the other tests read"]
 fn make_golden() {
-    let uri = folder(VERSIONS[VERSIONS.len() - 1]);
-    assert!(!uri.exists(), "{} is there; a golden store is never made over", uri.display());
-    let store = Store::open(uri.to_str().unwrap(), Options::default()).unwrap();
-    build(&store).unwrap();
-    store.close().unwrap();
+    for uri in VERSIONS.map(folder).iter().filter(|uri| !uri.exists()) {
+        let shared = uri.to_str().unwrap().ends_with("-shared");
+        let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
+        build(&store).unwrap();
+        store.close().unwrap();
+    }
 }
