@@ -161,6 +161,9 @@ impl BucketStorage {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Error::invalid("credentials do not belong in an address; give them as options"));
         }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(Error::invalid(format!("'{uri}' names no bucket; expected {}://bucket/prefix", url.scheme())));
+        }
         let (_, prefix) = ObjectStoreScheme::parse(&url)
             .map_err(|_| Error::invalid(format!("'{}://' is not a kind of bucket that is known", url.scheme())))?;
         // Whoever was first is as good.
@@ -427,7 +430,7 @@ mod tests {
         let none = BTreeMap::new();
         for (uri, what) in [
             ("s3://user:canary-pass@bucket/x", "do not belong in an address"),
-            ("s3://", "address of the bucket"),
+            ("s3://", "names no bucket"),
             ("https://example.com/x", "no bucket"),
         ] {
             let e = BucketStorage::open(uri, &none, 1).unwrap_err();

@@ -15,7 +15,7 @@ use crate::support::{Opener, opener};
 type Trash = Vec<(String, ModelTable)>;
 
 /// Operations drawn from `seed`, all of which succeed.
-fn workload(seed: u64, steps: usize) -> Vec<Op> {
+pub fn workload(seed: u64, steps: usize) -> Vec<Op> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (mut model, mut trash) = (Model::default(), Trash::new());
     let mut ops = Vec::new();

@@ -5,6 +5,7 @@ use drumlin::storage::{BucketFault, BucketOp, SimBucket, Storage};
 use drumlin::store::{AsOf, Options, ReclaimOptions};
 use drumlin::{ErrorKind, Result, Store};
 
+use crate::crash::workload;
 use crate::model::{Model, ModelTable};
 use crate::random::{Op, apply, compare, draw, run};
 use crate::shared_faults;
@@ -303,4 +304,56 @@ fn blocks_rest_before_they_are_deleted() {
     assert_eq!(store.reclaim(&resting).unwrap().blocks, 1);
     let late = open(&bucket.client(), &clock).unwrap();
     assert_eq!(read(&late, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Does `ops` in order; says at which one the process died, if it did, and the model before and after that one.
+fn run_until_killed(client: &SimBucket, ops: &[Op]) -> Option<(usize, Model, Model)> {
+    let clock = clock();
+    let (mut model, mut trash): (Model, Vec<(String, ModelTable)>) = Default::default();
+    let Ok(mut store) = open(client, &clock) else { return Some((0, model.clone(), model)) };
+    for (at, op) in ops.iter().enumerate() {
+        let before = model.clone();
+        assert!(apply(&mut model, &mut trash, op));
+        let answer = run(&mut store, || open(client, &clock), op);
+        if client.is_dead() {
+            return Some((at, before, model));
+        }
+        answer.unwrap();
+    }
+    None
+}
+
+#[test]
+fn a_process_killed_at_any_request_leaves_before_or_after() {
+    let mut killed = 0;
+    for seed in 0..4 {
+        let ops = workload(seed, 18);
+        for after in [false, true] {
+            for at in 0.. {
+                let bucket = SimBucket::new();
+                let client = bucket.client();
+                let mut seen = 0;
+                client.plan(move |op, _| {
+                    seen += 1;
+                    let changes = !matches!(op, BucketOp::Get | BucketOp::List);
+                    match (seen - 1).cmp(&at) {
+                        std::cmp::Ordering::Less => None,
+                        // It is done, but nobody hears of it: the next request is one too many.
+                        std::cmp::Ordering::Equal if after && changes => Some(BucketFault::Lost),
+                        _ => Some(BucketFault::Killed),
+                    }
+                });
+                let Some((step, before, now)) = run_until_killed(&client, &ops) else { break };
+                killed += 1;
+                let place = || format!("seed {seed}, request {at}, after it: {after}, at {:?}", ops[step]);
+                let fresh = open(&bucket.client(), &clock()).unwrap_or_else(|e| panic!("{}: {e}", place()));
+                if let (Err(a), Err(b)) = (compare(&fresh, &now), compare(&fresh, &before)) {
+                    panic!("{}: neither after ({a}) nor before ({b})", place());
+                }
+                settled(&fresh, &bucket).unwrap_or_else(|e| panic!("{}: {e}", place()));
+                fresh.put("after/crash", Payload::from(1)).unwrap();
+            }
+        }
+    }
+    assert!(killed > 300, "only {killed} times");
 }
