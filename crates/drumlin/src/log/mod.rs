@@ -88,9 +88,9 @@ pub trait CommitLog: Send + Sync {
         false
     }
 
-    /// Of a log in objects: the last entry, and the objects that hold entries. An object whose name says that it ends with
+    /// Of a log in objects: the last entry, the newest catalog snapshot, and the objects that hold entries. An object whose name says that it ends with
     /// that entry or one before it, and that is not among them, will never be.
-    fn needed(&self) -> Option<(Seq, Vec<String>)> {
+    fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
         None
     }
 }

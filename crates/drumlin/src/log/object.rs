@@ -139,6 +139,7 @@ impl ObjectLog {
 
     /// Replaces the root as last seen by `next`. `false` if it is another by now, which is seen from then on.
     fn replace(&self, tail: &mut Tail, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
+        next.check()?;
         let bytes = [Bytes::from(next.encode()?)];
         for _ in 0..TRIES {
             let put = match planted(Bug::PlainRootPut) {
@@ -269,7 +270,9 @@ impl CommitLog for ObjectLog {
         let mut tail = self.tail.lock();
         tail.check()?;
         loop {
-            if tail.root.base != before || base.seq > tail.root.seq {
+            // Never back: entries between the two are in the log no more.
+            let newer = tail.root.base.is_some_and(|there| there.seq >= base.seq);
+            if tail.root.base != before || newer || base.seq > tail.root.seq {
                 return Ok(false);
             }
             let (next, gone) = tail.root.rebase(base);
@@ -311,8 +314,8 @@ impl CommitLog for ObjectLog {
         true
     }
 
-    fn needed(&self) -> Option<(Seq, Vec<String>)> {
+    fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
         let root = self.tail.lock().root.clone();
-        Some((root.seq, root.chunks.iter().map(root::Chunk::name).collect()))
+        Some((root.seq, root.base, root.chunks.iter().map(root::Chunk::name).collect()))
     }
 }

@@ -24,6 +24,8 @@ const MAGIC: &[u8; 8] = b"DRUMROOT";
 /// Version of the root, and so of a store in a bucket.
 pub const ROOT_VERSION: u32 = 5;
 const FIXED_BYTES: usize = 24;
+/// Commits have lower numbers.
+const SEQ_END: u64 = 1 << 56;
 /// The ids of so many of the newest entries are kept, so that who is told nothing of a put can tell what became of it, though
 /// the entry has left the log.
 const RECENT: usize = 128;
@@ -101,7 +103,8 @@ impl Root {
 
     /// Bytes of all entries.
     pub fn bytes(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.bytes).sum::<u64>() + self.inline_bytes() as u64
+        let chunks = self.chunks.iter().fold(0_u64, |sum, chunk| sum.saturating_add(chunk.bytes));
+        chunks.saturating_add(self.inline_bytes() as u64)
     }
 
     /// Names `base`, and lets go of what it makes needless: gives those chunks.
@@ -172,8 +175,11 @@ impl Root {
     }
 
     /// That nothing is missing between the snapshot and the last entry.
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let corrupt = |what: String| Err(Error::corrupt(format!("{}: {what}", names::ROOT)));
+        if self.seq.0 >= SEQ_END || self.base.is_some_and(|base| base.seq.0 >= SEQ_END || base.from.0 > SEQ_END) {
+            return corrupt("a number of a commit is too large".into());
+        }
         if let Some(base) = &self.base
             && (base.seq > self.seq || base.from > base.seq.next() || base.from.0 == 0)
         {
@@ -183,7 +189,12 @@ impl Root {
         let mut next = None;
         let spans = self.chunks.iter().map(|chunk| (chunk.first, chunk.last));
         for (first, last) in spans.chain(self.entries.iter().map(|entry| (entry.seq, entry.seq))) {
-            if last < first || next.is_some_and(|next| next != first) || (next.is_none() && first > from) {
+            if first.0 == 0
+                || last.0 >= SEQ_END
+                || last < first
+                || next.is_some_and(|next| next != first)
+                || (next.is_none() && first > from)
+            {
                 return corrupt(format!("entries {first} to {last} do not follow those before them"));
             }
             next = Some(last.next());

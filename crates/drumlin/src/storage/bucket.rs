@@ -161,6 +161,9 @@ impl BucketStorage {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Error::invalid("credentials do not belong in an address; give them as options"));
         }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(Error::invalid("the address of a bucket ends with its prefix; give settings as options"));
+        }
         if url.host_str().is_none_or(str::is_empty) {
             return Err(Error::invalid(format!("'{uri}' names no bucket; expected {}://bucket/prefix", url.scheme())));
         }
@@ -431,6 +434,7 @@ mod tests {
         for (uri, what) in [
             ("s3://user:canary-pass@bucket/x", "do not belong in an address"),
             ("s3://", "names no bucket"),
+            ("s3://bucket/x?sig=canary-signature", "ends with its prefix"),
             ("https://example.com/x", "no bucket"),
         ] {
             let e = BucketStorage::open(uri, &none, 1).unwrap_err();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -15,6 +15,9 @@ use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
 use super::{ObjectMeta, PutMode, Storage, Tag, names};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result};
+
+/// Numbers of temporary names of this process.
+static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
 
 /// [`Storage`] on a [`Disk`].
 #[derive(Debug)]
@@ -114,7 +117,9 @@ impl Storage for FileStorage {
         }
         let folder = folder_of(name);
         self.ensure_folder(folder)?;
-        let temporary = format!("{name}{}", names::TEMPORARY);
+        // Not even two processes that write the same object meet.
+        let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!("{name}.{}-{number}{}", std::process::id(), names::TEMPORARY);
         let mode = match mode {
             PutMode::Create | PutMode::Once => Rename::Keep,
             PutMode::Replace => Rename::Replace,
@@ -132,6 +137,10 @@ impl Storage for FileStorage {
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
+        if self.poisoned.load(Ordering::SeqCst) {
+            // What is read may not be there after a crash.
+            return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
+        }
         let bytes = self.get(name)?;
         let tag = content_tag(&bytes);
         Ok((known != Some(&tag)).then_some((bytes, tag)))

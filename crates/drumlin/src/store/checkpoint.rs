@@ -245,11 +245,12 @@ impl Store {
             let same = |state: &State| Ok(vec![Effect::SetDefaultRetention { retention: state.default_retention }]);
             self.commit_effects(same)?;
         }
-        let (bytes, state) = {
+        // All of one instant: what others name later is not what this one is made from.
+        let (bytes, state, named) = {
             let _turn = self.inner.committer.turn();
-            (log.bytes(), self.current()?)
+            (log.bytes(), self.current()?, log.base())
         };
-        if log.base().is_some_and(|base| base.seq == state.seq) || state.seq.0 == 0 {
+        if named.is_some_and(|base| base.seq >= state.seq) || state.seq.0 == 0 {
             return Ok(());
         }
         let storage = &*self.inner.storage;
@@ -259,7 +260,6 @@ impl Store {
             // What is there is known, and what is not is no business of who does not look for it.
             true => maintenance.catalog.iter().flat_map(Catalog::names).collect(),
         };
-        let named = log.base();
         // What was found damaged is written anew, all of it; what others have named since is not to be built upon unread.
         let before = maintenance.catalog.as_ref().filter(|before| !damaged && Some(before.base) == named);
         if planted(Bug::CutLogBeforeSnapshot) {
@@ -271,8 +271,7 @@ impl Store {
             other => other?,
         };
         if !log.rebase(named, base, bytes)? {
-            // Another was named: nothing refers to this one.
-            storage.delete_many(&[names::catalog(state.seq)]);
+            // Another was named. This one is found by an audit: it may have been named in between, and built upon.
             return Ok(());
         }
         let needed: BTreeSet<String> = catalog.names().collect();

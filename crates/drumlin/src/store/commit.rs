@@ -321,14 +321,22 @@ impl Store {
 
     fn follow(&self, current: &State, news: News) -> Result<()> {
         let inner = &self.inner;
+        let mut failed = None;
         let mut next = match news {
             News::Entries(entries) => {
                 let mut next = State::clone(current);
                 // Of some there may be word already.
                 for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
-                    recover::apply_entry(&mut next, entry)?;
-                    let bytes = next.settle()?;
-                    inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+                    let mut step = next.clone();
+                    match recover::apply_entry(&mut step, entry).and_then(|()| step.settle()) {
+                        Ok(bytes) => drop(inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed)),
+                        Err(e) => {
+                            // What came before it has been taken in, rows and all, and is not to be taken in again.
+                            failed = Some(e);
+                            break;
+                        }
+                    }
+                    next = step;
                 }
                 next
             }
@@ -341,20 +349,20 @@ impl Store {
                 next
             }
         };
-        if next.seq <= current.seq {
-            return Ok(());
+        if next.seq > current.seq {
+            next.catch_up(None);
+            inner.hold_inline(&next);
+            let next = Arc::new(next);
+            *inner.state.write() = next.clone();
+            match inner.read_only && inner.pins.oldest().is_none() {
+                // Nobody reads an older state.
+                true => inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block))),
+                // Who writes here may hold what no commit knows of yet.
+                false => inner.let_go_of_inline(&next),
+            }
+            inner.feeds.wake();
         }
-        next.catch_up(None);
-        inner.hold_inline(&next);
-        match inner.read_only && inner.pins.oldest().is_none() {
-            // Nobody reads an older state.
-            true => inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block))),
-            // Who writes here may hold what no commit knows of yet.
-            false => inner.let_go_of_inline(&next),
-        }
-        *inner.state.write() = Arc::new(next);
-        inner.feeds.wake();
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// In a shared store: ends this process's session, if it has one, so that whoever sweeps need not wait.

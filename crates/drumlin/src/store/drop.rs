@@ -94,7 +94,10 @@ impl Store {
             Ok(report)
         })?;
         let mut reclaimed = ReclaimReport { tables: dropped.paths.len() as u64, ..ReclaimReport::default() };
-        self.delete_condemned(options, &mut reclaimed)?;
+        // The tables are dropped, whatever becomes of this: the next reclaim goes on.
+        if let Err(e) = self.delete_condemned(options, &mut reclaimed) {
+            reclaimed.failures.push(("(reclaim)".to_owned(), e.to_string()));
+        }
         reclaimed.holding = self.holding(&*self.current()?);
         Ok((dropped, reclaimed))
     }

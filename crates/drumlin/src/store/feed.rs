@@ -107,9 +107,9 @@ impl Feeds {
     /// The commit behind `seq`, if it is kept.
     fn after(&self, seq: Seq) -> Option<Arc<Record>> {
         let ring = self.ring.lock();
-        let first = ring.records.front()?.1.before.seq;
-        let at = usize::try_from(seq.0.checked_sub(first.0)?).ok()?;
-        ring.records.get(at).map(|(_, record)| record.clone())
+        // What other processes have committed is not among them.
+        let at = ring.records.partition_point(|(_, record)| record.before.seq < seq);
+        ring.records.get(at).filter(|(_, record)| record.before.seq == seq).map(|(_, record)| record.clone())
     }
 }
 

@@ -137,7 +137,12 @@ impl Store {
                 let same = |table: &Arc<Table>| {
                     table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
                 };
-                if now.table(table).is_some_and(same) {
+                // Where another process has moved what is to be hidden, it is looked for anew.
+                let there = |table: &Arc<Table>| {
+                    let groups: BTreeSet<GroupId> = table.groups.iter().map(|group| group.id).collect();
+                    deletions.iter().all(|(group, _)| groups.contains(group))
+                };
+                if now.table(table).is_some_and(|table| same(table) && there(table)) {
                     rows += groups.iter().map(|group| u64::from(group.rows)).sum::<u64>();
                     used.extend(groups.iter().map(|group| group.address.block));
                     let flush = Flush { version: part.version, groups, deletions };

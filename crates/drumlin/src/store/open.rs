@@ -255,10 +255,13 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
     if mode == Mode::Write {
         return Err(Error::not_found(format!("{uri} holds no store")));
     }
-    let half_made = format!("{}{}", names::FORMAT, names::TEMPORARY);
-    let (root_lock, half_root) = (format!("{}.lock", names::ROOT), format!("{}{}", names::ROOT, names::TEMPORARY));
-    let ours = [names::LOCK, names::LOG, names::PROBE, &half_made, &root_lock, &half_root];
-    match entries.iter().find(|entry| !ours.contains(&entry.name.as_str())) {
+    let root_lock = format!("{}.lock", names::ROOT);
+    let ours = [names::LOCK, names::LOG, names::PROBE, &root_lock];
+    // The one file that makes it a store, half written.
+    let half_made = |name: &str| {
+        name.ends_with(names::TEMPORARY) && [names::FORMAT, names::ROOT].iter().any(|file| name.starts_with(file))
+    };
+    match entries.iter().find(|entry| !ours.contains(&entry.name.as_str()) && !half_made(&entry.name)) {
         None => Ok(()),
         Some(entry) if [names::BLOCKS, names::CATALOG].contains(&entry.name.as_str()) => {
             Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT)))

@@ -8,6 +8,7 @@ use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
+use crate::log::look;
 use crate::storage::{ObjectMeta, Storage, names};
 
 /// What a reclaim may take.
@@ -96,8 +97,7 @@ impl Store {
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
         let now = self.inner.env.clock.now();
         let over = move |state: &State| -> Vec<TableId> {
-            let over =
-                state.trash.iter().filter(|(_, trash)| trash.time.0.saturating_add(grace) <= now.0.max(state.time.0));
+            let over = state.trash.iter().filter(|(_, trash)| trash.time.0.saturating_add(grace) <= now.0);
             over.map(|(id, _)| *id).collect()
         };
         let trash = over(&*self.state()?);
@@ -199,8 +199,12 @@ impl Store {
         if options.audit {
             let folders = self.inner.storage.list_folders(names::BLOCKS)?;
             let listed = folders.iter().filter_map(|folder| names::parse_session(folder));
-            sessions = listed.filter(|session| !state.sessions.is_open(*session)).collect();
+            // One that this state is too old to know of has not ended.
+            let ended = |session: &SessionId| *session <= state.sessions.last && !state.sessions.is_open(*session);
+            sessions = listed.filter(ended).collect();
             orphans = self.stray_log_objects()?;
+            // Left by a process that died while it tried the bucket.
+            orphans.extend(self.inner.storage.list(names::PROBE)?);
         }
         for session in sessions {
             options.task.cancel.check()?;
@@ -236,16 +240,19 @@ impl Store {
         let storage = &self.inner.storage;
         // Listed first: what is written from now on is not to be judged.
         let (chunks, catalogs) = (storage.list(names::LOG)?, storage.list(names::CATALOG)?);
-        self.refresh()?;
-        let Some((last, named)) = self.inner.log.needed() else { return Ok(Vec::new()) };
-        let base = self.inner.log.base();
-        let needed: BTreeSet<String> = match &base {
-            Some(base) => {
-                let index = recover::read_index(storage.as_ref(), base)?;
-                index.objects().chain([base.seq]).map(names::catalog).chain(named).collect()
-            }
-            None => named.into_iter().collect(),
-        };
+        // Others may replace the snapshot while it is looked at.
+        let (last, base, needed) = look(|| {
+            self.refresh()?;
+            let Some((last, base, named)) = self.inner.log.needed() else { return Ok((Seq(0), None, BTreeSet::new())) };
+            let needed: BTreeSet<String> = match &base {
+                Some(base) => {
+                    let index = recover::read_index(storage.as_ref(), base)?;
+                    index.objects().chain([base.seq]).map(names::catalog).chain(named).collect()
+                }
+                None => named.into_iter().collect(),
+            };
+            Ok((last, base, needed))
+        })?;
         let own = |object: &ObjectMeta| object.name.rsplit('/').next().unwrap_or_default().to_owned();
         let old_chunk = |object: &ObjectMeta| names::parse_log_chunk(&own(object)).is_some_and(|seq| seq <= last);
         let before = base.map_or(Seq(0), |base| base.seq);

@@ -104,7 +104,10 @@ impl Store {
         // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
         let alone = !inner.read_only && !inner.log.is_shared();
-        let ended = |session| if alone { Some(session) != own } else { !state.sessions.is_open(session) };
+        let ended = |session| match alone {
+            true => Some(session) != own,
+            false => session <= state.sessions.last && !state.sessions.is_open(session),
+        };
         for folder in inner.storage.list_folders(names::BLOCKS)? {
             let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
             for object in inner.storage.list(&names::session_folder(session))? {
@@ -121,7 +124,8 @@ impl Store {
     /// Reads and checks the newest catalog snapshot; gives its size.
     fn verify_catalog(&self) -> Result<u64> {
         let inner = &self.inner;
-        let base = if inner.read_only { inner.log.read()?.base } else { inner.log.base() };
+        let others = inner.read_only || inner.log.is_shared();
+        let base = if others { inner.log.read()?.base } else { inner.log.base() };
         let Some(base) = base else { return Ok(0) };
         let index = recover::read_index(&*inner.storage, &base)?;
         let chunks = recover::read_chunks(&*inner.storage, &index)?;

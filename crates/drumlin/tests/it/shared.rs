@@ -315,10 +315,10 @@ fn run_until_killed(client: &SimBucket, ops: &[Op]) -> Option<(usize, Model, Mod
         let before = model.clone();
         assert!(apply(&mut model, &mut trash, op));
         let answer = run(&mut store, || open(client, &clock), op);
-        if client.is_dead() {
+        if client.is_dead() || answer.is_err() {
+            client.kill();
             return Some((at, before, model));
         }
-        answer.unwrap();
     }
     None
 }
@@ -356,4 +356,42 @@ fn a_process_killed_at_any_request_leaves_before_or_after() {
         }
     }
     assert!(killed > 300, "only {killed} times");
+}
+
+#[test]
+fn a_feed_tells_of_the_commits_of_all_processes_in_order() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let (a, b) = (open(&bucket, &clock).unwrap(), open(&bucket.client(), &clock).unwrap());
+    a.put("n", Payload::from(0)).unwrap();
+    let mut feed = a.changes(a.seq().unwrap()).unwrap();
+    for n in 1..9_i64 {
+        let store = if n % 3 == 0 { &a } else { &b };
+        store.put("n", Payload::from(n)).unwrap();
+    }
+    a.refresh().unwrap();
+    let seqs: Vec<u64> = (1..9).map(|_| feed.next(None).unwrap().unwrap().seq().0).collect();
+    assert!(seqs.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{seqs:?}");
+}
+
+#[test]
+fn an_audit_leaves_alone_what_a_process_writes_that_began_meanwhile() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let client = bucket.client();
+    let store = open(&client, &clock).unwrap();
+    store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    let (other, mut begun) = (open(&bucket.client(), &clock).unwrap(), false);
+    let young = other.clone();
+    client.plan(move |op, _| {
+        if op == BucketOp::List && !std::mem::replace(&mut begun, true) {
+            young.write("young", batch(&numbered(5, 9)), &Default::default()).unwrap();
+        }
+        None
+    });
+    store.reclaim(&ReclaimOptions { audit: true, ..Default::default() }).unwrap();
+    client.heal();
+    let fresh = open(&bucket.client(), &clock).unwrap();
+    assert_eq!(read(&fresh, "young", AsOf::Newest).unwrap(), numbered(5, 9));
+    assert_eq!(store.verify(&Default::default()).unwrap().orphans, []);
+    drop(other);
+    no_orphans(&fresh, &bucket);
 }
