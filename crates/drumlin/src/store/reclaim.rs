@@ -97,7 +97,8 @@ impl Store {
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
         let now = self.inner.env.clock.now();
         let over = move |state: &State| -> Vec<TableId> {
-            let over = state.trash.iter().filter(|(_, trash)| trash.time.0.saturating_add(grace) <= now.0);
+            let over =
+                state.trash.iter().filter(|(_, trash)| grace == 0 || trash.time.0.saturating_add(grace) <= now.0);
             over.map(|(id, _)| *id).collect()
         };
         let trash = over(&*self.state()?);
