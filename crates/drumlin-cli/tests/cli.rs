@@ -956,7 +956,7 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
     }
     std::fs::create_dir(desk.path("folder")).unwrap();
     desk.fails(1, &["ls", "folder"], &["no store"]);
-    desk.fails(1, &["ls", "s3://bucket/x"], &["s3"]);
+    desk.fails(1, &["ls", "ftp://bucket/x"], &["ftp"]);
     desk.fails(2, &["cat", "s"], &["<TABLE>"]);
     desk.fails(2, &["dance", "s"], &["dance"]);
     desk.fails(2, &["cat", "s", "b", "--format", "xml"], &["xml"]);
