@@ -189,7 +189,7 @@ impl BucketStorage {
     }
 
     fn path(&self, name: &str) -> Path {
-        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        below(&self.prefix, name)
     }
 
     /// Waits for `work`, which the I/O threads do: the caller may be a thread of another runtime.
@@ -228,6 +228,11 @@ impl BucketStorage {
     fn error(&self, name: &str, e: &object_store::Error) -> Error {
         error(&self.secrets, name, e)
     }
+}
+
+/// Where the object `name` is.
+fn below(prefix: &Path, name: &str) -> Path {
+    name.split('/').fold(prefix.clone(), |path, part| path.join(part))
 }
 
 fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
@@ -387,7 +392,7 @@ fn judge(
     let unanswered =
         |name: &String| Err(Error::unavailable(format!("{name}: the bucket did not say that it was deleted")));
     let Some(answers) = answers else { return names.iter().map(unanswered).collect() };
-    let full = |name: &str| name.split('/').fold(prefix.clone(), |path, part| path.join(part));
+    let full = |name: &str| below(prefix, name);
     let gone: std::collections::HashSet<&str> = answers.iter().flatten().map(Path::as_ref).collect();
     let mut failed: BTreeMap<String, Error> = BTreeMap::new();
     let mut at_large = None;

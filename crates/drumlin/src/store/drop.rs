@@ -58,10 +58,7 @@ impl Store {
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     pub fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
-        if paths.is_empty() {
-            return Err(Error::invalid("no path to drop was given"));
-        }
-        let patterns: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect::<Result<_>>()?;
+        let patterns = patterns(paths)?;
         self.commit_in_turn(move |draft| {
             let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
             draft.apply(effects)?;
@@ -77,10 +74,7 @@ impl Store {
         missing: Missing,
         options: &ReclaimOptions,
     ) -> Result<(DropReport, ReclaimReport)> {
-        if paths.is_empty() {
-            return Err(Error::invalid("no path to drop was given"));
-        }
-        let patterns: Vec<Pattern> = paths.iter().map(|path| Pattern::new(path)).collect::<Result<_>>()?;
+        let patterns = patterns(paths)?;
         let _one_at_a_time = self.inner.maintenance.lock();
         let dropped = self.commit_in_turn(move |draft| {
             let (mut effects, report) = drop_tables(draft.state(), &patterns, missing)?;
@@ -137,6 +131,14 @@ impl Store {
         })?;
         Ok(())
     }
+}
+
+/// What is to be dropped.
+fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
+    if paths.is_empty() {
+        return Err(Error::invalid("no path to drop was given"));
+    }
+    paths.iter().map(|path| Pattern::new(path)).collect()
 }
 
 /// The effects that drop the tables of `state` that `patterns` name.

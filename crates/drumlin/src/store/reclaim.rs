@@ -209,7 +209,7 @@ impl Store {
         }
         for session in sessions {
             options.task.cancel.check()?;
-            orphans.extend(self.stray_blocks(&state, session)?);
+            orphans.extend(self.stray_blocks(&state, session)?.0);
         }
         self.delete_orphans(&orphans, report);
         // Where folders are things of their own; one that is written to again is made again.
@@ -225,14 +225,14 @@ impl Store {
         Ok(())
     }
 
-    /// Objects in a session's folder that the store does not know.
-    pub(super) fn stray_blocks(&self, state: &State, session: SessionId) -> Result<Vec<ObjectMeta>> {
-        let mut objects = self.inner.storage.list(&names::session_folder(session))?;
-        objects.retain(|object| {
+    /// Objects in a session's folder that the store does not know, and how many it does.
+    pub(super) fn stray_blocks(&self, state: &State, session: SessionId) -> Result<(Vec<ObjectMeta>, usize)> {
+        let objects = self.inner.storage.list(&names::session_folder(session))?;
+        let (strays, known): (Vec<ObjectMeta>, Vec<ObjectMeta>) = objects.into_iter().partition(|object| {
             let name = object.name.rsplit('/').next().unwrap_or_default();
             names::parse_block(session, name).is_none_or(|block| !state.ledger.knows(block))
         });
-        Ok(objects)
+        Ok((strays, known.len()))
     }
 
     /// Catalog snapshots and chunks of a shared log that nothing refers to, nor will: the names say that the log has gone on
@@ -297,9 +297,7 @@ impl Store {
             }
             task.cancel.check()?;
             let folder = names::session_folder(session);
-            let total = storage.list(&folder)?.len();
-            let orphans = self.stray_blocks(&state, session)?;
-            let known = total - orphans.len();
+            let (orphans, known) = self.stray_blocks(&state, session)?;
             self.delete_orphans(&orphans, report);
             if known == 0 {
                 storage.remove_empty_folder(&folder)?;

@@ -110,12 +110,8 @@ impl Store {
         };
         for folder in inner.storage.list_folders(names::BLOCKS)? {
             let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
-            for object in inner.storage.list(&names::session_folder(session))? {
-                let name = object.name.rsplit('/').next().unwrap_or_default();
-                if names::parse_block(session, name).is_none_or(|block| !state.ledger.knows(block)) {
-                    report.orphans.push((object.name, object.bytes));
-                }
-            }
+            let (strays, _) = self.stray_blocks(&state, session)?;
+            report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
         }
         report.orphans.sort();
         Ok(report)
