@@ -46,6 +46,7 @@ from drumlin._drumlin import (
     VacuumWindow,
     VerifyReport,
     Version,
+    VersionsReport,
     __version__,
 )
 from drumlin._errors import (
@@ -135,6 +136,7 @@ __all__ = [
     "VacuumWindow",
     "VerifyReport",
     "Version",
+    "VersionsReport",
     "__version__",
     "col",
     "open",

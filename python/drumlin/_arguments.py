@@ -112,8 +112,14 @@ def micros(span: dt.timedelta, name: str) -> int:
     return span // dt.timedelta(microseconds=1)
 
 
-def to_streams(frames: Mapping[str, FrameLike]) -> list[tuple[str, Any]]:
-    """Frames by path, as objects that the core draws rows from."""
+def optional_micros(span: dt.timedelta | None, name: str) -> int | None:
+    """Whole microseconds, if they are given."""
+    return None if span is None else micros(span, name)
+
+
+def to_streams(frames: Mapping[str, FrameLike], wrong: dict[str, Any] | None = None) -> list[tuple[str, Any]]:
+    """Frames by path, as objects that the core draws rows from. Those that are none are added to ``wrong``, if given,
+    with what is wrong; else it is raised."""
     if not isinstance(frames, Mapping):
         raise TypeError(f"frames is a dict of paths and frames, not a {type(frames).__name__}")
     converted = []
@@ -121,7 +127,10 @@ def to_streams(frames: Mapping[str, FrameLike]) -> list[tuple[str, Any]]:
         try:
             converted.append((path, to_stream(data)))
         except (InvalidArgument, TypeError) as error:
-            raise type(error)(f"{path!r}: {error}") from error
+            told = type(error)(f"{path!r}: {error}")
+            if wrong is None:
+                raise told from error
+            wrong[path] = told
     return converted
 
 

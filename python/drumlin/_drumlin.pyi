@@ -50,6 +50,7 @@ __all__ = [
     "VacuumWindow",
     "VerifyReport",
     "Version",
+    "VersionsReport",
     "Walk",
     "__version__",
     "main",
@@ -123,6 +124,26 @@ class DropReport:
     @property
     def bytes(self) -> int:
         """Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them."""
+    @property
+    def missing(self) -> list[str]:
+        """Paths and patterns that named no table, with `missing_ok`."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class VersionsReport:
+    """What deleting versions did."""
+
+    @property
+    def versions(self) -> dict[str, list[int]]:
+        """The versions deleted, by path."""
+    @property
+    def missing(self) -> dict[str, list[int]]:
+        """What was not there, with `missing_ok`: versions by path."""
+    @property
+    def bytes(self) -> int:
+        """Bytes that a reclaim can free, as far as no other table shares their blocks."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -973,7 +994,7 @@ class Transaction:
     ) -> dict[str, Any] | None: ...
     def _get_rows(self, path: str, keys: Any, as_of: _When | None, columns: _List[str] | None) -> Lookup: ...
     def _drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
-    def _delete_versions(self, versions: dict[str, _List[int]]) -> None: ...
+    def _delete_versions(self, versions: dict[str, _List[int]], missing_ok: bool) -> VersionsReport: ...
     def _read(
         self,
         path: str,
@@ -1001,13 +1022,15 @@ class Store:
         metadata: str | None = None,
         sort: _List[str] | None = None,
         progress: _Progress | None = None,
-    ) -> _List[Version]: ...
+        each: bool = False,
+    ) -> _List[Any]: ...
     def append_many(
         self,
         frames: _List[tuple[str, Any]],
         metadata: str | None = None,
         progress: _Progress | None = None,
-    ) -> _List[Version]: ...
+        each: bool = False,
+    ) -> _List[Any]: ...
     def update(
         self,
         path: str,
@@ -1060,16 +1083,17 @@ class Store:
     def read_many(
         self,
         paths: _List[str],
-        as_of: _When | None = None,
-        columns: _List[str] | None = None,
-        filter: str | None = None,
-        limit: int | None = None,
-        tail: int | None = None,
-        native: bool = False,
-    ) -> _List[Reading]: ...
+        as_of: _When | None,
+        columns: _List[str] | None,
+        filter: str | None,
+        limit: int | None,
+        tail: int | None,
+        native: bool,
+        each: bool = False,
+    ) -> _List[Any]: ...
     def schema(self, path: str, as_of: _When | None = None) -> Schema: ...
     def versions(self, path: str) -> _List[Version]: ...
-    def delete_versions(self, versions: dict[str, _List[int]]) -> None: ...
+    def delete_versions(self, versions: dict[str, _List[int]], missing_ok: bool) -> VersionsReport: ...
     def snapshot(self, name: str, pattern: str) -> Snapshot: ...
     def drop_snapshot(self, name: str) -> None: ...
     def snapshots(self) -> _List[Snapshot]: ...

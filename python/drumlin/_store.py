@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
 from drumlin import _drumlin
 from drumlin._arguments import (
@@ -20,6 +20,7 @@ from drumlin._arguments import (
     micros,
     names,
     note,
+    optional_micros,
     paths_to_drop,
     rows_filter,
     selection,
@@ -52,6 +53,7 @@ from drumlin._drumlin import (
     VacuumPlan,
     VerifyReport,
     Version,
+    VersionsReport,
 )
 from drumlin._errors import Conflict, InvalidArgument, NotFound
 from drumlin._expr import Expr
@@ -146,7 +148,7 @@ def open(
         "io_threads": io_threads,
     }
     checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
-    checked["rest_micros"] = None if block_rest is None else micros(block_rest, "block_rest")
+    checked["rest_micros"] = optional_micros(block_rest, "block_rest")
     checked["shared"], checked["fresh"] = bool(shared), bool(fresh)
     checked["storage_options"] = _storage_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
@@ -272,7 +274,9 @@ class Store(Walks):
         >>> store.read("numbers").to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
-        return self._core.write_many([(path, to_stream(data))], note(metadata), sort_columns(sort), progress)[0]
+        version: Version
+        [version] = self._core.write_many([(path, to_stream(data))], note(metadata), sort_columns(sort), progress)
+        return version
 
     def append(
         self,
@@ -284,7 +288,9 @@ class Store(Walks):
     ) -> Version:
         """Makes a version of the table at ``path`` with the rows of ``data`` behind those there are. The columns must
         be the table's, in any order."""
-        return self._core.append_many([(path, to_stream(data))], note(metadata), progress)[0]
+        version: Version
+        [version] = self._core.append_many([(path, to_stream(data))], note(metadata), progress)
+        return version
 
     def update(
         self,
@@ -306,37 +312,95 @@ class Store(Walks):
         """
         return self._core.update(path, to_stream(data), note(metadata), progress)
 
+    @overload
     def write_many(
         self,
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        return_exceptions: Literal[False] = False,
         progress: Progress | None = None,
-    ) -> dict[str, Version]:
+    ) -> dict[str, Version]: ...
+    @overload
+    def write_many(
+        self,
+        frames: Mapping[str, FrameLike],
+        *,
+        metadata: Any = None,
+        sort: Iterable[str] | None = None,
+        return_exceptions: bool,
+        progress: Progress | None = None,
+    ) -> dict[str, Version | Exception]: ...
+    def write_many(
+        self,
+        frames: Mapping[str, FrameLike],
+        *,
+        metadata: Any = None,
+        sort: Iterable[str] | None = None,
+        return_exceptions: bool = False,
+        progress: Progress | None = None,
+    ) -> Any:
         """Writes many tables in one commit: all of them or none. See :meth:`write`.
+
+        With ``return_exceptions`` a table that cannot be written does not keep the others from it: what is wrong with
+        it stands in the place of its version. What fails the call as a whole (storage, Ctrl-C) is raised all the same,
+        and then nothing was written.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
         >>> versions = store.write_many({"a": {"n": [1]}, "b": {"n": [1, 2]}})
         >>> versions["b"].rows
         2
+        >>> answers = store.write_many({"a": {"n": [2]}, "b": {"n": [2]}}, sort=["n"], return_exceptions=True)
+        >>> [type(answer).__name__ for answer in answers.values()]
+        ['InvalidArgument', 'InvalidArgument']
         """
-        paths = to_streams(frames)
-        versions = self._core.write_many(paths, note(metadata), sort_columns(sort), progress)
-        return {path: version for (path, _), version in zip(paths, versions, strict=True)}
+        wrong: dict[str, Any] | None = {} if return_exceptions else None
+        streams = to_streams(frames, wrong)
+        answers = self._core.write_many(streams, note(metadata), sort_columns(sort), progress, return_exceptions)
+        return _by_path(frames, streams, answers, wrong)
 
+    @overload
     def append_many(
         self,
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
+        return_exceptions: Literal[False] = False,
         progress: Progress | None = None,
-    ) -> dict[str, Version]:
-        """Appends to many tables in one commit: all of them or none. See :meth:`append`."""
-        paths = to_streams(frames)
-        versions = self._core.append_many(paths, note(metadata), progress)
-        return {path: version for (path, _), version in zip(paths, versions, strict=True)}
+    ) -> dict[str, Version]: ...
+    @overload
+    def append_many(
+        self,
+        frames: Mapping[str, FrameLike],
+        *,
+        metadata: Any = None,
+        return_exceptions: bool,
+        progress: Progress | None = None,
+    ) -> dict[str, Version | Exception]: ...
+    def append_many(
+        self,
+        frames: Mapping[str, FrameLike],
+        *,
+        metadata: Any = None,
+        return_exceptions: bool = False,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Appends to many tables in one commit: all of them or none, or with ``return_exceptions`` those that can be
+        appended to. See :meth:`append` and :meth:`write_many`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("a", {"n": [1]})
+        >>> answers = store.append_many({"a": {"n": [2]}, "b": {"n": [1]}}, return_exceptions=True)
+        >>> answers["a"].rows, answers["b"]
+        (2, NotFound("no table at 'b'"))
+        """
+        wrong: dict[str, Any] | None = {} if return_exceptions else None
+        streams = to_streams(frames, wrong)
+        answers = self._core.append_many(streams, note(metadata), progress, return_exceptions)
+        return _by_path(frames, streams, answers, wrong)
 
     def delete_rows(
         self,
@@ -497,8 +561,11 @@ class Store(Walks):
         >>> store.read("numbers", as_of=0).to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
-        return self._results([path], selection(as_of, columns, where, limit, head, tail, native))[0]
+        result: Result
+        [result] = self._results([path], selection(as_of, columns, where, limit, head, tail, native))
+        return result
 
+    @overload
     def read_many(
         self,
         paths: Iterable[str],
@@ -510,8 +577,39 @@ class Store(Walks):
         head: int | None = None,
         tail: int | None = None,
         native: bool = False,
-    ) -> dict[str, Result]:
+        return_exceptions: Literal[False] = False,
+    ) -> dict[str, Result]: ...
+    @overload
+    def read_many(
+        self,
+        paths: Iterable[str],
+        *,
+        as_of: AsOf | None = None,
+        columns: Iterable[Any] | None = None,
+        where: str | Expr | None = None,
+        limit: int | None = None,
+        head: int | None = None,
+        tail: int | None = None,
+        native: bool = False,
+        return_exceptions: bool,
+    ) -> dict[str, Result | Exception]: ...
+    def read_many(
+        self,
+        paths: Iterable[str],
+        *,
+        as_of: AsOf | None = None,
+        columns: Iterable[Any] | None = None,
+        where: str | Expr | None = None,
+        limit: int | None = None,
+        head: int | None = None,
+        tail: int | None = None,
+        native: bool = False,
+        return_exceptions: bool = False,
+    ) -> Any:
         """Many tables as of the same instant. See :meth:`read`.
+
+        With ``return_exceptions`` what is wrong with a table, say that it is not there, stands in the place of its
+        result; else it is raised.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -520,17 +618,19 @@ class Store(Walks):
         {'a': 1, 'b': 2}
         """
         selected = selection(as_of, columns, where, limit, head, tail, native)
-        results = self._results(names(paths, "paths"), selected)
-        return {result.path: result for result in results}
+        asked = names(paths, "paths")
+        return dict(zip(asked, self._results(asked, selected, return_exceptions), strict=True))
 
-    def _results(self, paths: list[str], selected: Selection) -> list[Result]:
-        def result(path: str, reading: _drumlin.Reading) -> Result:
+    def _results(self, paths: list[str], selected: Selection, each: bool = False) -> list[Any]:
+        def result(path: str, reading: Any) -> Any:
             def whole(seq: int) -> bool:
                 return written_whole(self._core, path, selected.as_of, seq)
 
+            if isinstance(reading, Exception):
+                return reading
             return Result(reading, path, selects=selected.selects, written_whole=whole)
 
-        return list(map(result, paths, self._core.read_many(paths, *selected)))
+        return list(map(result, paths, self._core.read_many(paths, *selected, each)))
 
     def table(self, path: str) -> "Table":
         """A handle on the table at ``path``; whether it is there shows when it is used."""
@@ -561,19 +661,21 @@ class Store(Walks):
         """
         return self._core.versions(path)
 
-    def delete_versions(self, versions: Mapping[str, Iterable[int]]) -> None:
+    def delete_versions(self, versions: Mapping[str, Iterable[int]], *, missing_ok: bool = False) -> VersionsReport:
         """Deletes versions of tables, all of them in one commit or none; a table keeps at least one. What snapshots
-        hold stays readable by them.
+        hold stays readable by them. With ``missing_ok`` paths and versions that are not there are passed over, and
+        reported.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
         >>> _ = store.write("numbers", {"n": [1]})
         >>> _ = store.write("numbers", {"n": [2]})
-        >>> store.delete_versions({"numbers": [0]})
+        >>> store.delete_versions({"numbers": [0]}).versions
+        {'numbers': [0]}
         >>> [v.version for v in store.versions("numbers")]
         [1]
         """
-        self._core.delete_versions(version_lists(versions))
+        return self._core.delete_versions(version_lists(versions), missing_ok)
 
     def snapshot(self, name: str, pattern: PatternLike = "**") -> Snapshot:
         """Names the newest versions of all tables that match ``pattern``; they stay readable until the snapshot is
@@ -627,7 +729,7 @@ class Store(Walks):
         self._core.set_retention(
             path,
             keep_last,
-            None if keep_for is None else micros(keep_for, "keep_for"),
+            optional_micros(keep_for, "keep_for"),
             keep_all,
         )
 
@@ -657,12 +759,13 @@ class Store(Walks):
         >>> dropped.paths, store.trash()
         (['a/x', 'a/y'], [])
         """
-        rest = None if block_rest is None else micros(block_rest, "block_rest")
+        rest = optional_micros(block_rest, "block_rest")
         return self._core.drop_and_reclaim(paths_to_drop(paths), missing_ok, rest, progress)
 
     def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> DropReport:
         """Drops the tables that ``paths`` (paths or patterns) name: one commit for all of them, all or none. They go to
-        the trash, from which :meth:`undrop` takes them back until :meth:`reclaim` frees their space.
+        the trash, from which :meth:`undrop` takes them back until :meth:`reclaim` frees their space. With
+        ``missing_ok`` those that name none are passed over, and reported.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -1100,8 +1203,8 @@ class Store(Walks):
         left is swept; one that lives goes on, though a write that was on its way fails. ``audit`` lists all objects and
         deletes those that nothing will ever refer to; it is always done where no other process writes.
         """
-        rest = None if block_rest is None else micros(block_rest, "block_rest")
-        idle = None if fence_idle is None else micros(fence_idle, "fence_idle")
+        rest = optional_micros(block_rest, "block_rest")
+        idle = optional_micros(fence_idle, "fence_idle")
         return self._core.reclaim(micros(grace, "grace"), rest, idle, audit, progress)
 
     def verify(self, *, progress: Progress | None = None) -> VerifyReport:
@@ -1250,6 +1353,14 @@ class Table:
     def drop(self, *, missing_ok: bool = False) -> DropReport:
         """See :meth:`Store.drop`."""
         return self._store.drop(self._path, missing_ok=missing_ok)
+
+
+def _by_path(
+    frames: Mapping[str, Any], streams: list[tuple[str, Any]], answers: list[Any], wrong: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Answers to a call, in its order."""
+    found = {path: answer for (path, _), answer in zip(streams, answers, strict=True)} | (wrong or {})
+    return {path: found[path] for path in frames}
 
 
 def _file(file: str | os.PathLike[str] | BinaryIO, mode: Literal["rb", "wb"]) -> AbstractContextManager[BinaryIO]:

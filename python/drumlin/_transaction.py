@@ -199,6 +199,8 @@ class Transaction(_drumlin.Transaction, Walks):
         """See :meth:`Store.drop <drumlin.Store.drop>`."""
         return self._drop(paths_to_drop(paths), missing_ok)
 
-    def delete_versions(self, versions: Mapping[str, Iterable[int]]) -> None:
+    def delete_versions(
+        self, versions: Mapping[str, Iterable[int]], *, missing_ok: bool = False
+    ) -> _drumlin.VersionsReport:
         """See :meth:`Store.delete_versions <drumlin.Store.delete_versions>`."""
-        self._delete_versions(version_lists(versions))
+        return self._delete_versions(version_lists(versions), missing_ok)

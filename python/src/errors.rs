@@ -1,6 +1,7 @@
 //! Errors of the core as exceptions: one class for each kind, defined in `drumlin._errors`.
 
-use drumlin::{Error, ErrorKind};
+use drumlin::{Error, ErrorKind, Result};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 /// The exception for `error`.
@@ -16,4 +17,21 @@ fn class<'py>(py: Python<'py>, kind: ErrorKind) -> PyResult<Bound<'py, pyo3::typ
     // A kind that this build does not know, and `Cancelled`, which its caller turns into what caused it.
     let class = module.getattr(format!("{kind:?}")).or_else(|_| module.getattr("Error"))?;
     Ok(class.cast_into()?)
+}
+
+/// What a call with one answer for all items says of each.
+pub fn all<T>(answers: Result<Vec<T>>) -> Result<Vec<Result<T>>> {
+    Ok(answers?.into_iter().map(Ok).collect())
+}
+
+/// An answer for each item: its value, or the exception.
+pub fn answers<'py, T: IntoPyObjectExt<'py>>(
+    py: Python<'py>,
+    answers: impl IntoIterator<Item = Result<T>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let object = |answer: Result<T>| match answer {
+        Ok(value) => value.into_bound_py_any(py),
+        Err(error) => Ok(raise(error).into_value(py).into_bound(py).into_any()),
+    };
+    answers.into_iter().map(object).collect()
 }

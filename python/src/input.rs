@@ -11,7 +11,7 @@ use crate::result::Reading;
 /// Rows that were handed over, drawn later on another thread.
 pub enum Input {
     /// Rows of a store; errors keep their kind, as they would not across Arrow's C interface.
-    Scan(Scan),
+    Scan(Box<Scan>),
     Reader(Box<dyn RecordBatchReader + Send>),
 }
 
@@ -20,7 +20,7 @@ impl<'py> FromPyObject<'_, 'py> for Input {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(reading) = object.cast::<Reading>() {
-            return Ok(Self::Scan(reading.get().scan(object.py(), None)?.scan));
+            return Ok(Self::Scan(Box::new(reading.get().scan(object.py(), None)?.scan)));
         }
         Ok(Self::Reader(object.extract::<AnyRecordBatch>()?.into_reader()?))
     }

@@ -47,6 +47,7 @@ mod _drumlin {
     use super::reports::{
         CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan,
         RowsReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
+        VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};

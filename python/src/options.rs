@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::Retention;
 use drumlin::filter::Filter;
-use drumlin::store::{AsOf, BucketOptions, LookupOptions, Mode, Options, Sync};
-use drumlin::table::ScanOptions;
+use drumlin::store::{AsOf, BucketOptions, LookupOptions, Missing, Mode, Options, Sync};
+use drumlin::table::{PlanOptions, ScanOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -116,5 +116,33 @@ pub fn retention(keep_last: Option<u64>, keep_micros: Option<u64>, keep_all: boo
         (_, Some(micros), _) => Some(Retention::KeepMicros(micros)),
         (.., true) => Some(Retention::KeepAll),
         _ => None,
+    }
+}
+
+/// Numbers of versions by path.
+pub struct Versions(pub Vec<(String, Vec<Version>)>);
+
+impl<'py> FromPyObject<'_, 'py> for Versions {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given: BTreeMap<String, Vec<u64>> = object.extract()?;
+        let numbers = |versions: Vec<u64>| versions.into_iter().map(Version).collect();
+        Ok(Self(given.into_iter().map(|(path, versions)| (path, numbers(versions))).collect()))
+    }
+}
+
+/// What to do about what is not there.
+pub fn missing(ok: bool) -> Missing {
+    if ok { Missing::Ignore } else { Missing::Refuse }
+}
+
+/// How much a checkpoint does.
+pub fn plan_options(dead_share_min: Option<f64>, budget: Option<f64>) -> PlanOptions {
+    let default = PlanOptions::default();
+    PlanOptions {
+        dead_share_min: dead_share_min.unwrap_or(default.dead_share_min),
+        budget: budget.unwrap_or(default.budget),
+        ..default
     }
 }

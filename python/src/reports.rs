@@ -1,10 +1,11 @@
 //! Reports, records and figures of the core, as plain immutable objects.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::base::Timestamp;
-use drumlin::store;
 use drumlin::table::{Plan, Window};
+use drumlin::{base, store};
 use pyo3::prelude::*;
 
 /// A time that becomes a `datetime` in UTC.
@@ -179,13 +180,36 @@ record! {
         versions: u64,
         /// Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them.
         bytes: u64,
+        /// Paths and patterns that named no table, with `missing_ok`.
+        missing: Vec<String>,
     } {}
 }
 
 impl From<store::DropReport> for DropReport {
     fn from(report: store::DropReport) -> Self {
-        let store::DropReport { paths, versions, bytes } = report;
-        Self { paths, versions, bytes }
+        let store::DropReport { paths, versions, bytes, missing } = report;
+        Self { paths, versions, bytes, missing }
+    }
+}
+
+record! {
+    /// What deleting versions did.
+    VersionsReport {
+        /// The versions deleted, by path.
+        versions: BTreeMap<String, Vec<u64>>,
+        /// What was not there, with `missing_ok`: versions by path.
+        missing: BTreeMap<String, Vec<u64>>,
+        /// Bytes that a reclaim can free, as far as no other table shares their blocks.
+        bytes: u64,
+    } {}
+}
+
+impl From<store::VersionsReport> for VersionsReport {
+    fn from(report: store::VersionsReport) -> Self {
+        let numbers = |(path, versions): (String, Vec<base::Version>)| (path, versions.iter().map(|v| v.0).collect());
+        let store::VersionsReport { versions, missing, bytes } = report;
+        let by_path = |listed: Vec<_>| listed.into_iter().map(numbers).collect();
+        Self { versions: by_path(versions), missing: by_path(missing), bytes }
     }
 }
 

@@ -9,16 +9,16 @@ use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowArray;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::base::{Cancel, Seq};
-use drumlin::store::{AsOf, ReadOptions};
-use drumlin::table::Scan;
-use drumlin::{Error, ErrorKind, Result};
+use drumlin::store::ReadOptions;
+use drumlin::table::{Scan, View};
+use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 
 use crate::call::{detached, long};
-use crate::errors::raise;
+use crate::errors::{all, raise};
 use crate::schema::{Schema, capsule};
 use crate::store::Store;
 use crate::transaction::Transaction;
@@ -53,26 +53,34 @@ pub struct Reading {
     schema: SchemaRef,
     /// The last commit that the reading sees.
     seq: Seq,
+    /// What it reads, to be found again; held on to if it shows rows in memory that no version has.
+    view: View,
     /// Prepared when the reading was made: it holds the state of that instant until it is used.
     first: Mutex<Option<Prepared>>,
     process: u32,
 }
 
 impl Reading {
-    /// Readings of many tables as of the same instant.
-    pub fn of(store: &Bound<'_, Store>, paths: Vec<String>, options: &ReadOptions) -> PyResult<Vec<Self>> {
+    /// Readings of many tables as of the same instant; with `each` errors are answers, else the first one is the call's.
+    pub fn of(
+        store: &Bound<'_, Store>,
+        paths: Vec<String>,
+        options: &ReadOptions,
+        each: bool,
+    ) -> PyResult<Vec<Result<Self>>> {
         let core = &store.get().core;
         let (seq, scans) = detached(store.py(), || {
             loop {
                 let seq = core.seq()?;
-                let scans = core.read_many(&paths, options)?;
+                let scans = if each { core.read_each(&paths, options) } else { all(core.read_many(&paths, options)) };
+                let scans = scans?;
                 if core.seq()? == seq {
                     return Ok((seq, scans));
                 }
             }
         })?;
-        let reading = |(path, scan): (String, Scan)| {
-            Self::new(Source::Store(store.clone().unbind()), path, options.clone(), seq, scan)
+        let reading = |(path, scan): (String, Result<Scan>)| {
+            Ok(Self::new(Source::Store(store.clone().unbind()), path, options.clone(), seq, scan?))
         };
         Ok(paths.into_iter().zip(scans).map(reading).collect())
     }
@@ -87,20 +95,12 @@ impl Reading {
 
     fn new(source: Source, path: String, options: ReadOptions, seq: Seq, scan: Scan) -> Self {
         let schema = scan.schema();
-        let first = Mutex::new(Some(Prepared { scan, cancel: options.scan.cancel.clone() }));
-        Self { source, path, options, schema, seq, first, process: std::process::id() }
-    }
-
-    /// The state to read again: what was the newest version stays the one.
-    fn again(&self, store: &drumlin::Store) -> Result<AsOf> {
-        if self.options.as_of != AsOf::Newest {
-            return Ok(self.options.as_of.clone());
+        let mut view = scan.view().clone();
+        if !view.shows_unnumbered_rows() {
+            view.pin = None;
         }
-        let versions = store.versions(&self.path)?;
-        let seen = versions.iter().rev().find(|info| info.seq <= self.seq).map(|info| AsOf::Version(info.version));
-        seen.ok_or_else(|| {
-            Error::new(ErrorKind::SnapshotExpired, format!("the version read of '{}' is gone", self.path))
-        })
+        let first = Mutex::new(Some(Prepared { scan, cancel: options.scan.cancel.clone() }));
+        Self { source, path, options, schema, seq, view, first, process: std::process::id() }
     }
 
     /// A scan of the columns asked for, or of `columns`.
@@ -120,8 +120,11 @@ impl Reading {
         let scan = match &self.source {
             Source::Store(store) => detached(py, || {
                 let core = &store.get().core;
-                options.as_of = self.again(core)?;
-                core.read(&self.path, &options)
+                let view = match self.view.pin.is_some() {
+                    true => self.view.clone(),
+                    false => core.find_again(&self.view).map_err(|e| e.context(format!("'{}'", self.path)))?,
+                };
+                core.scan_view(view, &options.scan)
             })?,
             Source::Transaction(transaction, operations) => {
                 let transaction = transaction.get();

@@ -1,14 +1,12 @@
 //! The store's calls, one for one.
 
-use std::collections::BTreeMap;
 use std::io::{BufReader, BufWriter};
 
-use drumlin::base::{Seq, Version as VersionNumber};
+use drumlin::base::Seq;
 use drumlin::catalog::{Field, Projection, Retention};
 use drumlin::store::{
-    AsOf, CheckpointOptions, Missing, ReadOptions, ReclaimOptions, TableOptions, TableView, UpdateOptions, WriteOptions,
+    AsOf, CheckpointOptions, ReadOptions, ReclaimOptions, TableOptions, TableView, UpdateOptions, WriteOptions,
 };
-use drumlin::table::PlanOptions;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -17,20 +15,20 @@ use pyo3_arrow::PySchema;
 
 use crate::call::{Detached, detached, wait, with_progress};
 use crate::callbacks::Callbacks;
-use crate::errors::raise;
+use crate::errors::{all, answers, raise};
 use crate::event::{ChangeFeed, Span};
 use crate::figures::{StoreStat, TableStat};
 use crate::file::File;
 use crate::input::{Input, to_frames};
 use crate::keyed::{self, Given, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
-use crate::options::{When, lookup_options, retention, scan_options};
+use crate::options::{Versions, When, lookup_options, missing, plan_options, retention, scan_options};
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
 use crate::reports::{
     CheckpointReport, DeleteReport, DropReport, ImportReport, ReclaimReport, RepackPlan, RowsReport, Snapshot,
-    TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version,
+    TrashItem, TriggerFailure, VacuumPlan, VerifyReport, Version, VersionsReport,
 };
 use crate::result::Reading;
 use crate::schema::Schema;
@@ -44,15 +42,6 @@ pub struct Store {
     /// Closed, if this is the last to go, without the interpreter lock: whoever is in a commit may wait for that.
     pub core: Detached<drumlin::Store>,
     callbacks: Callbacks,
-}
-
-fn plan_options(dead_share_min: Option<f64>, budget: Option<f64>) -> PlanOptions {
-    let default = PlanOptions::default();
-    PlanOptions {
-        dead_share_min: dead_share_min.unwrap_or(default.dead_share_min),
-        budget: budget.unwrap_or(default.budget),
-        ..default
-    }
 }
 
 impl Store {
@@ -112,33 +101,41 @@ impl Store {
         Ok(detached(py, || self.core.create(path, schema, TableOptions { sort, key }))?.into())
     }
 
-    #[pyo3(signature = (frames, metadata=None, sort=None, progress=None))]
-    fn write_many(
+    /// With `each`, an answer for each frame: its version, or the exception.
+    #[pyo3(signature = (frames, metadata=None, sort=None, progress=None, each=false))]
+    fn write_many<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         frames: Vec<(String, Input)>,
         metadata: Option<String>,
         sort: Option<Vec<String>>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<Version>> {
+        each: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let core = &self.core;
         let versions = with_progress(py, progress, |task| {
-            self.core.write_many(to_frames(frames), &WriteOptions { metadata, sort, task })
+            let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort, task });
+            if each { core.write_each(frames, &options) } else { all(core.write_many(frames, &options)) }
         })?;
-        Ok(versions.into_iter().map(Version::from).collect())
+        answers(py, versions.into_iter().map(|version| version.map(Version::from)))
     }
 
-    #[pyo3(signature = (frames, metadata=None, progress=None))]
-    fn append_many(
+    /// As `write_many`.
+    #[pyo3(signature = (frames, metadata=None, progress=None, each=false))]
+    fn append_many<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         frames: Vec<(String, Input)>,
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<Version>> {
+        each: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let core = &self.core;
         let versions = with_progress(py, progress, |task| {
-            self.core.append_many(to_frames(frames), &WriteOptions { metadata, sort: None, task })
+            let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort: None, task });
+            if each { core.append_each(frames, &options) } else { all(core.append_many(frames, &options)) }
         })?;
-        Ok(versions.into_iter().map(Version::from).collect())
+        answers(py, versions.into_iter().map(|version| version.map(Version::from)))
     }
 
     #[pyo3(signature = (path, frame, metadata=None, progress=None))]
@@ -235,10 +232,11 @@ impl Store {
         keyed::look_up_in(py, &view, keys, options)
     }
 
-    #[pyo3(signature = (paths, as_of=None, columns=None, filter=None, limit=None, tail=None, native=false))]
+    /// With `each`, an answer for each path: its reading, or the exception.
+    #[pyo3(signature = (paths, as_of, columns, filter, limit, tail, native, each=false))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-    fn read_many(
-        this: &Bound<'_, Self>,
+    fn read_many<'py>(
+        this: &Bound<'py, Self>,
         paths: Vec<String>,
         as_of: Option<When>,
         columns: Option<Vec<String>>,
@@ -246,9 +244,11 @@ impl Store {
         limit: Option<u64>,
         tail: Option<u64>,
         native: bool,
-    ) -> PyResult<Vec<Reading>> {
+        each: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let scan = scan_options(columns, filter, limit, tail, native)?;
-        Reading::of(this, paths, &ReadOptions { as_of: crate::options::as_of(as_of), scan })
+        let options = ReadOptions { as_of: crate::options::as_of(as_of), scan };
+        answers(this.py(), Reading::of(this, paths, &options, each)?)
     }
 
     #[pyo3(signature = (path, as_of=None))]
@@ -261,10 +261,8 @@ impl Store {
         Ok(detached(py, || self.core.versions(path))?.into_iter().map(Version::from).collect())
     }
 
-    fn delete_versions(&self, py: Python<'_>, versions: BTreeMap<String, Vec<u64>>) -> PyResult<()> {
-        let number = |versions: Vec<u64>| versions.into_iter().map(VersionNumber).collect();
-        let versions: Vec<_> = versions.into_iter().map(|(path, versions)| (path, number(versions))).collect();
-        detached(py, || self.core.delete_versions(&versions))
+    fn delete_versions(&self, py: Python<'_>, versions: Versions, missing_ok: bool) -> PyResult<VersionsReport> {
+        Ok(detached(py, || self.core.delete_versions(&versions.0, missing(missing_ok)))?.into())
     }
 
     fn snapshot(&self, py: Python<'_>, name: &str, pattern: &str) -> PyResult<Snapshot> {
@@ -302,8 +300,7 @@ impl Store {
     }
 
     fn drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
-        let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
-        Ok(detached(py, || drumlin::Store::drop(&self.core, &paths, missing))?.into())
+        Ok(detached(py, || drumlin::Store::drop(&self.core, &paths, missing(missing_ok)))?.into())
     }
 
     #[pyo3(signature = (paths, missing_ok, rest_micros, progress=None))]
@@ -315,7 +312,7 @@ impl Store {
         rest_micros: Option<u64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(DropReport, ReclaimReport)> {
-        let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
+        let missing = missing(missing_ok);
         let options = |task| ReclaimOptions { rest_micros, task, ..ReclaimOptions::default() };
         let done = with_progress(py, progress, |task| self.core.drop_and_reclaim(&paths, missing, &options(task)));
         done.map(|(dropped, reclaimed)| (dropped.into(), reclaimed.into()))

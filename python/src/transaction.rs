@@ -1,13 +1,12 @@
 //! Transactions. What is done to single nodes keeps the interpreter lock, since it takes less than to let go of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, NullArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use drumlin::base::Version as VersionNumber;
-use drumlin::store::{self, AsOf, LookupOptions, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::store::{self, AsOf, LookupOptions, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::table::Scan;
 use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
@@ -22,11 +21,11 @@ use crate::errors::raise;
 use crate::input::{Input, to_frames};
 use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, Node, Walk, nodes_by_path, payloads_by_path};
-use crate::options::{When, lookup_options, scan_options};
+use crate::options::{Versions, When, lookup_options, missing, scan_options};
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
-use crate::reports::DropReport;
+use crate::reports::{DropReport, VersionsReport};
 use crate::result::Reading;
 use crate::store::Store;
 
@@ -538,14 +537,12 @@ impl Transaction {
     }
 
     fn _drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
-        let missing = if missing_ok { Missing::Ignore } else { Missing::Refuse };
-        Ok(self.on_tables(py, |tx| detached(py, || tx.drop(&paths, missing)))?.into())
+        Ok(self.on_tables(py, |tx| detached(py, || tx.drop(&paths, missing(missing_ok))))?.into())
     }
 
-    fn _delete_versions(&self, py: Python<'_>, versions: BTreeMap<String, Vec<u64>>) -> PyResult<()> {
-        let number = |versions: Vec<u64>| versions.into_iter().map(VersionNumber).collect();
-        let versions: Vec<_> = versions.into_iter().map(|(path, versions)| (path, number(versions))).collect();
-        self.on_tables(py, |tx| detached(py, || tx.delete_versions(&versions)))
+    fn _delete_versions(&self, py: Python<'_>, versions: Versions, missing_ok: bool) -> PyResult<VersionsReport> {
+        let delete = |tx: &mut store::Transaction| tx.delete_versions(&versions.0, missing(missing_ok));
+        Ok(self.on_tables(py, |tx| detached(py, || delete(tx)))?.into())
     }
 
     #[pyo3(signature = (path, as_of, columns, filter, limit, tail, native))]

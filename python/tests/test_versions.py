@@ -203,8 +203,43 @@ def test_a_result_stays_at_its_version(store: drumlin.Store) -> None:
     store.reclaim()
     # What was not read yet is pinned.
     assert unread.to_arrow()["n"].to_pylist() == [0]
-    with pytest.raises(drumlin.SnapshotExpired, match="'t' is gone"):
+    with pytest.raises(drumlin.SnapshotExpired, match="'t': version 0 is gone"):
         result.to_arrow()
+
+
+def test_a_result_is_of_the_table_that_was_read(store: drumlin.Store) -> None:
+    store.write("t", {"n": [1]})
+    old = store.read("t", as_of=0)
+    newest = store.read("t")
+    for result in (old, newest):
+        assert result.to_arrow()["n"].to_pylist() == [1]
+    store.drop("t")
+    store.write("t", {"n": [2]})
+    # Dropped tables are there until they are reclaimed; another one at the path is another.
+    for result in (old, newest):
+        assert result.to_arrow()["n"].to_pylist() == [1]
+    store.undrop("t", to="u")
+    assert old.to_arrow()["n"].to_pylist() == [1]
+
+
+def test_a_result_of_rows_by_key_stays_as_it_was(store: drumlin.Store) -> None:
+    store.create("k", pa.schema([("id", pa.int64()), ("n", pa.int64())]), key=["id"])
+    store.upsert("k", {"id": [1, 2], "n": [1, 2]})
+    store.checkpoint()
+    store.upsert("k", {"id": [2, 3], "n": [20, 30]})
+    result = store.read("k")
+    expected = {"id": [1, 2, 3], "n": [1, 20, 30]}
+    assert result.to_arrow().to_pydict() == expected
+    # Rows that no version has yet.
+    assert result.to_arrow().to_pydict() == expected
+    store.upsert("k", {"id": [1], "n": [10]})
+    assert result.to_arrow().to_pydict() == expected
+    store.checkpoint()
+    store.upsert("k", {"id": [4], "n": [40]})
+    store.checkpoint()
+    store.reclaim()
+    assert result.to_arrow().to_pydict() == expected
+    assert store.read("k").to_arrow()["n"].to_pylist() == [10, 20, 30, 40]
 
 
 def test_read_many_is_of_one_instant(store: drumlin.Store) -> None:

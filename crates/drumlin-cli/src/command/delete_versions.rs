@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 use drumlin::base::Version;
+use drumlin::store::Missing;
 
 use crate::failure::{Failure, Outcome};
 use crate::figures::counted;
@@ -56,7 +57,8 @@ impl DeleteVersions {
         versions.sort_unstable();
         versions.dedup();
         let deleted = versions.len() as u64;
-        store.delete_versions(&[(self.table.clone(), versions.into_iter().map(Version).collect())])?;
+        let versions = versions.into_iter().map(Version).collect();
+        store.delete_versions(&[(self.table.clone(), versions)], Missing::Refuse)?;
         store.close()?;
         let left = there.len() as u64 - deleted;
         writeln!(out, "{}: {} deleted, {left} left", self.table, counted(deleted, "version"))?;

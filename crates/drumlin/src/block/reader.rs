@@ -41,6 +41,11 @@ impl BlockReader {
         Self { storage, cache: BlockCache::new(cache_bytes), missing }
     }
 
+    /// What it means to it that a block is not there.
+    pub fn missing(&self) -> Missing {
+        self.missing
+    }
+
     /// How the cache has served.
     pub fn cache(&self) -> CacheStat {
         self.cache.stat()
@@ -218,9 +223,9 @@ impl BlockReader {
         let name = names::block(address.block);
         self.storage.get_ranges(&name, ranges).map_err(|e| match (e.kind(), self.missing) {
             (ErrorKind::NotFound, Missing::Damage) => Error::corrupt(format!("{name}: the block is missing")),
-            (ErrorKind::NotFound, Missing::Reclaimed) => Error::snapshot_expired(format!(
-                "{name} was reclaimed by the process that writes; refresh the store and read again"
-            )),
+            (ErrorKind::NotFound, Missing::Reclaimed) => {
+                Error::snapshot_expired(format!("{name} was reclaimed by another process; read again"))
+            }
             _ => e,
         })
     }

@@ -177,6 +177,20 @@ impl BlockWriter {
         Ok(&self.written)
     }
 
+    /// Deletes those of its blocks that no commit is to refer to.
+    pub fn abandon(&mut self, unused: impl Fn(BlockId) -> bool) {
+        let unused: Vec<Written> = self.written.extract_if(.., |written| unused(written.block)).collect();
+        self.delete(&unused);
+    }
+
+    fn delete(&self, written: &[Written]) {
+        let names: Vec<String> = written.iter().map(|written| names::block(written.block)).collect();
+        if !names.is_empty() {
+            // Best effort: the session's sweep finds what stays.
+            self.storage.delete_many(&names);
+        }
+    }
+
     /// The blocks are referred to by a commit now: dropping the writer leaves them alone.
     pub fn keep(mut self) {
         self.written.clear();
@@ -189,10 +203,6 @@ impl Drop for BlockWriter {
         if self.process != std::process::id() {
             return;
         }
-        let names: Vec<String> = self.written.iter().map(|written| names::block(written.block)).collect();
-        if !names.is_empty() {
-            // Best effort: the session's sweep finds what stays.
-            self.storage.delete_many(&names);
-        }
+        self.delete(&self.written);
     }
 }

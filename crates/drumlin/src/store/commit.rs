@@ -160,12 +160,13 @@ impl Store {
         &self,
         mut prepare: impl FnMut(Arc<State>) -> Result<(Proposal, T)>,
     ) -> Result<(Arc<State>, T)> {
-        until_free(|| {
-            // The pin keeps the blocks that are read while preparing.
+        let mut attempt = || {
+            // The pin keeps the blocks that are read while preparing, as far as this process reclaims.
             let (base, _pin) = self.pinned_state()?;
             let (proposal, value) = prepare(base)?;
             Ok(self.commit(proposal).map(|after| (after, value)))
-        })
+        };
+        self.while_reclaimed(|| until_free(&mut attempt))
     }
 
     /// Commits effects that rest on nothing but the state they are applied to.

@@ -25,6 +25,8 @@ pub struct DropReport {
     pub versions: u64,
     /// Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them.
     pub bytes: u64,
+    /// Paths and patterns that named no table, where that is ignored.
+    pub missing: Vec<String>,
 }
 
 /// A dropped table that can be taken back.
@@ -152,13 +154,14 @@ pub(super) fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing)
             tables.insert((path.clone(), table.id));
         }
         if !found {
-            absent.push(format!("'{pattern}'"));
+            absent.push(pattern.to_string());
         }
     }
     if !absent.is_empty() && missing == Missing::Refuse {
-        return Err(Error::not_found(format!("no table at {}; nothing was dropped", absent.join(", "))));
+        let named: Vec<String> = absent.iter().map(|pattern| format!("'{pattern}'")).collect();
+        return Err(Error::not_found(format!("no table at {}; nothing was dropped", named.join(", "))));
     }
-    let mut report = DropReport::default();
+    let mut report = DropReport { missing: absent, ..DropReport::default() };
     for (path, id) in &tables {
         let table = state.table(*id).expect("just found");
         report.paths.push(path.to_string());

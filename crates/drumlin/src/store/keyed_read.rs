@@ -5,12 +5,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::read::resolve;
-use super::{AsOf, Pin, Store};
-use crate::base::{Cancel, Error, Result};
-use crate::catalog::{Path, State};
+use super::read::{ATTEMPTS, view_of};
+use super::{AsOf, Store};
+use crate::base::{Cancel, Error, ErrorKind, Result};
 use crate::memtable::{Keys, RowBytes};
-use crate::table::{Lookup, Place, Searcher, Sight, Table, TableCodec};
+use crate::table::{Lookup, Place, Renew, Searcher, TableCodec, View};
 
 /// How rows are looked up by key.
 #[derive(Clone, Debug, Default)]
@@ -26,10 +25,10 @@ pub struct LookupOptions {
 /// A keyed table as it is at an instant: look-ups on it see no later writes, and need not find the table again.
 pub struct TableView {
     store: Store,
-    table: Arc<Table>,
-    sight: Sight,
+    view: View,
+    /// Where it is found again, unless it shows what nobody else can find.
+    renew: Option<Renew>,
     codec: Arc<TableCodec>,
-    _pin: Arc<Pin>,
 }
 
 impl Store {
@@ -44,22 +43,20 @@ impl Store {
     /// A keyed table as it is now, or was.
     pub fn table_view(&self, path: &str, as_of: &AsOf) -> Result<TableView> {
         let (state, pin) = self.pinned_state()?;
-        self.view(&state, pin, path, as_of)
-    }
-
-    pub(super) fn view(&self, state: &State, pin: Arc<Pin>, path: &str, as_of: &AsOf) -> Result<TableView> {
-        let path = Path::new(path)?;
-        let (table, sight) = resolve(state, &path, as_of)?;
-        let Some(key) = table.key() else {
-            return Err(Error::invalid(format!("'{path}' has no key; make the table with one to look rows up by it")));
-        };
-        let record = table.record(sight.version)?;
-        let codec = table.codec_of(&table.schemas[record.schema as usize].0, key)?;
-        Ok(TableView { store: self.clone(), table, sight, codec, _pin: pin })
+        TableView::new(self.clone(), view_of(&state, &pin, path, as_of)?, self.renewal(), path)
     }
 }
 
 impl TableView {
+    pub(super) fn new(store: Store, view: View, renew: Option<Renew>, path: &str) -> Result<Self> {
+        let Some(key) = view.table.key() else {
+            return Err(Error::invalid(format!("'{path}' has no key; make the table with one to look rows up by it")));
+        };
+        let record = view.table.record(view.sight.version)?;
+        let codec = view.table.codec_of(&view.table.schemas[record.schema as usize].0, key)?;
+        Ok(Self { store, view, renew, codec })
+    }
+
     /// The schema of whole rows.
     pub fn schema(&self) -> &SchemaRef {
         self.codec.schema()
@@ -70,16 +67,26 @@ impl TableView {
         self.codec.key_schema()
     }
 
-    fn searcher<'a>(&'a self, cancel: &'a Cancel) -> Searcher<'a> {
+    fn searcher<'a>(&'a self, view: &'a View, cancel: &'a Cancel) -> Searcher<'a> {
         let inner = &self.store.inner;
-        let (reader, pool, table, codec) = (&*inner.reader, &inner.env.pool, &*self.table, &self.codec);
-        Searcher { reader, pool, table, sight: self.sight, codec, cancel }
+        let (reader, pool, table, codec) = (&*inner.reader, &inner.env.pool, &*view.table, &self.codec);
+        Searcher { reader, pool, table, sight: view.sight, codec, cancel }
     }
 
     /// As [`Store::get_rows`].
     pub fn get_many(&self, keys: &RecordBatch, columns: Option<&[String]>, cancel: &Cancel) -> Result<Lookup> {
         let (keys, key_columns) = self.codec.keys_of(keys)?;
-        self.searcher(cancel).get_many(&keys, &key_columns, columns)
+        let look_up = |view: &View| self.searcher(view, cancel).get_many(&keys, &key_columns, columns);
+        let Some(renew) = &self.renew else { return look_up(&self.view) };
+        // Another process may have reclaimed what this state refers to.
+        let mut found = look_up(&self.view);
+        for _ in 0..ATTEMPTS {
+            match found {
+                Err(e) if e.kind() == ErrorKind::SnapshotExpired => found = look_up(&renew(&self.view)?),
+                found => return found,
+            }
+        }
+        found
     }
 
     /// Keys as the table encodes them, for [`TableView::locate`].
@@ -90,6 +97,6 @@ impl TableView {
     /// Where the rows of `keys` lie. Rows that lie in memory are copied to `rows` as they are there, without making Arrow
     /// arrays of them.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
-        self.searcher(&Cancel::default()).locate(keys, rows)
+        self.searcher(&self.view, &Cancel::default()).locate(keys, rows)
     }
 }

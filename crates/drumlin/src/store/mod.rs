@@ -14,6 +14,7 @@ mod flush;
 mod keyed;
 mod keyed_bulk;
 mod keyed_read;
+mod landing;
 mod nodes;
 mod open;
 mod options;
@@ -56,7 +57,7 @@ pub use transaction::Transaction;
 pub use trigger::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use update::{DeleteReport, UpdateOptions};
 pub use verify::{Fault, VerifyReport};
-pub use versions::{SnapshotInfo, VersionInfo};
+pub use versions::{SnapshotInfo, VersionInfo, VersionsReport};
 pub use write::{Frame, TableOptions, WriteOptions};
 
 use crate::base::{Env, Error, Result, Timestamp};

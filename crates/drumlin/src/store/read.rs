@@ -1,15 +1,19 @@
 //! Reading versions of tables.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
+use super::landing::is_of_one;
 use super::write::table_at;
 use super::{Pin, Store};
-use crate::base::{Error, Result, Timestamp, Version};
+use crate::base::{Error, ErrorKind, Result, Timestamp, Version};
+use crate::block::Missing;
 use crate::catalog::{Path, State};
-use crate::table::{Rows, Scan, ScanOptions, Sight, Table};
+use crate::table::{Renew, Rows, Scan, ScanOptions, Sight, Table, View};
+
+/// So often a read is begun again because another process has reclaimed blocks.
+pub(super) const ATTEMPTS: usize = 5;
 
 /// Which state of a table to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,21 +43,39 @@ impl Store {
     /// sorted table overlap), decoded ahead on the CPU pool.
     ///
     /// What commits later does not change what the scan gives, and its blocks are not reclaimed while it lives.
+    ///
+    /// Where another process has reclaimed blocks meanwhile, the scan goes on with those that hold the same rows now;
+    /// `SnapshotExpired` if the version is gone.
     pub fn read(&self, path: &str, options: &ReadOptions) -> Result<Scan> {
-        let (state, pin) = self.pinned_state()?;
-        self.scan(&state, &pin, path, options)
+        self.while_reclaimed(|| {
+            let (state, pin) = self.pinned_state()?;
+            self.scan(&state, &pin, path, options)
+        })
     }
 
     /// Reads many tables as of the same instant.
     pub fn read_many(&self, paths: &[String], options: &ReadOptions) -> Result<Vec<Scan>> {
+        self.while_reclaimed(|| self.try_read_many(paths, options, false)?.into_iter().collect())
+    }
+
+    /// The same, with an answer for each path: a table that cannot be read does not keep the others from it.
+    pub fn read_each(&self, paths: &[String], options: &ReadOptions) -> Result<Vec<Result<Scan>>> {
+        self.while_reclaimed(|| self.try_read_many(paths, options, true))
+    }
+
+    fn try_read_many(&self, paths: &[String], options: &ReadOptions, each: bool) -> Result<Vec<Result<Scan>>> {
         let (state, pin) = self.pinned_state()?;
-        let scans: Vec<Scan> =
-            paths.iter().map(|path| self.scan(&state, &pin, path, options)).collect::<Result<_>>()?;
+        let mut scans = Vec::with_capacity(paths.len());
+        for path in paths {
+            match self.scan(&state, &pin, path, options) {
+                Err(e) if !each || !is_of_one(&e) || e.kind() == ErrorKind::SnapshotExpired => return Err(e),
+                scan => scans.push(scan),
+            }
+        }
         if paths.len() > 1 {
             // Each request takes its time, however small: all that is small comes by a few, in parallel.
-            let tables = paths.iter().map(|path| resolve(&state, &Path::new(path)?, &options.as_of));
-            let tables: Vec<(Arc<Table>, Sight)> = tables.collect::<Result<_>>()?;
-            let seen = tables.iter().flat_map(|(table, sight)| {
+            let views = scans.iter().flatten().map(Scan::view);
+            let seen = views.flat_map(|View { table, sight, .. }| {
                 table.groups.iter().filter(|group| table.visible(group, sight.version) != Rows::None)
             });
             let addresses = seen.map(|group| group.address);
@@ -78,13 +100,54 @@ impl Store {
         self.read(path, options)?.collect()
     }
 
-    pub(super) fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
-        let path = Path::new(path)?;
-        let (table, sight) = resolve(state, &path, &options.as_of)?;
-        let pin: Arc<dyn Any + Send + Sync> = pin.clone();
-        let (reader, pool) = (self.inner.reader.clone(), self.inner.env.pool.clone());
-        Scan::new(reader, pool, table, sight, &options.scan, Some(pin)).map_err(|e| e.context(format!("'{path}'")))
+    fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
+        let view = view_of(state, pin, path, &options.as_of)?;
+        self.scan_view(view, &options.scan).map_err(|e| e.context(format!("'{path}'")))
     }
+
+    /// Reads what `view` shows: see [`Scan::view`] and [`Store::find_again`].
+    pub fn scan_view(&self, view: View, options: &ScanOptions) -> Result<Scan> {
+        self.scan_with(view, options, self.renewal())
+    }
+
+    pub(super) fn scan_with(&self, view: View, options: &ScanOptions, renew: Option<Renew>) -> Result<Scan> {
+        Scan::new(self.inner.reader.clone(), self.inner.env.pool.clone(), view, options, renew)
+    }
+
+    /// How reads go on where another process reclaims.
+    pub(super) fn renewal(&self) -> Option<Renew> {
+        // Reading on keeps nothing open.
+        let store = Store { inner: self.inner.clone(), handle: None };
+        let renew = move |view: &View| {
+            store.refresh()?;
+            store.find_again(view)
+        };
+        (self.inner.reader.missing() == Missing::Reclaimed).then(|| Arc::new(renew) as Renew)
+    }
+
+    /// What a view shows, in the newest state known; `SnapshotExpired` if it is gone.
+    pub fn find_again(&self, view: &View) -> Result<View> {
+        let (state, pin) = self.pinned_state()?;
+        let table = state.table(view.table.id).ok_or_else(|| view.gone())?;
+        Ok(View { sight: view.sight_of(table, state.seq)?, table: table.clone(), pin: Some(pin) })
+    }
+
+    /// Runs a read that has handed out nothing yet; again, on what others have committed, where blocks are gone.
+    pub(super) fn while_reclaimed<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..ATTEMPTS {
+            match read() {
+                Err(e) if e.kind() == ErrorKind::SnapshotExpired => drop(self.refresh()?),
+                done => return done,
+            }
+        }
+        read()
+    }
+}
+
+/// What `as_of` shows in `state` of the table at `path`.
+pub(super) fn view_of(state: &State, pin: &Arc<Pin>, path: &str, as_of: &AsOf) -> Result<View> {
+    let (table, sight) = resolve(state, &Path::new(path)?, as_of)?;
+    Ok(View { table, sight, pin: Some(pin.clone()) })
 }
 
 /// The table that `path` means in `state`, and what `as_of` sees of it.

@@ -8,11 +8,14 @@ use arrow::datatypes::SchemaRef;
 use super::commit::{Proposal, Work, until_free};
 use super::drop::drop_tables;
 use super::keyed::{ByKey, Few};
+use super::landing::Faults;
 use super::nodes::{self, IntoPattern};
+use super::read::view_of;
+use super::versions::{bytes_deleted_from, check_versions, delete_versions};
 use super::write::{create_table, may_be_there};
 use super::{
-    AsOf, DropReport, Frame, LookupOptions, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions,
-    UpdateOptions, WriteOptions,
+    AsOf, DropReport, Frame, LookupOptions, Missing, Pin, ProjectionView, ReadOptions, Store, TableOptions, TableView,
+    UpdateOptions, VersionsReport, WriteOptions,
 };
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Version};
 use crate::block::BlockWriter;
@@ -21,7 +24,7 @@ use crate::catalog::{
     State,
 };
 use crate::filter::Filter;
-use crate::table::{Lookup, Scan, VersionKind};
+use crate::table::{Lookup, Renew, Scan, VersionKind, View};
 
 /// A transaction. It sees the state that it began with and its own writes, and nobody sees it before
 /// [`Transaction::commit`]. Dropped without that it leaves nothing.
@@ -329,7 +332,7 @@ impl Transaction {
             bindings = bindings.with(Read::Binding(path));
             bindings.reads.extend(schema);
         }
-        let prepared = self.store.prepare_write(self.draft.state(), kind, frames, options)?;
+        let prepared = self.store.prepare_write(self.draft.state(), kind, frames, options, &mut Faults::Refused)?;
         let (rests_on, effects, writer) = prepared.into_effects(self.draft.state(), kind)?;
         bindings.reads.extend(rests_on.reads);
         self.apply(bindings, effects)?;
@@ -412,7 +415,8 @@ impl Transaction {
     pub fn get_rows(&mut self, path: &str, keys: &RecordBatch, options: &LookupOptions) -> Result<Lookup> {
         self.store.inner.check()?;
         let table = self.reads_table(path, &options.as_of)?;
-        let view = self.store.view(self.state()?, self.pin.clone(), path, &options.as_of)?;
+        let (view, renew) = self.view(path, &options.as_of)?;
+        let view = TableView::new(self.store.clone(), view, renew, path)?;
         if let Some(table) = table {
             self.read(Read::Schema(table));
             self.read(Read::Keys(table, Arc::new(view.encode_keys(keys)?)));
@@ -452,9 +456,9 @@ impl Transaction {
     }
 
     /// As [`Store::delete_versions`].
-    pub fn delete_versions(&mut self, versions: &[(String, Vec<Version>)]) -> Result<()> {
+    pub fn delete_versions(&mut self, versions: &[(String, Vec<Version>)], missing: Missing) -> Result<VersionsReport> {
         self.writing()?;
-        let checked = super::versions::check_versions(versions)?;
+        let checked = check_versions(versions)?;
         let mut reads = Footprint::default();
         for (path, _) in &checked {
             let table = self.draft.state().table_at(path).map(|table| table.id);
@@ -462,14 +466,23 @@ impl Transaction {
             reads.reads.extend(table.into_iter().flat_map(|table| [Read::Rows(table), Read::Versions(table)]));
         }
         let again = checked.clone();
-        let done = self.build(reads, |state| super::versions::delete_versions(state, checked));
-        if done.as_ref().is_err_and(|e| e.kind() == ErrorKind::Conflict) {
-            // Of a table with a key, what is taken off again must lie in row groups: it will when this is run again.
-            self.store.flush_rows_of(&again)?;
-            self.doomed = true;
-            return Ok(());
+        let doing = delete_versions(self.draft.state(), checked, missing);
+        let (effects, mut report) = self.noted(doing)?;
+        let before = bytes_deleted_from(self.draft.state(), &effects);
+        let tables = effects.clone();
+        let done = self.apply(reads, effects);
+        match self.noted(done) {
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                // Of a table with a key, what is taken off again must lie in row groups: it will when this is run again.
+                self.store.flush_rows_of(&again)?;
+                self.doomed = true;
+            }
+            done => {
+                done?;
+                report.bytes = before.saturating_sub(bytes_deleted_from(self.draft.state(), &tables));
+            }
         }
-        done
+        Ok(report)
     }
 
     /// As [`Store::read`], with the transaction's own writes in it.
@@ -478,7 +491,16 @@ impl Transaction {
         if let Some(table) = self.reads_table(path, &options.as_of)? {
             self.read(Read::Rows(table));
         }
-        self.store.scan(self.state()?, &self.pin, path, options)
+        let (view, renew) = self.view(path, &options.as_of)?;
+        self.store.scan_with(view, &options.scan, renew).map_err(|e| e.context(format!("'{path}'")))
+    }
+
+    /// What is seen of a table, and how it is found again; what was written here nobody else can find.
+    fn view(&mut self, path: &str, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
+        let pin = self.pin.clone();
+        let view = view_of(self.state()?, &pin, path, as_of)?;
+        let begun = self.base.table(view.table.id).is_some_and(|begun| Arc::ptr_eq(begun, &view.table));
+        Ok((view, if begun { self.store.renewal() } else { None }))
     }
 
     /// As [`Store::collect`], with the transaction's own writes in it.

@@ -8,8 +8,9 @@ use arrow::datatypes::SchemaRef;
 use super::commit::until_free;
 use super::read::{numbered, resolve};
 use super::write::table_at;
-use super::{AsOf, Store};
+use super::{AsOf, Missing, Store};
 use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
+use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
 use crate::table::{Sight, Table, VersionKind, VersionRecord, count_rows};
 
@@ -55,6 +56,17 @@ pub struct SnapshotInfo {
     pub time: Timestamp,
     /// What it holds, in path order.
     pub versions: Vec<(String, Version)>,
+}
+
+/// What deleting versions did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionsReport {
+    /// What was deleted, by the table's path.
+    pub versions: Vec<(String, Vec<Version>)>,
+    /// What was not there, where that is ignored.
+    pub missing: Vec<(String, Vec<Version>)>,
+    /// Bytes that a reclaim can free, as far as no other table shares their blocks.
+    pub bytes: u64,
 }
 
 const NAME_BYTES_MAX: usize = 255;
@@ -113,19 +125,25 @@ impl Store {
     }
 
     /// Deletes versions of tables, all of them in one commit or none. Missing paths and versions are an error that
-    /// names every one; so is an empty list, a path given twice, and deleting all versions of a table.
+    /// names every one, unless they are to be ignored; an empty list, a path given twice, and deleting all versions of a
+    /// table are errors.
     ///
     /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
-    pub fn delete_versions(&self, versions: &[(String, Vec<Version>)]) -> Result<()> {
+    pub fn delete_versions(&self, versions: &[(String, Vec<Version>)], missing: Missing) -> Result<VersionsReport> {
         let checked = check_versions(versions)?;
         self.see_others()?;
         until_free::<_, Error>(|| {
             // What is taken off again must lie in row groups first.
             self.flush_rows_of(&checked)?;
             let checked = checked.clone();
-            Ok(self.commit_effects(move |state| delete_versions(state, checked.clone())))
-        })?;
-        Ok(())
+            Ok(self.commit_in_turn(move |draft| {
+                let (effects, mut report) = delete_versions(draft.state(), checked.clone(), missing)?;
+                let before = bytes_deleted_from(draft.state(), &effects);
+                draft.apply(effects.clone())?;
+                report.bytes = before.saturating_sub(bytes_deleted_from(draft.state(), &effects));
+                Ok(report)
+            }))
+        })
     }
 
     /// Names the newest versions of all tables that match `pattern`; they stay readable until the snapshot is dropped.
@@ -218,18 +236,30 @@ pub(super) fn check_versions(versions: &[(String, Vec<Version>)]) -> Result<Vec<
     Ok(checked)
 }
 
-/// The effects that delete versions of the tables of `state`.
-pub(super) fn delete_versions(state: &State, checked: Vec<(Path, Vec<Version>)>) -> Result<Vec<Effect>> {
-    let mut missing = Vec::new();
+/// The effects that delete versions of the tables of `state`, and what they do.
+pub(super) fn delete_versions(
+    state: &State,
+    checked: Vec<(Path, Vec<Version>)>,
+    missing: Missing,
+) -> Result<(Vec<Effect>, VersionsReport)> {
+    let mut report = VersionsReport::default();
     let mut effects = Vec::with_capacity(checked.len());
+    let mut named = Vec::new();
     for (path, versions) in checked {
-        let Some(table) = state.table_at(&path) else {
-            missing.push(format!("'{path}'"));
-            continue;
+        let table = state.table_at(&path);
+        let listed = |v: &Version| {
+            table.is_some_and(|table| table.versions.binary_search_by_key(v, |record| record.version).is_ok())
         };
-        let listed = |v: &Version| table.versions.binary_search_by_key(v, |record| record.version).is_ok();
-        missing.extend(versions.iter().filter(|v| !listed(v)).map(|v| format!("'{path}' version {v}")));
-        if missing.is_empty() && versions.len() == table.versions.len() {
+        let (versions, absent): (Vec<Version>, Vec<Version>) = versions.into_iter().partition(listed);
+        if !absent.is_empty() {
+            match table {
+                Some(_) => named.extend(absent.iter().map(|v| format!("'{path}' version {v}"))),
+                None => named.push(format!("'{path}'")),
+            }
+            report.missing.push((path.to_string(), absent));
+        }
+        let Some(table) = table.filter(|_| !versions.is_empty()) else { continue };
+        if versions.len() == table.versions.len() && (missing == Missing::Ignore || named.is_empty()) {
             return Err(Error::invalid(format!(
                 "'{path}': these are all its versions, and a table has at least one; drop it instead"
             )));
@@ -239,12 +269,25 @@ pub(super) fn delete_versions(state: &State, checked: Vec<(Path, Vec<Version>)>)
             // Rows written by key since then stay.
             effects.push(Effect::FreezeRows { table: table.id });
         }
-        effects.push(Effect::DeleteVersions { table: table.id, versions });
+        effects.push(Effect::DeleteVersions { table: table.id, versions: versions.clone() });
+        report.versions.push((path.to_string(), versions));
     }
-    if !missing.is_empty() {
-        return Err(Error::not_found(format!("not there: {}; nothing was deleted", missing.join(", "))));
+    if missing == Missing::Refuse && !named.is_empty() {
+        return Err(Error::not_found(format!("not there: {}; nothing was deleted", named.join(", "))));
     }
-    Ok(effects)
+    Ok((effects, report))
+}
+
+/// Bytes of the row groups of those tables that `effects` delete versions of.
+pub(super) fn bytes_deleted_from(state: &State, effects: &[Effect]) -> u64 {
+    let table = |effect: &Effect| match effect {
+        Effect::DeleteVersions { table, .. } => state.table(*table),
+        _ => None,
+    };
+    // A row group that only a snapshot still needs may be recorded twice.
+    let groups = effects.iter().filter_map(table).flat_map(|table| &table.groups);
+    let addresses: BTreeSet<Address> = groups.map(|group| group.address).collect();
+    addresses.iter().map(Address::bytes).sum()
 }
 
 fn describe(name: &str, snapshot: &Arc<crate::catalog::Snapshot>) -> SnapshotInfo {

@@ -1,20 +1,18 @@
-//! Writing and appending frames: encoded and on storage first, then one commit for all tables of the call.
+//! Writing and appending frames (see landing.rs for how), and making tables.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 
-use super::commit::{Proposal, Work};
-use super::keyed::{ByKey, Gathered};
+use super::landing::Faults;
 use super::{Store, VersionInfo};
-use crate::base::{Error, ErrorKind, Progress, Result, Task};
-use crate::block::{BlockWriter, EncodedRowGroup, Written};
-use crate::catalog::{Effect, Footprint, Inline, Path, Read, State};
+use crate::base::{Error, ErrorKind, Result, Task};
+use crate::block::{BlockWriter, Written};
+use crate::catalog::{Effect, Inline, Path, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind,
-    batch_bytes, check_key, check_sort, encode_group, sorted_schema,
+    Change, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind, check_key, check_sort, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -85,48 +83,6 @@ pub struct WriteOptions {
     pub task: Task,
 }
 
-/// One table of a call, ready to be encoded.
-struct Target<'a> {
-    path: Path,
-    frame: Frame<'a>,
-    /// What the rows are brought to.
-    schema: SchemaRef,
-    sort: Vec<String>,
-}
-
-/// What was encoded for one table.
-#[derive(Clone)]
-struct Landing {
-    path: Path,
-    schema: SchemaRef,
-    sort: Vec<String>,
-    keyed: bool,
-    groups: Vec<NewGroup>,
-}
-
-/// A row group on its way.
-enum Piece {
-    Raw { group: Vec<RecordBatch>, like: Arc<Schemes> },
-    Encoded(EncodedRowGroup),
-}
-
-/// A write whose rows are on storage, waiting for its commit.
-pub(super) struct Prepared {
-    footprint: Footprint,
-    landings: Vec<Landing>,
-    blocks: Vec<Written>,
-    writer: BlockWriter,
-    metadata: Option<String>,
-}
-
-impl Prepared {
-    /// What it rests on, the effects on `state`, and the writer, which deletes its blocks unless it is told to keep them.
-    pub fn into_effects(self, state: &State, kind: VersionKind) -> Result<(Footprint, Vec<Effect>, BlockWriter)> {
-        let effects = effects(state, &self.landings, &self.blocks, kind, self.metadata.as_deref())?;
-        Ok((self.footprint, effects, self.writer))
-    }
-}
-
 impl Store {
     /// Makes an empty table; its version 0 has no rows.
     pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
@@ -155,7 +111,19 @@ impl Store {
     /// Writes many tables in one commit: all of them or none. Small ones share blocks.
     pub fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
         self.see_others()?;
-        self.land(VersionKind::Write, frames, options)
+        self.land(VersionKind::Write, frames, options, Faults::Refused)?.into_iter().collect()
+    }
+
+    /// The same, except that tables that cannot be written do not keep the others from it: an answer for each frame, the
+    /// tables with a version in one commit. An error of the whole call (storage, cancelling, a path given twice) is the outer
+    /// one; then nothing was written.
+    pub fn write_each(
+        &self,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<Vec<Result<VersionInfo>>> {
+        self.see_others()?;
+        self.land(VersionKind::Write, frames, options, Faults::Noted(BTreeMap::new()))
     }
 
     /// Makes a version of the table at `path` with the rows of `frame` behind those there are. The columns must be the
@@ -167,152 +135,24 @@ impl Store {
         if self.state()?.table_at(&checked).is_some_and(|table| table.key().is_some()) {
             return self.append_by_key(&checked, frame.into(), options);
         }
-        let versions = self.land(VersionKind::Append, vec![(path.to_owned(), frame.into())], options)?;
-        Ok(versions.into_iter().next().expect("one for each frame"))
+        let frames = vec![(path.to_owned(), frame.into())];
+        self.land(VersionKind::Append, frames, options, Faults::Refused)?.remove(0)
     }
 
     /// Appends to many tables in one commit: all of them or none.
     pub fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
         self.see_others()?;
-        self.land(VersionKind::Append, frames, options)
+        self.land(VersionKind::Append, frames, options, Faults::Refused)?.into_iter().collect()
     }
 
-    /// Encodes all frames and commits them.
-    fn land(
+    /// The same, with an answer for each frame: see [`Store::write_each`].
+    pub fn append_each(
         &self,
-        kind: VersionKind,
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
-    ) -> Result<Vec<VersionInfo>> {
-        // The pin keeps the blocks that are searched for keys.
-        let (base, _pin) = self.pinned_state()?;
-        let prepared = self.prepare_write(&base, kind, frames, options)?;
-        let paths: Vec<Path> = prepared.landings.iter().map(|landing| landing.path.clone()).collect();
-        let Prepared { footprint, landings, blocks, writer, metadata } = prepared;
-        let build = move |state: &State| effects(state, &landings, &blocks, kind, metadata.as_deref());
-        let answer = self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) });
-        let after = settle(answer, writer)?;
-        paths.iter().map(|path| self.newest_info(&after, path)).collect()
-    }
-
-    /// Encodes all frames, as they are to be written to the tables of `state`.
-    pub(super) fn prepare_write(
-        &self,
-        state: &State,
-        kind: VersionKind,
-        frames: Vec<(String, Frame<'_>)>,
-        options: &WriteOptions,
-    ) -> Result<Prepared> {
-        self.inner.log()?;
-        let mut footprint = Footprint::default();
-        let mut targets = Vec::with_capacity(frames.len());
-        let mut keyed = Vec::new();
-        for (at, (path, frame)) in distinct(frames)?.into_iter().enumerate() {
-            let table = state.table_at(&path);
-            let sort = check_own_sort(&path, table.map(|table| table.spec.sort.clone()), &options.sort)?;
-            let schema = match kind {
-                VersionKind::Append => {
-                    let table = table_at(state, &path)?;
-                    footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
-                    table.schema().expect("every table has a version").0.clone()
-                }
-                _ => {
-                    let schema = StoredSchema::new(sorted_schema(&frame.schema, &sort))?.0;
-                    check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
-                    schema
-                }
-            };
-            let target = Target { path, frame, schema, sort };
-            match table.filter(|table| table.key().is_some()) {
-                Some(table) => keyed.push((at, table, target)),
-                None => targets.push(target),
-            }
-        }
-        let (mut landings, mut writer) = self.encode(targets, &options.task)?;
-        for (at, table, Target { path, frame, schema, sort }) in keyed {
-            check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
-            let codec = Arc::new(TableCodec::new(&schema, &sort)?);
-            codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-            let gathered = Gathered::of_rows(codec.clone(), frame, &path);
-            let encoded = self.encode_by_key(ByKey::Insert, gathered, &mut writer, &options.task)?;
-            if kind == VersionKind::Append {
-                for keys in &encoded.keys {
-                    self.refuse_present(state, table, &codec, keys, &path, &options.task.cancel)?;
-                    footprint = footprint.with(Read::Keys(table.id, keys.clone()));
-                }
-            }
-            landings.insert(at, Landing { path, schema, sort, keyed: true, groups: encoded.groups });
-        }
-        let blocks = writer.finish()?.to_vec();
-        options.task.cancel.check()?;
-        Ok(Prepared { footprint, landings, blocks, writer, metadata: options.metadata.clone() })
-    }
-
-    /// Encodes frames and packs them into blocks, in order.
-    fn encode(&self, targets: Vec<Target<'_>>, task: &Task) -> Result<(Vec<Landing>, BlockWriter)> {
-        let mut landings = Vec::with_capacity(targets.len());
-        let mut parts = Vec::with_capacity(targets.len());
-        let mut heads = Vec::with_capacity(targets.len());
-        for (at, Target { path, frame, schema, sort }) in targets.into_iter().enumerate() {
-            heads.push((schema.clone(), sort.clone(), frame.trust));
-            let (own, order) = (schema.clone(), sort.clone());
-            landings.push(Landing { path, schema: own, sort: order, keyed: false, groups: Vec::new() });
-            parts.push(RowGroups::new(frame.batches, schema).map(move |group| Ok((at, group?))));
-        }
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let mut done = Progress::default();
-        let mut placed: Vec<(usize, NewGroup)> = Vec::new();
-        let pool = &self.inner.env.pool;
-        let encode = |at: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
-            let (schema, sort, trust) = &heads[at];
-            encode_group(pool, group, schema, sort, *trust, like)
-                .map_err(|e| e.context(format!("'{}'", landings[at].path)))
-        };
-        // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
-        // depend on which thread was first.
-        let mut known: HashMap<SchemaRef, (usize, Arc<Schemes>)> = HashMap::new();
-        let items = parts.into_iter().flatten().map(|item: Result<(usize, Vec<RecordBatch>)>| {
-            let (at, group) = item?;
-            let rows = group.iter().map(RecordBatch::num_rows).sum();
-            match known.get(&heads[at].0) {
-                Some((enough, like)) if rows <= enough * 2 => Ok((at, Piece::Raw { group, like: like.clone() })),
-                _ => {
-                    let (encoded, schemes) = encode(at, group, None)?;
-                    known.insert(heads[at].0.clone(), (rows, Arc::new(schemes)));
-                    Ok((at, Piece::Encoded(encoded)))
-                }
-            }
-        });
-        pool.ordered(
-            items,
-            |(_, piece)| match piece {
-                Piece::Raw { group, .. } => group.iter().map(batch_bytes).sum(),
-                Piece::Encoded(_) => 0,
-            },
-            pool.threads() * 2,
-            // The other parts go to copies made while encoding, encoded columns, and the block being filled.
-            self.inner.options.memory_bytes / 4,
-            |(at, piece)| {
-                task.cancel.check()?;
-                match piece {
-                    Piece::Raw { group, like } => Ok((at, encode(at, group, Some(&like))?.0)),
-                    Piece::Encoded(group) => Ok((at, group)),
-                }
-            },
-            |(at, group)| {
-                let rows = group.rows;
-                let address = writer.push(group)?;
-                placed.push((at, NewGroup { address, rows, dead: None }));
-                done.done += 1;
-                done.rows += u64::from(rows);
-                done.bytes += address.bytes();
-                task.step(done)
-            },
-        )?;
-        for (at, group) in placed {
-            landings[at].groups.push(group);
-        }
-        Ok((landings, writer))
+    ) -> Result<Vec<Result<VersionInfo>>> {
+        self.see_others()?;
+        self.land(VersionKind::Append, frames, options, Faults::Noted(BTreeMap::new()))
     }
 
     /// A writer for this process's next blocks.
@@ -382,74 +222,4 @@ pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Tabl
         let node = if state.tree.get(path.as_str()).is_some() { "; the node is there, but holds none" } else { "" };
         Error::not_found(format!("no table at '{path}'{node}"))
     })
-}
-
-/// Checks the paths of one call, and that none comes twice.
-fn distinct(frames: Vec<(String, Frame<'_>)>) -> Result<Vec<(Path, Frame<'_>)>> {
-    let mut seen = BTreeSet::new();
-    let mut checked = Vec::with_capacity(frames.len());
-    for (path, frame) in frames {
-        let path = Path::new(&path)?;
-        if !seen.insert(path.clone()) {
-            return Err(Error::invalid(format!("'{path}' is given twice in one call")));
-        }
-        checked.push((path, frame));
-    }
-    Ok(checked)
-}
-
-/// The sort order to write in: the table's own, which an order asked for must equal.
-fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<String>>) -> Result<Vec<String>> {
-    match (own, asked) {
-        (Some(own), Some(asked)) if own != *asked => {
-            let own = if own.is_empty() { "has no sort order".to_owned() } else { format!("is sorted by {own:?}") };
-            Err(Error::invalid(format!(
-                "'{path}' {own}, {asked:?} was asked for; a table keeps the order it was made with"
-            )))
-        }
-        (Some(own), _) => Ok(own),
-        (None, asked) => Ok(asked.clone().unwrap_or_default()),
-    }
-}
-
-/// The effects of a write or append of `landings`, on the state as it is now.
-fn effects(
-    state: &State,
-    landings: &[Landing],
-    blocks: &[Written],
-    kind: VersionKind,
-    metadata: Option<&str>,
-) -> Result<Vec<Effect>> {
-    let mut effects = add_blocks(blocks);
-    let mut next_table = state.next_table();
-    for landing in landings {
-        let existing = state.table_at(&landing.path);
-        let mut change =
-            Change { groups: landing.groups.clone(), metadata: metadata.map(str::to_owned), ..Change::new(kind) };
-        let table = match existing {
-            Some(table) if table.spec.sort != landing.sort || table.spec.keyed != landing.keyed => {
-                return Err(Error::conflict(format!("'{}' was made anew with another order or key", landing.path)));
-            }
-            None if landing.keyed => return Err(Error::conflict(format!("'{}' was dropped meanwhile", landing.path))),
-            Some(table) => table.id,
-            None => {
-                let table = next_table;
-                next_table.0 += 1;
-                effects.push(Effect::CreateTable {
-                    path: landing.path.clone(),
-                    table,
-                    spec: TableSpec { sort: landing.sort.clone(), keyed: false },
-                });
-                table
-            }
-        };
-        if kind == VersionKind::Write {
-            change.kill = Kill::All;
-            let known = existing.and_then(|table| table.schema());
-            let differs = known.is_none_or(|known| known.0 != landing.schema);
-            change.schema = differs.then(|| StoredSchema(landing.schema.clone()));
-        }
-        effects.push(Effect::ChangeTable { table, change });
-    }
-    Ok(effects)
 }

@@ -26,6 +26,7 @@ mod rows_change;
 mod scan;
 mod schema;
 mod state;
+mod view;
 
 pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
 pub use codec::TableCodec;
@@ -49,3 +50,4 @@ pub use rows_change::{Prepared, RowsChange};
 pub use scan::{Scan, ScanOptions};
 pub use schema::StoredSchema;
 pub use state::{Pin, Retained, Table, TableSpec};
+pub use view::{Renew, View};

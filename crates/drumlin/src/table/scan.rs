@@ -3,7 +3,6 @@
 //! A scan holds its table's state, so what commits meanwhile does not touch it. Statistics skip row groups; the
 //! filter is exact. Tasks run ahead of the consumer by a fixed number of row groups, which bounds memory.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +16,8 @@ use super::columns::{column_of, decode_columns, find, into_type, mask};
 use super::group_keys::KeyBounds;
 use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
-use super::{RowGroup, Rows, Sight, Table, TableCodec, order};
-use crate::base::{Cancel, Error, Pool, Result};
+use super::{Renew, RowGroup, Rows, Table, TableCodec, View, order};
+use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter};
 use crate::segment::{Form, Kept, join_batches, native_type};
@@ -51,8 +50,17 @@ pub struct Scan {
     /// Rows still to hand out; `None` is no limit.
     left: Option<u64>,
     tail: Option<u64>,
-    cancel: Cancel,
+    /// Rows handed out.
+    handed: u64,
+    /// Rows to pass over, handed out before by what this one goes on with.
+    skip: u64,
+    options: ScanOptions,
+    renew: Option<Renew>,
+    renewals: usize,
 }
+
+/// So often a scan goes on in a newer state.
+const RENEWALS_MAX: usize = 5;
 
 /// So many pieces are fetched before they are read.
 const FETCH_AHEAD: usize = 16;
@@ -68,7 +76,7 @@ struct Piece {
 struct Shared {
     reader: Arc<BlockReader>,
     pool: Pool,
-    table: Arc<Table>,
+    view: View,
     schema: SchemaRef,
     /// The columns to decode, by position in the version's schema; behind `width`, those only for sorting.
     columns: Vec<usize>,
@@ -79,20 +87,19 @@ struct Shared {
     form: Form,
     /// What was written by key since.
     overlay: Option<(OverlayRows, TableCodec)>,
-    /// Keeps the blocks from being reclaimed while the scan lives.
-    _pin: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Scan {
-    /// Prepares to read what is seen of `table`. Reads directories, where the order or the types need them, no rows.
+    /// Prepares to read what `view` shows. Reads directories, where the order or the types need them, no rows. Where blocks
+    /// turn out to be gone it goes on with what `renew` gives.
     pub fn new(
         reader: Arc<BlockReader>,
         pool: Pool,
-        table: Arc<Table>,
-        sight: Sight,
+        view: View,
         options: &ScanOptions,
-        pin: Option<Arc<dyn Any + Send + Sync>>,
+        renew: Option<Renew>,
     ) -> Result<Self> {
+        let (table, sight) = (view.table.clone(), view.sight);
         if options.limit.is_some() && options.tail.is_some() {
             return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
         }
@@ -150,20 +157,8 @@ impl Scan {
             })
             .collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
-        let shared = Shared {
-            reader,
-            pool,
-            table,
-            schema,
-            columns,
-            types,
-            width,
-            filter,
-            version_schema,
-            form,
-            overlay,
-            _pin: pin,
-        };
+        let shared =
+            Shared { reader, pool, view, schema, columns, types, width, filter, version_schema, form, overlay };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
@@ -171,7 +166,11 @@ impl Scan {
             running: VecDeque::new(),
             left: options.limit,
             tail: options.tail,
-            cancel: options.cancel.clone(),
+            handed: 0,
+            skip: 0,
+            options: options.clone(),
+            renew,
+            renewals: 0,
         };
         if scan.shared.filter.is_none() && scan.shared.overlay.is_none() {
             scan.keep_pieces_for_limit();
@@ -182,6 +181,11 @@ impl Scan {
     /// The schema of every batch.
     pub fn schema(&self) -> SchemaRef {
         self.shared.schema.clone()
+    }
+
+    /// What it reads.
+    pub fn view(&self) -> &View {
+        &self.shared.view
     }
 
     /// Without a filter the row counts are known: drops the pieces that a limit or tail cannot reach.
@@ -214,13 +218,43 @@ impl Scan {
         if self.left.is_some() || self.tail.is_some() {
             return self.by_ref().collect();
         }
-        let (shared, cancel) = (self.shared.clone(), self.cancel.clone());
-        let pieces = std::mem::take(&mut self.pieces).into();
-        let batches = self.shared.pool.map(pieces, |piece: Piece| {
-            cancel.check()?;
-            shared.read(&piece)
-        })?;
-        Ok(batches.into_iter().flatten().collect())
+        loop {
+            let (shared, cancel) = (self.shared.clone(), self.options.cancel.clone());
+            let pieces = std::mem::take(&mut self.pieces).into();
+            let batches = self.shared.pool.map(pieces, |piece: Piece| {
+                cancel.check()?;
+                shared.read(&piece)
+            });
+            match batches {
+                Ok(batches) => return Ok(batches.into_iter().flatten().collect()),
+                Err(e) => self.go_on(e)?,
+            }
+        }
+    }
+
+    /// Goes on in a newer state, behind the rows handed out, if blocks are gone. The order of a version's rows is the same in
+    /// all states.
+    fn go_on(&mut self, mut error: Error) -> Result<()> {
+        while let Some(renew) = self.renew.clone().filter(|_| error.kind() == ErrorKind::SnapshotExpired) {
+            if self.renewals == RENEWALS_MAX {
+                break;
+            }
+            self.renewals += 1;
+            let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
+            match renew(&self.shared.view).and_then(|view| Scan::new(reader, pool, view, &self.options, Some(renew))) {
+                Ok(next) if next.schema() == self.schema() => {
+                    let (handed, renewals) = (self.handed, self.renewals);
+                    *self = Self { handed, skip: handed, renewals, ..next };
+                    return Ok(());
+                }
+                // The cheapest types to decode are others now.
+                Ok(_) => break,
+                Err(e) => error = e,
+            }
+        }
+        self.pieces.clear();
+        self.running.clear();
+        Err(error)
     }
 
     /// Has storage fetch what the tasks to come will read, so that they compute instead of waiting.
@@ -228,7 +262,7 @@ impl Scan {
         let shared = &self.shared;
         let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
         for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flat_map(|piece| &piece.groups) {
-            let own = &shared.table.schemas[group.schema as usize].0;
+            let own = &shared.view.table.schemas[group.schema as usize].0;
             let index = |index: &usize| own.index_of(shared.version_schema.field(*index).name()).ok();
             let columns: Vec<usize> = shared.columns.iter().filter_map(index).collect();
             shared.reader.prefetch(&group.address, &columns);
@@ -258,7 +292,7 @@ impl Scan {
     /// The next batch that any piece gives.
     fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         loop {
-            if let Err(e) = self.cancel.check() {
+            if let Err(e) = self.options.cancel.check() {
                 return Some(Err(e));
             }
             self.run_ahead();
@@ -279,7 +313,7 @@ impl Scan {
         while rows < tail
             && let Some(piece) = self.pieces.pop_back()
         {
-            self.cancel.check()?;
+            self.options.cancel.check()?;
             if let Some(batch) = self.shared.read(&piece)? {
                 let n = batch.num_rows() as u64;
                 let skip = n.saturating_sub(tail - rows) as usize;
@@ -295,16 +329,12 @@ impl Scan {
         }
         Ok(())
     }
-}
 
-impl Iterator for Scan {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next batch, of those that the limit or tail leaves.
+    fn step(&mut self) -> Option<Result<RecordBatch>> {
         if let Some(tail) = self.tail.take()
             && let Err(e) = self.read_tail(tail)
         {
-            self.pieces.clear();
             return Some(Err(e));
         }
         if self.left == Some(0) {
@@ -314,11 +344,7 @@ impl Iterator for Scan {
         }
         let batch = match self.next_batch()? {
             Ok(batch) => batch,
-            Err(e) => {
-                self.pieces.clear();
-                self.running.clear();
-                return Some(Err(e));
-            }
+            Err(e) => return Some(Err(e)),
         };
         Some(Ok(match &mut self.left {
             Some(left) => {
@@ -328,6 +354,29 @@ impl Iterator for Scan {
             }
             None => batch,
         }))
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let batch = match self.step()? {
+                Ok(batch) => batch,
+                Err(e) => match self.go_on(e) {
+                    Ok(()) => continue,
+                    Err(e) => return Some(Err(e)),
+                },
+            };
+            let rows = batch.num_rows() as u64;
+            let skipped = self.skip.min(rows);
+            self.skip -= skipped;
+            if skipped == 0 || skipped < rows {
+                self.handed += rows - skipped;
+                return Some(Ok(batch.slice(skipped as usize, (rows - skipped) as usize)));
+            }
+        }
     }
 }
 
@@ -416,7 +465,7 @@ impl Shared {
         }
         let Some(first) = batches.first() else { return Ok(None) };
         let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
-        let batch = if needs_sort(piece) { order::sorted(batch, &self.table.spec.sort)? } else { batch };
+        let batch = if needs_sort(piece) { order::sorted(batch, &self.view.table.spec.sort)? } else { batch };
         if self.width == self.columns.len() {
             return Ok(Some(batch));
         }
@@ -428,17 +477,19 @@ impl Shared {
         column_of(&directory, group, 0)?;
         let mut rows = match &self.filter {
             None => rows.clone(),
-            Some(filter) => matching(&self.reader, &self.table, &self.version_schema, group, &directory, rows, filter)?,
+            Some(filter) => {
+                matching(&self.reader, &self.view.table, &self.version_schema, group, &directory, rows, filter)?
+            }
         };
         if let Some((overlay, codec)) = &self.overlay {
-            rows = overlay.hide(&self.reader, &self.table, codec, group, &directory, rows)?;
+            rows = overlay.hide(&self.reader, &self.view.table, codec, group, &directory, rows)?;
         }
         if rows == Rows::None {
             return Ok(None);
         }
         let arrays = decode_columns(
             &self.reader,
-            &self.table,
+            &self.view.table,
             &self.version_schema,
             group,
             &directory,

@@ -87,7 +87,7 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     store.snapshot("held", "t/00").unwrap();
     store.delete_rows("t/00", "i % 2 = 0", &Default::default()).unwrap();
     store.snapshot("later", "t/00").unwrap();
-    store.delete_versions(&[("t/00".into(), vec![Version(1)])]).unwrap();
+    store.delete_versions(&[("t/00".into(), vec![Version(1)])], Default::default()).unwrap();
     let sum = |path: &str, as_of: AsOf| {
         let scan = ScanOptions { columns: Some(vec!["i".into(), "text".into()]), ..ScanOptions::default() };
         format!("{:?}", store.collect(path, &ReadOptions { as_of, scan }).unwrap())

@@ -102,7 +102,7 @@ fn build(store: &Store) -> drumlin::Result<()> {
     store.upsert("k/t", batch(&[(5, Some("five".into())), (5000, None)]), &Default::default())?;
     store.checkpoint(&Default::default())?;
     store.write("t/a", batch(&numbered(7, 3)), &Default::default())?;
-    store.delete_versions(&[("t/a".into(), vec![Version(3)])])?;
+    store.delete_versions(&[("t/a".into(), vec![Version(3)])], Default::default())?;
     store.append("t/a", batch(&numbered(900, 2)), &Default::default())?;
     let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..Default::default() };
     store.write("t/sorted", batch(&numbered(10, 20)), &sorted)?;

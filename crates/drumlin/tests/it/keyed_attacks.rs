@@ -80,7 +80,7 @@ fn a_transaction_that_deletes_versions_has_rows_in_memory_flushed_first() {
     let store = keyed(&[(1, "a")]);
     store.snapshot("s", "**").unwrap();
     store.write(T, of(&[(2, "b")]), &WriteOptions::default()).unwrap();
-    store.transact(|tx| tx.delete_versions(&[(T.into(), vec![Version(2)])])).unwrap();
+    store.transact(|tx| tx.delete_versions(&[(T.into(), vec![Version(2)])], Default::default())).unwrap();
     store.upsert(T, of(&[(3, "c")]), &WriteOptions::default()).unwrap();
     for _ in 0..2 {
         assert_eq!(newest(&store), some(&[(1, "a"), (3, "c")]));
@@ -96,7 +96,7 @@ fn a_transaction_that_deletes_versions_has_rows_in_memory_flushed_first() {
     store.snapshot("s2", "**").unwrap();
     let held = read(&store, T, AsOf::Snapshot("s2".into())).unwrap();
     let last = store.versions(T).unwrap().last().unwrap().version;
-    store.transact(|tx| tx.delete_versions(&[(T.into(), vec![last])])).unwrap();
+    store.transact(|tx| tx.delete_versions(&[(T.into(), vec![last])], Default::default())).unwrap();
     for _ in 0..2 {
         assert_eq!(read(&store, T, AsOf::Snapshot("s2".into())).unwrap(), held);
         assert_eq!(newest(&store), some(&[(1, "A"), (2, "b"), (7, "G")]));

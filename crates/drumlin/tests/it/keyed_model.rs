@@ -217,7 +217,10 @@ pub fn run(store: &Store, op: &KeyedOp) -> drumlin::Result<()> {
             store.delete_rows(PATH, &format!("id % {divisor} = {rest}"), &Default::default())?;
         }
         KeyedOp::DeleteVersions(versions) => {
-            store.delete_versions(&[(PATH.to_owned(), versions.iter().map(|v| Version(*v)).collect())])?;
+            store.delete_versions(
+                &[(PATH.to_owned(), versions.iter().map(|v| Version(*v)).collect())],
+                Default::default(),
+            )?;
         }
         KeyedOp::Snapshot(name) => drop(store.snapshot(name, PATH)?),
         KeyedOp::DropSnapshot(name) => store.drop_snapshot(name)?,

@@ -1,5 +1,6 @@
 //! One binary of integration tests, a module a subject.
 
+mod batch;
 mod checkpoint;
 mod corruption;
 mod crash;
@@ -13,6 +14,7 @@ mod model;
 mod random;
 mod shared;
 mod shared_faults;
+mod shared_reads;
 mod shared_support;
 mod storage;
 mod store;

@@ -177,7 +177,10 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             drop(store.delete_rows(path, &format!("id % {divisor} = {rest}"), &Default::default())?);
         }
         Op::DeleteVersions(path, versions) => {
-            store.delete_versions(&[(path.clone(), versions.iter().map(|v| Version(*v)).collect())])?;
+            store.delete_versions(
+                &[(path.clone(), versions.iter().map(|v| Version(*v)).collect())],
+                Default::default(),
+            )?;
         }
         Op::Snapshot(name) => drop(store.snapshot(name, "t/**")?),
         Op::DropSnapshot(name) => store.drop_snapshot(name)?,

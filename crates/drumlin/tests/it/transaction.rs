@@ -348,7 +348,9 @@ fn refusals_and_what_goes_along_are_part_of_what_was_read() {
     let old = ReadOptions { as_of: AsOf::Version(drumlin::base::Version(0)), ..ReadOptions::default() };
     store.append("t", batch(&numbered(1, 1)), &write_options()).unwrap();
     let read_old = |tx: &mut drumlin::store::Transaction| tx.collect("t", &old).map(drop);
-    assert!(meets(&store, read_old, |store| store.delete_versions(&[("t".into(), vec![drumlin::base::Version(0)])])));
+    assert!(meets(&store, read_old, |store| {
+        store.delete_versions(&[("t".into(), vec![drumlin::base::Version(0)])], Default::default()).map(drop)
+    }));
     store.snapshot("s", "t").unwrap();
     let held = ReadOptions { as_of: AsOf::Snapshot("s".into()), ..ReadOptions::default() };
     assert!(meets(&store, |tx| tx.collect("t", &held).map(drop), |store| store.drop_snapshot("s")));

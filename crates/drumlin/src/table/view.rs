@@ -1,0 +1,56 @@
+//! What a reader sees of a table, and where a newer state of the table shows the same.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::{Sight, Table, VersionKind};
+use crate::base::{Error, Result, Seq};
+
+/// What is seen of a table as it was at some commit.
+#[derive(Clone)]
+pub struct View {
+    /// The table.
+    pub table: Arc<Table>,
+    /// What is seen of it.
+    pub sight: Sight,
+    /// Keeps its blocks from being reclaimed by this process.
+    pub pin: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Finds in the newest state what a view shows, `SnapshotExpired` if it is not there: blocks of older states may be gone.
+pub type Renew = Arc<dyn Fn(&View) -> Result<View> + Send + Sync>;
+
+impl View {
+    /// Whether it shows rows written by key that belong to no version yet.
+    pub fn shows_unnumbered_rows(&self) -> bool {
+        self.sight.since && self.table.active().is_some()
+    }
+
+    /// What shows the same of `newer`, this table at the later commit `seq`. `SnapshotExpired` if nothing does: the version is
+    /// deleted, or rows that belonged to none belong to one now, with later ones.
+    pub fn sight_of(&self, newer: &Table, seq: Seq) -> Result<Sight> {
+        let Sight { version, .. } = self.sight;
+        if newer.version(version).is_none() {
+            return Err(self.gone());
+        }
+        if !self.shows_unnumbered_rows() {
+            return Ok(Sight { version, since: false, seq });
+        }
+        if newer.newest().is_some_and(|newest| newest.version == version) && newer.active().is_some() {
+            // Rows keep the commit that they were written by.
+            return Ok(self.sight);
+        }
+        let own = newer.version(self.table.next_version()).filter(|own| own.kind == VersionKind::Rows);
+        match own.filter(|_| newer.rows_seq == self.table.rows_seq) {
+            Some(own) => Ok(Sight { version: own.version, since: false, seq }),
+            None => Err(Error::snapshot_expired(format!(
+                "the rows written by key since version {version} are part of a later version, with others; read again"
+            ))),
+        }
+    }
+
+    /// That its version is gone.
+    pub fn gone(&self) -> Error {
+        Error::snapshot_expired(format!("version {} is gone", self.sight.version))
+    }
+}

@@ -1,0 +1,258 @@
+//! Readers beside another process that rewrites and reclaims what they read.
+
+use std::sync::Arc;
+
+use drumlin::base::{Result, Version};
+use drumlin::filter::Filter;
+use drumlin::storage::{BucketOp, SimBucket};
+use drumlin::store::{AsOf, Options, ReadOptions, TableOptions, WriteOptions};
+use drumlin::table::{PlanOptions, Scan, ScanOptions};
+use drumlin::{ErrorKind, Store};
+
+use crate::shared_support::{clock, open, open_as};
+use crate::support::{Row, batch, env, numbered, read, rows};
+
+/// Two processes; the second keeps nothing that it has read.
+fn writer_and_reader() -> (SimBucket, Store, Store) {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let writer = open(&bucket, &clock).unwrap();
+    let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
+    let reader = open_as(&bucket.client(), &clock, options).unwrap();
+    (bucket, writer, reader)
+}
+
+/// Rewrites whatever can be rewritten, and deletes what that leaves.
+fn rewrite(store: &Store) {
+    let plan = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
+    store.checkpoint(&drumlin::store::CheckpointOptions { plan, ..Default::default() }).unwrap();
+    let report = store.reclaim(&Default::default()).unwrap();
+    assert!(report.failures.is_empty(), "{report}");
+}
+
+fn rest(scan: Scan) -> Result<Vec<Row>> {
+    let batches: Result<Vec<_>> = Iterator::collect(scan);
+    Ok(rows(&batches?))
+}
+
+#[test]
+fn a_reader_finds_rows_where_they_are_now() {
+    let (_, writer, reader) = writer_and_reader();
+    for n in 0..10 {
+        writer.write(&format!("many/{n}"), batch(&numbered(n, 20)), &Default::default()).unwrap();
+        match n {
+            0 => writer.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap(),
+            n => writer.append("t", batch(&numbered(n * 50, 50)), &Default::default()).unwrap(),
+        };
+    }
+    writer.delete_rows("t", "id % 3 = 0", &Default::default()).unwrap();
+    reader.refresh().unwrap();
+    let expected: Vec<Row> = numbered(0, 500).into_iter().filter(|(id, _)| id % 3 != 0).collect();
+    let scan = |options: ScanOptions| reader.read("t", &ReadOptions { scan: options, ..ReadOptions::default() });
+    // Begun before, drawn from after.
+    let begun = scan(ScanOptions::default()).unwrap();
+    let mut under_way = scan(ScanOptions::default()).unwrap();
+    let first = rows(&[under_way.next().unwrap().unwrap()]);
+    let tail = scan(ScanOptions { tail: Some(77), ..ScanOptions::default() }).unwrap();
+    let limit = scan(ScanOptions { limit: Some(123), ..ScanOptions::default() }).unwrap();
+    let filter = Some(Filter::parse("id >= 250").unwrap());
+    let filtered = scan(ScanOptions { filter, ..ScanOptions::default() }).unwrap();
+    let many: Vec<String> = (0..10).map(|n| format!("many/{n}")).collect();
+    rewrite(&writer);
+    assert_eq!(rows(&begun.collect().unwrap()), expected);
+    assert_eq!([first, rest(under_way).unwrap()].concat(), expected);
+    assert_eq!(rows(&tail.collect().unwrap()), expected[expected.len() - 77..]);
+    assert_eq!(rest(limit).unwrap(), expected[..123]);
+    assert_eq!(rest(filtered).unwrap(), expected.iter().filter(|(id, _)| *id >= 250).cloned().collect::<Vec<_>>());
+    // One that looks now, from where it stood.
+    for n in 0..10 {
+        writer.append(&format!("many/{n}"), batch(&numbered(n + 20, 5)), &Default::default()).unwrap();
+    }
+    rewrite(&writer);
+    for (n, scan) in reader.read_many(&many, &ReadOptions::default()).unwrap().into_iter().enumerate() {
+        let read = rows(&scan.collect().unwrap());
+        assert!(read == numbered(n as i64, 20) || read == numbered(n as i64, 25), "{n}: {} rows", read.len());
+    }
+}
+
+#[test]
+fn a_reader_whose_version_is_gone_is_told() {
+    let (_, writer, reader) = writer_and_reader();
+    for n in 0..3 {
+        writer.write("t", batch(&numbered(n, 50)), &Default::default()).unwrap();
+    }
+    writer.write("u", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    reader.refresh().unwrap();
+    let as_of = |n| ReadOptions { as_of: AsOf::Version(Version(n)), ..ReadOptions::default() };
+    let (old, newest) = (reader.read("t", &as_of(0)).unwrap(), reader.read("t", &as_of(2)).unwrap());
+    let dropped = reader.read("u", &ReadOptions::default()).unwrap();
+    writer.delete_versions(&[("t".into(), vec![Version(0)])], Default::default()).unwrap();
+    writer.drop(&["u".into()], Default::default()).unwrap();
+    // Another table at its path is not what was read.
+    writer.write("u", batch(&numbered(7, 50)), &Default::default()).unwrap();
+    rewrite(&writer);
+    let gone = old.collect().unwrap_err();
+    assert_eq!((gone.kind(), gone.message()), (ErrorKind::SnapshotExpired, "version 0 is gone"));
+    assert_eq!(dropped.collect().unwrap_err().kind(), ErrorKind::SnapshotExpired);
+    assert_eq!(rows(&newest.collect().unwrap()), numbered(2, 50));
+}
+
+/// A table ordered by its first column or not, which many rows share.
+fn write_more(writer: &Store, rng: &mut fastrand::Rng, sorted: bool) {
+    let data: Vec<Row> = (0..rng.usize(1..40)).map(|_| (rng.i64(..6), Some(rng.u32(..).to_string()))).collect();
+    let options = WriteOptions { sort: sorted.then(|| vec!["id".into()]), ..WriteOptions::default() };
+    match rng.u8(..8) {
+        0 if writer.list("t").is_ok_and(|list| !list.is_empty()) => {
+            let below = rng.i64(..3);
+            writer.delete_rows("t", &format!("id = {below}"), &Default::default()).map(drop).unwrap();
+        }
+        1 => writer.write("t", batch(&data), &options).map(drop).unwrap(),
+        _ if writer.versions("t").is_ok() => writer.append("t", batch(&data), &Default::default()).map(drop).unwrap(),
+        _ => writer.write("t", batch(&data), &options).map(drop).unwrap(),
+    }
+}
+
+#[test]
+fn what_is_read_on_elsewhere_is_what_was_begun() {
+    let mut renewed = 0;
+    for seed in 0..200 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let (_, writer, reader) = writer_and_reader();
+        let sorted = seed % 2 == 0;
+        for _ in 0..rng.usize(6..20) {
+            write_more(&writer, &mut rng, sorted);
+        }
+        reader.refresh().unwrap();
+        let versions = reader.versions("t").unwrap();
+        let version = versions[rng.usize(..versions.len())].version;
+        let options = ReadOptions { as_of: AsOf::Version(version), ..ReadOptions::default() };
+        let expected = rows(&reader.collect("t", &options).unwrap());
+        let mut scan = reader.read("t", &options).unwrap();
+        let (mut seen, mut partly, begun) = (Vec::new(), false, reader.seq().unwrap());
+        for _ in 0..3 {
+            for _ in 0..rng.usize(..3) {
+                if let Some(batch) = scan.next() {
+                    seen.extend(rows(&[batch.unwrap()]));
+                }
+            }
+            partly |= !seen.is_empty() && seen.len() < expected.len();
+            for _ in 0..rng.usize(..3) {
+                write_more(&writer, &mut rng, sorted);
+            }
+            rewrite(&writer);
+        }
+        seen.extend(rest(scan).unwrap_or_else(|e| panic!("seed {seed}: {e}")));
+        assert_eq!(seen, expected, "seed {seed}");
+        // Whoever goes on elsewhere has looked at what others did.
+        renewed += usize::from(partly && reader.seq().unwrap() > begun);
+    }
+    assert!(renewed > 20, "{renewed} scans went on in the middle");
+}
+
+#[test]
+fn rows_by_key_are_found_where_they_are_now() {
+    let (bucket, writer, reader) = writer_and_reader();
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    writer.create("k", batch(&[]).schema(), key).unwrap();
+    let upsert = |rows: &[Row]| writer.upsert("k", batch(rows), &Default::default()).unwrap();
+    upsert(&numbered(0, 100));
+    writer.checkpoint(&Default::default()).unwrap();
+    upsert(&[(3, Some("three".into()))]);
+    reader.refresh().unwrap();
+    let mut expected = numbered(0, 100);
+    expected[3] = (3, Some("three".into()));
+    let view = reader.table_view("k", &AsOf::Newest).unwrap();
+    let scan = || reader.read("k", &ReadOptions::default()).unwrap();
+    let (quiet, busy) = (scan(), scan());
+    let keys = batch(&numbered(0, 10)).project(&[0]).unwrap();
+    let look_up = |view: &drumlin::store::TableView| {
+        let found = view.get_many(&keys, None, &Default::default())?;
+        Ok::<_, drumlin::Error>(rows(std::slice::from_ref(&found.rows)))
+    };
+    // Its rows become those of a version, alone.
+    rewrite(&writer);
+    assert_eq!(rows(&quiet.collect().unwrap()), expected);
+    assert_eq!(look_up(&view).unwrap(), expected[..10]);
+    // With others that were written since they cannot be told apart.
+    reader.refresh().unwrap();
+    upsert(&[(4, Some("four".into()))]);
+    rewrite(&writer);
+    upsert(&[(5, Some("five".into()))]);
+    rewrite(&writer);
+    match busy.collect() {
+        Ok(read) => assert_eq!(rows(&read), expected),
+        Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired, "{e}"),
+    }
+    match look_up(&view) {
+        Ok(found) => assert_eq!(found, expected[..10]),
+        Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired, "{e}"),
+    }
+    // A new look finds what is there.
+    let newest = reader.get_rows("k", &keys, &Default::default()).unwrap();
+    reader.refresh().unwrap();
+    let now = look_up(&reader.table_view("k", &AsOf::Newest).unwrap()).unwrap();
+    assert_eq!((now[4].1.as_deref(), now[5].1.as_deref()), (Some("four"), Some("five")));
+    assert!(newest.found.true_count() == 10 && bucket.requests().gets > 0);
+}
+
+#[test]
+fn a_transaction_reads_its_own_writes_and_nobody_elses() {
+    let (_, writer, reader) = writer_and_reader();
+    writer.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    writer.append("t", batch(&numbered(50, 50)), &Default::default()).unwrap();
+    let mut tx = reader.transaction().unwrap();
+    let begun = tx.read_table("t", &ReadOptions::default()).unwrap();
+    let frame = vec![("own".to_owned(), batch(&numbered(0, 5)).into())];
+    tx.write_many(frame, &WriteOptions::default()).unwrap();
+    let mut again = reader.transaction().unwrap();
+    again.append_many(vec![("t".to_owned(), batch(&numbered(100, 5)).into())], &WriteOptions::default()).unwrap();
+    // A table with the number of the one made in the transaction.
+    writer.write("other", batch(&numbered(9, 9)), &Default::default()).unwrap();
+    rewrite(&writer);
+    assert_eq!(rows(&begun.collect().unwrap()), numbered(0, 100));
+    assert_eq!(rows(&tx.collect("own", &ReadOptions::default()).unwrap()), numbered(0, 5));
+    match again.collect("t", &ReadOptions::default()) {
+        Ok(read) => assert_eq!(rows(&read), numbered(0, 105)),
+        Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired),
+    }
+    assert_eq!(again.commit().unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+#[test]
+fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    // With a pool of its own: it works while a thread of the other's waits.
+    let options = Options { inline_bytes: 0, rest_micros: 0, ..Options::default() };
+    let writer = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
+    let client = bucket.client();
+    let other = open(&client, &clock).unwrap();
+    for n in 0..5 {
+        match n {
+            0 => writer.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap(),
+            n => writer.append("t", batch(&numbered(n * 50, 50)), &Default::default()).unwrap(),
+        };
+    }
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    writer.create("k", batch(&[]).schema(), key).unwrap();
+    writer.upsert("k", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    // Right before its first look at a block they are all elsewhere.
+    let beside = |writer: Store| {
+        let mut writer = Some(writer);
+        client.plan(move |op, name| {
+            if op == BucketOp::Get && name.starts_with("blocks/") {
+                let rewrite =
+                    |writer: &Store| std::thread::scope(|scope| scope.spawn(|| rewrite(writer)).join().unwrap());
+                writer.take().iter().for_each(rewrite);
+            }
+            None
+        });
+    };
+    beside(writer.clone());
+    assert_eq!(other.delete_rows("t", "id < 100", &Default::default()).unwrap().rows, 100);
+    assert_eq!(read(&other, "t", AsOf::Newest).unwrap(), numbered(100, 150));
+    writer.upsert("k", batch(&numbered(50, 50)), &Default::default()).unwrap();
+    beside(writer.clone());
+    let there = other.insert("k", batch(&numbered(40, 1)), &Default::default()).unwrap_err();
+    assert_eq!(there.kind(), ErrorKind::AlreadyExists, "{there}");
+    other.insert("k", batch(&numbered(100, 1)), &Default::default()).unwrap();
+    assert_eq!(read(&other, "k", AsOf::Newest).unwrap(), numbered(0, 101));
+}
