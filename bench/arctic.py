@@ -103,9 +103,7 @@ def write_and_read(place: Place) -> list[tuple[float, float]]:
     them_read = timed(lambda: library.read_batch(names))
     # A handle that has read nothing yet.
     with opened(place) as store:
-        we_read = timed(
-            lambda: [result.to_pandas() for result in store.read_many([f"many/{name}" for name in names]).values()]
-        )
+        we_read = timed(lambda: store.read_many([f"many/{name}" for name in names]).to_pandas())
     place.store.drop_and_reclaim("many/**")
     return [(ours, theirs), (we_read, them_read)]
 

@@ -69,7 +69,7 @@ from drumlin._errors import (
 from drumlin._expr import Expr, col
 from drumlin._input import FrameLike, SchemaLike
 from drumlin._lookup import Lookup
-from drumlin._result import Result
+from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
 from drumlin._store import Retention, Store, Table, open
 from drumlin._transaction import Transaction
@@ -115,6 +115,7 @@ __all__ = [
     "ReclaimReport",
     "RepackPlan",
     "Result",
+    "Results",
     "Retention",
     "RowsLike",
     "RowsReport",

@@ -54,10 +54,15 @@ __all__ = [
     "Walk",
     "__version__",
     "main",
+    "collect_many",
     "open",
 ]
 
 __version__: Final[str]
+
+def collect_many(readings: _List[tuple[Reading, _List[str] | None, bool]]) -> _List[Any]:
+    """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted
+    and can say all that its columns do, as a list of groups."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def main(args: list[str]) -> int: ...

@@ -7,12 +7,15 @@ that one write wrote; otherwise rows are numbered from 0.
 
 import json
 import warnings
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from drumlin._errors import InvalidArgument
 from drumlin._optional import need
 
 if TYPE_CHECKING:
+    import numpy as _np
     import pandas as _pd  # type: ignore[import-untyped, unused-ignore]
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 
@@ -80,6 +83,87 @@ def range_index(metadata: dict[bytes, bytes]) -> range | None:
         if not isinstance(index, str) and index.get("kind") == "range":
             return range(index["start"], index["stop"], index["step"])
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """How a frame is made of columns that are numbers and nothing else."""
+
+    #: The names of all columns, but for the index.
+    columns: "_pd.Index"
+    #: Where the index is among the columns, and its name.
+    index: tuple[int, str | None] | None
+    #: The RangeIndex that the rows were written with.
+    range: range | None
+    #: Types of the columns in pandas, the index too, by place; None if any will do.
+    types: tuple[str, ...] | None
+
+
+def _plain(names: tuple[str, ...], written: bytes | None) -> Plain | None:
+    """``written`` is pandas' metadata."""
+    pd = need("pandas", "to_pandas()", "pandas")
+    if written is None:
+        return Plain(pd.Index(list(names)), None, None, None)
+    pandas = json.loads(written)
+    levels, index = pandas["column_indexes"], pandas["index_columns"]
+    if len(levels) != 1 or levels[0]["pandas_type"] != "unicode" or len(index) > 1 or pandas.get("attributes"):
+        return None
+    described = {column["field_name"]: column for column in pandas["columns"]}
+    stored = index[0] if index and isinstance(index[0], str) else None
+    if not set(names) <= set(described) or (stored is not None and stored not in names):
+        return None
+    if any(column["name"] != name and name != stored for name, column in described.items()):
+        return None
+    columns = pd.Index([name for name in names if name != stored], name=levels[0]["name"])
+    place = None if stored is None else (names.index(stored), described[stored]["name"])
+    types = tuple(described[name]["numpy_type"] for name in names)
+    rows = None
+    if index and stored is None:
+        if index[0].get("kind") != "range" or index[0]["name"] is not None:
+            return None
+        rows = range(index[0]["start"], index[0]["stop"], index[0]["step"])
+    return Plain(columns, place, rows, types)
+
+
+_plain_remembered = lru_cache(maxsize=256)(_plain)
+
+
+def plain(schema: Any) -> Plain | None:
+    """How frames are made of columns with ``schema``, if they may be all plain numbers."""
+    metadata = schema.metadata
+    if _NAMES_KEY in metadata or _CATEGORIES_KEY in metadata:
+        return None
+    try:
+        how = _plain_remembered(tuple(schema.names), metadata.get(_KEY))
+    except (KeyError, TypeError, ValueError):
+        # It was not pandas who wrote this.
+        return None
+    return how if how is not None and len(how.columns) > 0 else None
+
+
+def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: bool) -> "_pd.DataFrame | None":
+    """The frame of columns in ``groups``: an array with a row for each, their type, and which they are. None if their
+    types are not those that were written."""
+    pd = need("pandas", "to_pandas()", "pandas")
+    arrays: dict[int, _np.ndarray[Any, Any]] = {}
+    for array, kind, places in groups:
+        typed = array.view(kind) if kind.startswith("datetime64") else array
+        if how.types is not None and any(how.types[place] != kind for place in places):
+            return None
+        arrays.update(zip(places, typed, strict=True))
+    rows = groups[0][0].shape[1]
+    if how.index is not None:
+        place, name = how.index
+        index = pd.Index(arrays.pop(place), name=name)
+    elif how.range is not None and whole and len(how.range) == rows:
+        index = pd.RangeIndex(how.range)
+    else:
+        index = pd.RangeIndex(rows)
+    if len(groups) == 1 and how.index is None:
+        return pd.DataFrame(typed.T, index=index, columns=how.columns, copy=False)
+    frame = pd.DataFrame({place: arrays[place] for place in sorted(arrays)}, index=index, copy=False)
+    frame.columns = how.columns
+    return frame
 
 
 _THREADS_FROM_BYTES = 4 << 20

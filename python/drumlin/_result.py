@@ -81,23 +81,8 @@ class Result:
         A      1.5
         B      2.5
         """
-        from drumlin import _pandas
-
-        pyarrow = need("pyarrow", "to_pandas()", "pandas")
-        need("pandas", "to_pandas()", "pandas")
-        schema = self._reading.schema
-        names = schema.names
-        missing = [name for name in _pandas.index_columns(schema.metadata) if name not in names]
-        table = pyarrow.table(self._reading.collect([*names, *missing] if missing else None))
-        written = _pandas.range_index(table.schema.metadata or {})
-        whole = (
-            not self._selects
-            and written is not None
-            and isinstance(self._reading, _drumlin.Reading)
-            # Numbering from 0 says nothing about which rows they are.
-            and (written == range(len(written)) or self._written_whole(self._reading.seq))
-        )
-        return _pandas.from_arrow(table, whole=whole, options=options)
+        [frame] = to_pandas([self], options)
+        return frame
 
     def to_polars(self) -> "_pl.DataFrame":
         """All rows as a Polars DataFrame, decoded by all threads.
@@ -136,3 +121,92 @@ class Result:
         schema = self._reading.schema
         columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(schema.names, schema.types, strict=True))
         return f"Result({self._path!r}, {columns})"
+
+    def _is_whole(self, written: range | None) -> bool:
+        """Whether the rows are just those that one write wrote, where that matters to their numbers."""
+        return (
+            not self._selects
+            and written is not None
+            and isinstance(self._reading, _drumlin.Reading)
+            # Numbering from 0 says nothing about which rows they are.
+            and (written == range(len(written)) or self._written_whole(self._reading.seq))
+        )
+
+
+class Results(dict[str, Any]):
+    """What :meth:`Store.read_many <drumlin.Store.read_many>` gives: a dict of paths and results, whose rows can be had
+    all at once. All threads decode them, whichever table they belong to.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> _ = store.write_many({"a": {"n": [1]}, "b": {"n": [1, 2]}})
+    >>> frames = store.read_many(["a", "b"]).to_pandas()
+    >>> frames["b"]["n"].sum()
+    np.int64(3)
+    """
+
+    __slots__ = ()
+
+    def _made(self, make: Callable[[list[Result]], list[Any]]) -> dict[str, Any]:
+        results = [result for result in self.values() if isinstance(result, Result)]
+        made = iter(make(results))
+        return {path: next(made) if isinstance(result, Result) else result for path, result in self.items()}
+
+    def to_arrow(self) -> "dict[str, _pa.Table]":
+        """All rows as pyarrow Tables. Exceptions stay as they are."""
+        pyarrow = need("pyarrow", "to_arrow()", "pyarrow")
+        return self._made(lambda results: list(map(pyarrow.table, collect(results))))
+
+    def to_pandas(self, **options: Any) -> "dict[str, _pd.DataFrame]":
+        """All rows as pandas DataFrames: see :meth:`Result.to_pandas`. Exceptions stay as they are."""
+        return self._made(lambda results: to_pandas(results, options))
+
+    def to_polars(self) -> "dict[str, _pl.DataFrame]":
+        """All rows as Polars DataFrames. Exceptions stay as they are."""
+        polars = need("polars", "to_polars()", "polars")
+        return self._made(lambda results: list(map(polars.DataFrame, collect(results))))
+
+
+def collect(results: list[Result], asked: list[tuple[list[str] | None, bool]] | None = None) -> list[Any]:
+    """All rows of results, all at once; of each with the columns asked for, if they are, and whether as arrays."""
+    asked = [(None, False)] * len(results) if asked is None else asked
+    readings = []
+    for result, (columns, arrays) in zip(results, asked, strict=True):
+        if isinstance(result._reading, _drumlin.Reading):
+            readings.append((result._reading, columns, arrays))
+    rows = iter(_drumlin.collect_many(readings))
+    return [
+        next(rows) if isinstance(result._reading, _drumlin.Reading) else result._reading.collect(columns)
+        for result, (columns, _) in zip(results, asked, strict=True)
+    ]
+
+
+def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataFrame]":
+    """Frames of results: of numbers straight from the store, else by pyarrow."""
+    from drumlin import _pandas
+
+    pyarrow = need("pyarrow", "to_pandas()", "pandas")
+    need("pandas", "to_pandas()", "pandas")
+    plans: list[_pandas.Plain | None] = []
+    asked: list[tuple[list[str] | None, bool]] = []
+    for result in results:
+        schema = result.schema
+        plan = None if options else _pandas.plain(schema)
+        plans.append(plan)
+        if plan is not None:
+            asked.append((None, True))
+            continue
+        names = schema.names
+        missing = [name for name in _pandas.index_columns(schema.metadata) if name not in names]
+        asked.append(([*names, *missing] if missing else None, False))
+    frames = []
+    for result, plan, rows in zip(results, plans, collect(results, asked), strict=True):
+        frame = None
+        if isinstance(rows, list) and plan is not None:
+            frame = _pandas.from_numpy(rows, plan, whole=result._is_whole(plan.range))
+        if frame is None:
+            table = pyarrow.table(result._reading.collect() if isinstance(rows, list) else rows)
+            whole = result._is_whole(_pandas.range_index(table.schema.metadata or {}))
+            frame = _pandas.from_arrow(table, whole=whole, options=options)
+        frames.append(frame)
+    return frames

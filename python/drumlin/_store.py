@@ -59,7 +59,7 @@ from drumlin._errors import Conflict, InvalidArgument, NotFound
 from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._lookup import Lookup
-from drumlin._result import Result
+from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
 from drumlin._transaction import Transaction
 from drumlin._walks import Walks
@@ -578,7 +578,7 @@ class Store(Walks):
         tail: int | None = None,
         native: bool = False,
         return_exceptions: Literal[False] = False,
-    ) -> dict[str, Result]: ...
+    ) -> Results: ...
     @overload
     def read_many(
         self,
@@ -592,7 +592,7 @@ class Store(Walks):
         tail: int | None = None,
         native: bool = False,
         return_exceptions: bool,
-    ) -> dict[str, Result | Exception]: ...
+    ) -> Results: ...
     def read_many(
         self,
         paths: Iterable[str],
@@ -619,7 +619,7 @@ class Store(Walks):
         """
         selected = selection(as_of, columns, where, limit, head, tail, native)
         asked = names(paths, "paths")
-        return dict(zip(asked, self._results(asked, selected, return_exceptions), strict=True))
+        return Results(zip(asked, self._results(asked, selected, return_exceptions), strict=True))
 
     def _results(self, paths: list[str], selected: Selection, each: bool = False) -> list[Any]:
         def result(path: str, reading: Any) -> Any:

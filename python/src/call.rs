@@ -104,8 +104,8 @@ pub fn wait<T: Send>(
     }
 }
 
-/// Runs a long call, which ends early if it looks at `cancel` and a signal handler raises (Ctrl-C).
-pub fn long<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+/// Runs a long call, which ends early if it looks at any of `cancels` and a signal handler raises (Ctrl-C).
+pub fn long<T: Send>(py: Python<'_>, cancels: &[Cancel], call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     check_commit()?;
     py.detach(|| {
         std::thread::scope(|scope| {
@@ -121,7 +121,7 @@ pub fn long<T: Send>(py: Python<'_>, cancel: &Cancel, call: impl FnOnce() -> Res
                     }
                     Err(RecvTimeoutError::Timeout) => {
                         if let Err(raised) = Python::attach(|py| py.check_signals()) {
-                            cancel.cancel();
+                            cancels.iter().for_each(Cancel::cancel);
                             interrupted.get_or_insert(raised);
                         }
                     }
@@ -157,7 +157,7 @@ pub fn with_progress<T: Send>(
         Arc::new(tell) as Arc<dyn Fn(Progress) + Send + Sync>
     });
     let task = Task { cancel: cancel.clone(), progress };
-    let result = long(py, &cancel, || call(task));
+    let result = long(py, &[cancel], || call(task));
     let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
     raised.map_or(result, Err)
 }

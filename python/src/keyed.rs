@@ -348,7 +348,8 @@ pub fn look_up(
         let found = call(&keys, &options)?;
         Ok((keys, found))
     };
-    let (keys, drumlin::table::Lookup { rows, found }) = if few { detached(py, ask)? } else { long(py, &cancel, ask)? };
+    let (keys, drumlin::table::Lookup { rows, found }) =
+        if few { detached(py, ask)? } else { long(py, &[cancel], ask)? };
     Ok(Lookup { keys, rows, found })
 }
 

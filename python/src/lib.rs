@@ -5,6 +5,7 @@
 
 mod call;
 mod callbacks;
+mod collect;
 mod errors;
 mod event;
 mod figures;
@@ -31,6 +32,8 @@ use pyo3::prelude::*;
 mod _drumlin {
     use super::*;
 
+    #[pymodule_export]
+    use super::collect::collect_many;
     #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]

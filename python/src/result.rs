@@ -175,7 +175,7 @@ impl Reading {
     fn collect(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Batches> {
         let Prepared { scan, cancel } = self.scan(py, columns)?;
         let schema = scan.schema();
-        let batches = long(py, &cancel, || scan.collect())?;
+        let batches = long(py, &[cancel], || scan.collect())?;
         Ok(Batches { schema, batches })
     }
 }
@@ -208,7 +208,7 @@ impl Stream {
         let Some(Prepared { mut scan, cancel }) = taken else {
             return Err(raise(Error::invalid("the stream is in use or was handed over")));
         };
-        let next = long(py, &cancel, || scan.next().transpose());
+        let next = long(py, std::slice::from_ref(&cancel), || scan.next().transpose());
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { scan, cancel });
         Ok(next?.map(Batch))
     }
@@ -263,8 +263,8 @@ impl RecordBatchReader for Exported {
 #[pyclass(frozen, module = "drumlin._drumlin")]
 #[derive(Clone)]
 pub struct Batches {
-    schema: SchemaRef,
-    batches: Vec<RecordBatch>,
+    pub schema: SchemaRef,
+    pub batches: Vec<RecordBatch>,
 }
 
 impl From<RecordBatch> for Batches {

@@ -8,8 +8,8 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// How long freed memory is kept for the next use, in milliseconds.
-const KEEP_MS: std::ffi::c_long = 1000;
+/// How long freed memory is kept for the next use, in milliseconds: as long as jemalloc's default.
+const KEEP_MS: std::ffi::c_long = 10_000;
 
 /// `mi_option_purge_delay`, which the bindings do not name.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;

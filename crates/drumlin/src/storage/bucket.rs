@@ -266,6 +266,10 @@ fn version(tag: &Tag) -> UpdateVersion {
 }
 
 impl Storage for BucketStorage {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn get(&self, name: &str) -> Result<Bytes> {
         let (client, path) = (self.client.clone(), self.path(name));
         self.wait(async move { client.get(&path).await?.bytes().await })?.map_err(|e| self.error(name, &e))

@@ -51,6 +51,10 @@ impl InlineStorage {
 }
 
 impl Storage for InlineStorage {
+    fn is_remote(&self) -> bool {
+        self.storage.is_remote()
+    }
+
     fn get(&self, name: &str) -> Result<Bytes> {
         self.held(name).map_or_else(|| self.storage.get(name), Ok)
     }

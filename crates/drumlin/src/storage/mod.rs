@@ -65,6 +65,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
         wanted.iter().map(|(name, ranges)| self.get_ranges(name, ranges)).collect()
     }
 
+    /// Whether a request takes a round trip, however small: better few than many.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Says that parts of an object will be asked for soon. A hint: nothing waits for it, nothing fails.
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
         let _ = (name, ranges);

@@ -235,6 +235,10 @@ impl SimBucket {
 }
 
 impl Storage for SimBucket {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn get(&self, name: &str) -> Result<Bytes> {
         if self.request(BucketOp::Get, name)?.is_some() {
             return Err(Error::unavailable(format!("{name}: no answer")));

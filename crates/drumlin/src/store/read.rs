@@ -10,6 +10,7 @@ use super::{Pin, Store};
 use crate::base::{Error, ErrorKind, Result, Timestamp, Version};
 use crate::block::Missing;
 use crate::catalog::{Path, State};
+use crate::storage::Storage;
 use crate::table::{Renew, Rows, Scan, ScanOptions, Sight, Table, View};
 
 /// So often a read is begun again because another process has reclaimed blocks.
@@ -72,8 +73,8 @@ impl Store {
                 scan => scans.push(scan),
             }
         }
-        if paths.len() > 1 {
-            // Each request takes its time, however small: all that is small comes by a few, in parallel.
+        if paths.len() > 1 && self.inner.storage.is_remote() {
+            // All that is small comes by a few requests, in parallel.
             let views = scans.iter().flatten().map(Scan::view);
             let seen = views.flat_map(|View { table, sight, .. }| {
                 table.groups.iter().filter(|group| table.visible(group, sight.version) != Rows::None)

@@ -13,9 +13,9 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::columns::{column_of, decode_columns, find, into_type, mask};
-use super::group_keys::KeyBounds;
 use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
+use super::pieces::{Piece, arrange};
 use super::{Renew, RowGroup, Rows, Table, TableCodec, View, order};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
 use crate::block::BlockReader;
@@ -64,14 +64,6 @@ const RENEWALS_MAX: usize = 5;
 
 /// So many pieces are fetched before they are read.
 const FETCH_AHEAD: usize = 16;
-
-/// Row groups whose rows mingle in the sort order, or one alone; and rows written by key since that go among them.
-#[derive(Default)]
-struct Piece {
-    groups: Vec<(Arc<RowGroup>, Rows)>,
-    /// Their places in the overlay.
-    rows: Range<usize>,
-}
 
 struct Shared {
     reader: Arc<BlockReader>,
@@ -127,7 +119,7 @@ impl Scan {
             .collect();
         let overlay = Overlay::new(&table, sight).map(|overlay| (overlay.all(), overlay.codec().clone()));
         let pieces = arrange(&reader, &table, groups, overlay.as_ref())?;
-        if pieces.iter().any(needs_sort) {
+        if pieces.iter().any(Piece::needs_sort) {
             for name in &table.spec.sort {
                 let index = find(&version_schema, name)?;
                 if !columns.contains(&index) {
@@ -190,7 +182,7 @@ impl Scan {
 
     /// Without a filter the row counts are known: drops the pieces that a limit or tail cannot reach.
     fn keep_pieces_for_limit(&mut self) {
-        let rows = |piece: &Piece| piece.groups.iter().map(|(group, rows)| rows.count(group.rows)).sum::<u64>();
+        let rows = Piece::stored_rows;
         if let Some(limit) = self.left {
             let mut seen = 0;
             let enough = self.pieces.iter().take_while(|piece| {
@@ -213,23 +205,65 @@ impl Scan {
         }
     }
 
-    /// All rows at once, decoded by all threads.
+    /// All rows, or all that are left, at once, decoded by all threads.
     pub fn collect(mut self) -> Result<Vec<RecordBatch>> {
-        if self.left.is_some() || self.tail.is_some() {
-            return self.by_ref().collect();
-        }
         loop {
-            let (shared, cancel) = (self.shared.clone(), self.options.cancel.clone());
-            let pieces = std::mem::take(&mut self.pieces).into();
-            let batches = self.shared.pool.map(pieces, |piece: Piece| {
-                cancel.check()?;
-                shared.read(&piece)
-            });
-            match batches {
-                Ok(batches) => return Ok(batches.into_iter().flatten().collect()),
+            if self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
+                return self.by_ref().collect();
+            }
+            match self.decode_all() {
                 Err(e) => self.go_on(e)?,
+                batches => return batches,
             }
         }
+    }
+
+    /// The rows of many scans, each as by [`Scan::collect`], decoded by all threads at once.
+    pub fn collect_many(scans: Vec<Scan>) -> Result<Vec<Vec<RecordBatch>>> {
+        let Some(pool) = scans.first().map(|scan| scan.shared.pool.clone()) else { return Ok(Vec::new()) };
+        // What waits for tasks, or looks at the log again, is not for threads of the pool.
+        let decoded = pool.map(scans, |mut scan| {
+            let begun = scan.is_bounded() || scan.skip > 0 || !scan.running.is_empty();
+            Ok((if begun { None } else { Some(scan.decode_all()) }, scan))
+        })?;
+        let finish = |(decoded, mut scan): (Option<Result<Vec<RecordBatch>>>, Scan)| match decoded {
+            Some(Ok(batches)) => Ok(batches),
+            Some(Err(e)) => scan.go_on(e).and_then(|()| scan.collect()),
+            None => scan.collect(),
+        };
+        decoded.into_iter().map(finish).collect()
+    }
+
+    /// Its parts, in order, each to be decoded by whoever has a thread for it. `None` if how many rows they give is not known
+    /// before they are read, or it is not at its beginning. Nothing is left of it then, but it can be begun anew.
+    pub fn take_parts(&mut self) -> Option<Vec<ScanPart>> {
+        let counted = self.shared.filter.is_none() && self.shared.overlay.is_none();
+        if !counted || self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
+            return None;
+        }
+        let part = |piece| ScanPart { shared: self.shared.clone(), piece, cancel: self.options.cancel.clone() };
+        Some(self.pieces.drain(..).map(part).collect())
+    }
+
+    /// A scan of the same, from its beginning.
+    pub fn anew(&self) -> Result<Scan> {
+        let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
+        Scan::new(reader, pool, self.shared.view.clone(), &self.options, self.renew.clone())
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.left.is_some() || self.tail.is_some()
+    }
+
+    /// The rows of all pieces.
+    fn decode_all(&mut self) -> Result<Vec<RecordBatch>> {
+        let (shared, cancel) = (self.shared.clone(), self.options.cancel.clone());
+        let pieces = std::mem::take(&mut self.pieces).into();
+        let batches = self.shared.pool.map(pieces, |piece: Piece| {
+            cancel.check()?;
+            shared.read(&piece)
+        })?;
+        Ok(batches.into_iter().flatten().collect())
     }
 
     /// Goes on in a newer state, behind the rows handed out, if blocks are gone. The order of a version's rows is the same in
@@ -357,6 +391,35 @@ impl Scan {
     }
 }
 
+/// Part of a scan, whose rows are counted before they are read.
+pub struct ScanPart {
+    shared: Arc<Shared>,
+    piece: Piece,
+    cancel: Cancel,
+}
+
+impl ScanPart {
+    /// How many rows it gives.
+    pub fn rows(&self) -> u64 {
+        self.piece.stored_rows()
+    }
+
+    /// Its rows; `None` if there are none. `SnapshotExpired` if another process has reclaimed its blocks.
+    pub fn decode(&self) -> Result<Option<RecordBatch>> {
+        self.cancel.check()?;
+        self.shared.read(&self.piece)
+    }
+
+    /// Decodes parts by all threads, and gives the rows of each to `take`, with what came with the part.
+    pub fn decode_many<T: Send>(
+        parts: Vec<(ScanPart, T)>,
+        take: impl Fn(T, RecordBatch) -> Result<()> + Send + Sync,
+    ) -> Result<()> {
+        let Some(pool) = parts.first().map(|(part, _)| part.shared.pool.clone()) else { return Ok(()) };
+        pool.map(parts, |(part, with)| part.decode()?.map_or(Ok(()), |batch| take(with, batch))).map(drop)
+    }
+}
+
 impl Iterator for Scan {
     type Item = Result<RecordBatch>;
 
@@ -378,53 +441,6 @@ impl Iterator for Scan {
             }
         }
     }
-}
-
-fn needs_sort(piece: &Piece) -> bool {
-    let sources = piece.groups.len() + usize::from(!piece.rows.is_empty());
-    sources > 1 || piece.groups.iter().any(|(group, _)| !group.ordered)
-}
-
-/// Puts row groups, and rows written by key since, into the order of the answer.
-fn arrange(
-    reader: &BlockReader,
-    table: &Table,
-    groups: Vec<(Arc<RowGroup>, Rows)>,
-    overlay: Option<&(OverlayRows, TableCodec)>,
-) -> Result<Vec<Piece>> {
-    let Some(first) = table.spec.sort.first() else {
-        return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
-    };
-    let mut stats = Vec::with_capacity(groups.len());
-    for (group, _) in &groups {
-        let index = find(&table.schemas[group.schema as usize].0, first)?;
-        let directory = reader.directory(&group.address)?;
-        stats.push(column_of(&directory, group, index)?.stats.clone());
-    }
-    let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
-    let mut pieces = Vec::new();
-    let mut done = 0;
-    for cluster in order::clusters(&stats) {
-        let mut piece = Piece::default();
-        if let Some((overlay, codec)) = overlay {
-            let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();
-            let low = bounds.min.as_ref().filter(|_| bounds.nulls == 0).and_then(|min| codec.keys.lower(min));
-            let high = bounds.max.as_ref().and_then(|max| codec.keys.upper(max));
-            let within = KeyBounds::new(low.as_deref(), high.as_deref(), false).among(&overlay.keys);
-            let within = within.start.max(done)..within.end.max(done);
-            if done < within.start {
-                pieces.push(Piece { rows: done..within.start, ..Piece::default() });
-            }
-            done = within.end;
-            piece.rows = within;
-        }
-        piece.groups = cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
-        pieces.push(piece);
-    }
-    if let Some((overlay, _)) = overlay.filter(|(overlay, _)| done < overlay.keys.len()) {
-        pieces.push(Piece { rows: done..overlay.keys.len(), ..Piece::default() });
-    }
-    Ok(pieces)
 }
 
 /// The Arrow types to hand out; the same for every batch.
@@ -465,7 +481,7 @@ impl Shared {
         }
         let Some(first) = batches.first() else { return Ok(None) };
         let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
-        let batch = if needs_sort(piece) { order::sorted(batch, &self.view.table.spec.sort)? } else { batch };
+        let batch = if piece.needs_sort() { order::sorted(batch, &self.view.table.spec.sort)? } else { batch };
         if self.width == self.columns.len() {
             return Ok(Some(batch));
         }

@@ -30,8 +30,7 @@ fn rewrite(store: &Store) {
 }
 
 fn rest(scan: Scan) -> Result<Vec<Row>> {
-    let batches: Result<Vec<_>> = Iterator::collect(scan);
-    Ok(rows(&batches?))
+    Ok(rows(&scan.collect()?))
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! The pieces of a scan: row groups, and rows written by key, in the order of the answer.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::columns::{column_of, find};
+use super::group_keys::KeyBounds;
+use super::overlay::OverlayRows;
+use super::{RowGroup, Rows, Table, TableCodec, order};
+use crate::base::Result;
+use crate::block::BlockReader;
+
+/// Row groups whose rows mingle in the sort order, or one alone; and rows written by key since that go among them.
+#[derive(Default)]
+pub(super) struct Piece {
+    pub groups: Vec<(Arc<RowGroup>, Rows)>,
+    /// Their places in the overlay.
+    pub rows: Range<usize>,
+}
+
+impl Piece {
+    /// Whether its rows have to be put in order.
+    pub fn needs_sort(&self) -> bool {
+        let sources = self.groups.len() + usize::from(!self.rows.is_empty());
+        sources > 1 || self.groups.iter().any(|(group, _)| !group.ordered)
+    }
+
+    /// Rows of row groups.
+    pub fn stored_rows(&self) -> u64 {
+        self.groups.iter().map(|(group, rows)| rows.count(group.rows)).sum()
+    }
+}
+
+/// Puts row groups, and rows written by key since, into the order of the answer.
+pub(super) fn arrange(
+    reader: &BlockReader,
+    table: &Table,
+    groups: Vec<(Arc<RowGroup>, Rows)>,
+    overlay: Option<&(OverlayRows, TableCodec)>,
+) -> Result<Vec<Piece>> {
+    let Some(first) = table.spec.sort.first() else {
+        return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
+    };
+    let mut stats = Vec::with_capacity(groups.len());
+    for (group, _) in &groups {
+        let index = find(&table.schemas[group.schema as usize].0, first)?;
+        let directory = reader.directory(&group.address)?;
+        stats.push(column_of(&directory, group, index)?.stats.clone());
+    }
+    let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
+    let mut pieces = Vec::new();
+    let mut done = 0;
+    for cluster in order::clusters(&stats) {
+        let mut piece = Piece::default();
+        if let Some((overlay, codec)) = overlay {
+            let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();
+            let low = bounds.min.as_ref().filter(|_| bounds.nulls == 0).and_then(|min| codec.keys.lower(min));
+            let high = bounds.max.as_ref().and_then(|max| codec.keys.upper(max));
+            let within = KeyBounds::new(low.as_deref(), high.as_deref(), false).among(&overlay.keys);
+            let within = within.start.max(done)..within.end.max(done);
+            if done < within.start {
+                pieces.push(Piece { rows: done..within.start, ..Piece::default() });
+            }
+            done = within.end;
+            piece.rows = within;
+        }
+        piece.groups = cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
+        pieces.push(piece);
+    }
+    if let Some((overlay, _)) = overlay.filter(|(overlay, _)| done < overlay.keys.len()) {
+        pieces.push(Piece { rows: done..overlay.keys.len(), ..Piece::default() });
+    }
+    Ok(pieces)
+}
