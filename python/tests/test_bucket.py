@@ -91,6 +91,7 @@ def test_the_doctor_finds_the_bucket_fit(place: tuple[str, dict[str, str]]) -> N
     found = json.loads(told.stdout)
     assert found["fit"]
     assert len(found["findings"]) >= 6
+    assert abs(found["clock_ahead_micros"]) < 10_000_000
     wrong = {**options, "aws_secret_access_key": "canary-wrong-9876"}
     told = cli("doctor", uri, *(f"--storage-option={name}={value}" for name, value in wrong.items()))
     assert told.returncode != 0

@@ -11,7 +11,7 @@ use crate::place::Place;
 
 /// Try whether a bucket is fit for a store, and how quick it is
 ///
-/// Writes, reads, races conditional writes against each other, lists and deletes, under a name of its own; leaves nothing there.
+/// Writes, reads, races conditional writes against each other, lists, compares clocks and deletes, under a name of its own; leaves nothing there.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -37,7 +37,8 @@ impl Doctor {
                     Err(e) => json!({"what": finding.what, "error": e}),
                 })
                 .collect();
-            out.json(&json!({"fit": diagnosis.is_fit(), "findings": findings}))?;
+            let clock = diagnosis.clock_micros;
+            out.json(&json!({"fit": diagnosis.is_fit(), "findings": findings, "clock_ahead_micros": clock}))?;
         } else {
             writeln!(out, "{diagnosis}")?;
         }

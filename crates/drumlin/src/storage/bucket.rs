@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::{ObjectMeta, PutMode, Storage, Tag};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, Timestamp};
 
 /// Names deleted by one request.
 const DELETE_BATCH: usize = 1000;
@@ -268,6 +268,12 @@ fn version(tag: &Tag) -> UpdateVersion {
 impl Storage for BucketStorage {
     fn is_remote(&self) -> bool {
         true
+    }
+
+    fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
+        let (client, path) = (self.client.clone(), self.path(name));
+        let head = self.wait(async move { client.head(&path).await })?.map_err(|e| self.error(name, &e))?;
+        Ok(Some(Timestamp(head.last_modified.timestamp_micros())))
     }
 
     fn get(&self, name: &str) -> Result<Bytes> {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 
 use super::{ObjectMeta, PutMode, Storage, Tag};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Timestamp};
 
 /// A [`Storage`] beside which some objects live in memory.
 #[derive(Debug)]
@@ -53,6 +53,10 @@ impl InlineStorage {
 impl Storage for InlineStorage {
     fn is_remote(&self) -> bool {
         self.storage.is_remote()
+    }
+
+    fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
+        self.storage.written_at(name)
     }
 
     fn get(&self, name: &str) -> Result<Bytes> {

@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::base::Result;
+use crate::base::{Result, Timestamp};
 
 /// Whether a put may replace an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,12 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Whether a request takes a round trip, however small: better few than many.
     fn is_remote(&self) -> bool {
         false
+    }
+
+    /// When an object was written, by the clock of whoever keeps it; `None` where nobody else does, or does not tell.
+    fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
+        let _ = name;
+        Ok(None)
     }
 
     /// Says that parts of an object will be asked for soon. A hint: nothing waits for it, nothing fails.

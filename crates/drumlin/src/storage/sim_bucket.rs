@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{ObjectMeta, PutMode, Storage, Tag};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Timestamp};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ struct Image {
     next_tag: u64,
     requests: Requests,
     clock: u64,
+    /// What it says when objects were written.
+    time: Option<Timestamp>,
     /// Puts under way: when they are done, the name, the content, the condition.
     late: Vec<(u64, String, Bytes, Option<Option<u64>>)>,
 }
@@ -148,6 +150,11 @@ impl SimBucket {
     /// Nothing goes wrong any more, but for what is under way.
     pub fn heal(&self) {
         *self.faults.lock() = None;
+    }
+
+    /// Sets its clock, which stands still.
+    pub fn set_time(&self, time: Timestamp) {
+        self.image.lock().time = Some(time);
     }
 
     /// The process dies: none of its requests is made any more.
@@ -237,6 +244,10 @@ impl SimBucket {
 impl Storage for SimBucket {
     fn is_remote(&self) -> bool {
         true
+    }
+
+    fn written_at(&self, _: &str) -> Result<Option<Timestamp>> {
+        Ok(self.image.lock().time)
     }
 
     fn get(&self, name: &str) -> Result<Bytes> {

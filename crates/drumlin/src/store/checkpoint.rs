@@ -114,14 +114,17 @@ impl Store {
         let mut report =
             CheckpointReport { versions_expired: self.number_and_expire()?, ..CheckpointReport::default() };
         self.flush(&options.task, &mut report)?;
-        let (state, _pin) = self.pinned_state()?;
-        let plans = plans(&state, &options.plan);
-        report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
-        report.groups_after = report.groups_before;
-        let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes);
-        if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
-            self.vacuum(&state, plans, &repack, &options.task, &mut report)?;
-        }
+        self.while_reclaimed(|| {
+            let (state, _pin) = self.pinned_state()?;
+            let plans = plans(&state, &options.plan);
+            report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
+            report.groups_after = report.groups_before;
+            let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes);
+            if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
+                self.vacuum(&state, plans, &repack, &options.task, &mut report)?;
+            }
+            Ok(())
+        })?;
         self.write_catalog(&mut maintenance)?;
         self.inner.let_go_of_inline(&*self.state()?);
         Ok(report)
@@ -157,6 +160,7 @@ impl Store {
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<()> {
+        use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let inner = &self.inner;
         let windows = || plans.iter().flat_map(|(_, plan)| &plan.windows);
         let copies = self.groups_to_copy(state, &plans, repack);
@@ -175,7 +179,7 @@ impl Store {
             let schema = &table.schemas[window.inputs[0].schema as usize];
             match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
-                Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
+                Err(e) if matches!(e.kind(), Cancelled | SnapshotExpired | Unavailable) => Err(e),
                 // One window that cannot be rewritten must not keep all others, and the log, from it.
                 Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
             }

@@ -1,5 +1,6 @@
 //! Whether a bucket is fit for a store, and how quick it is: asked before one is made in it, or when something is odd.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use bytes::Bytes;
 
 use super::probe::probe;
 use super::{Options, Store};
-use crate::base::{Env, Error, Result};
+use crate::base::{Env, Error, Result, Timestamp};
 use crate::storage::{BucketStorage, InlineStorage, PutMode, Storage, is_bucket, names};
 
 /// One thing that was tried.
@@ -25,6 +26,10 @@ pub struct Finding {
 pub struct Diagnosis {
     /// In the order tried.
     pub findings: Vec<Finding>,
+    /// By how many microseconds the clock here is ahead of the bucket's, which tells whole seconds: 0 if within that. `None` if
+    /// the bucket does not tell the time. The order of commits rests on no clock; how long blocks rest, what retention keeps for
+    /// a time and versions as of a time do.
+    pub clock_micros: Option<i64>,
 }
 
 impl Diagnosis {
@@ -40,6 +45,17 @@ impl fmt::Display for Diagnosis {
             match outcome {
                 Ok(micros) => writeln!(f, "{what}: {}.{:01} ms", micros / 1000, micros % 1000 / 100)?,
                 Err(e) => writeln!(f, "{what}: FAILED: {e}")?,
+            }
+        }
+        match self.clock_micros {
+            None => writeln!(f, "clock: the bucket does not tell the time")?,
+            Some(0) => writeln!(f, "clock: the bucket's, to the second")?,
+            Some(micros) => {
+                let (seconds, way) = (micros.abs() / 1_000_000, if micros > 0 { "ahead of" } else { "behind" });
+                writeln!(
+                    f,
+                    "clock: {seconds} s {way} the bucket's; times of versions and of resting blocks are off by that"
+                )?;
             }
         }
         write!(f, "{}", if self.is_fit() { "fit for a store" } else { "not fit for a store" })
@@ -96,8 +112,14 @@ impl Store {
             true => Ok(()),
             false => Err(Error::unavailable("what was written is not listed")),
         });
-        let all: Vec<String> = (0..ROUNDS).map(name).collect();
+        let clock = Cell::new(None);
+        time("write one, and ask when", 1, &|_| {
+            clock.set(clock_ahead(&storage, env, &name(ROUNDS), &body)?);
+            Ok(())
+        });
+        let all: Vec<String> = (0..=ROUNDS).map(name).collect();
         time("delete many at once", 1, &|_| storage.delete_many(&all).into_iter().collect());
+        diagnosis.clock_micros = clock.get();
         let left: BTreeMap<String, u64> =
             storage.list(names::PROBE).into_iter().flatten().map(|object| (object.name, object.bytes)).collect();
         if let Some(stays) = all.iter().find(|name| left.contains_key(*name)) {
@@ -106,4 +128,14 @@ impl Store {
         }
         Ok(diagnosis)
     }
+}
+
+/// Writes an object, and says by how much the clock here is ahead of the one that notes when.
+fn clock_ahead(storage: &InlineStorage, env: &Env, name: &str, body: &[Bytes]) -> Result<Option<i64>> {
+    let before = env.clock.now().0;
+    storage.put(name, body, PutMode::Once)?;
+    let after = env.clock.now().0;
+    // It is told in seconds, those that have begun.
+    let ahead = |Timestamp(begun): Timestamp| (before - (begun + 999_999)).max(0) + (after - begun).min(0);
+    Ok(storage.written_at(name)?.map(ahead))
 }

@@ -27,15 +27,19 @@ impl Store {
     pub(super) fn flush(&self, task: &Task, report: &mut CheckpointReport) -> Result<()> {
         let mut left: Vec<TableId> = Vec::new();
         loop {
-            let (state, _pin) = self.pinned_state()?;
-            let waits = |(id, table): &(&TableId, &Arc<Table>)| table.to_flush().is_some() && !left.contains(id);
-            let work: Vec<(TableId, Version)> =
-                state.tables().filter(waits).filter_map(|(id, table)| Some((*id, table.to_flush()?.version))).collect();
-            if work.is_empty() {
-                break;
+            let failed = self.while_reclaimed(|| {
+                let (state, _pin) = self.pinned_state()?;
+                let waits = |(id, table): &(&TableId, &Arc<Table>)| table.to_flush().is_some() && !left.contains(id);
+                let work: Vec<TableId> = state.tables().filter(waits).map(|(id, _)| *id).collect();
+                if work.is_empty() {
+                    return Ok(None);
+                }
+                self.flush_parts(&state, &work, task, report).map(Some)
+            })?;
+            match failed {
+                None => break,
+                Some(failed) => left.extend(failed),
             }
-            let failed = self.flush_parts(&state, &work, task, report)?;
-            left.extend(failed);
         }
         let state = self.state()?;
         self.inner.memtable_bytes.store(state.memtable_bytes(), std::sync::atomic::Ordering::Relaxed);
@@ -59,14 +63,15 @@ impl Store {
     fn flush_parts(
         &self,
         state: &Arc<State>,
-        work: &[(TableId, Version)],
+        work: &[TableId],
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<Vec<TableId>> {
+        use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let inner = &self.inner;
         let mut writer = self.block_writer()?;
         let (mut flushes, mut failed): (Vec<Flushing>, Vec<TableId>) = (Vec::new(), Vec::new());
-        for (id, _) in work {
+        for id in work {
             task.cancel.check()?;
             let table = state.table(*id).expect("of this state");
             let part = table.to_flush().expect("just seen").clone();
@@ -77,7 +82,7 @@ impl Store {
             };
             match hidden {
                 Ok(deletions) => flushes.push(Flushing { table: *id, part, deletions, groups: Vec::new() }),
-                Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => return Err(e),
+                Err(e) if matches!(e.kind(), Cancelled | Unavailable | SnapshotExpired) => return Err(e),
                 // One table that cannot be read must not keep all others from it.
                 Err(e) => {
                     let path = state.path_of(*id).map_or_else(|| format!("(table {id})"), ToString::to_string);

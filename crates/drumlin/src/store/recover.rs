@@ -72,9 +72,48 @@ pub(super) fn write_catalog(
     shared: bool,
 ) -> Result<(Base, Catalog)> {
     let (base, index, parts) = encode_catalog(state, before)?;
-    let mode = if shared { PutMode::Create } else { PutMode::Replace };
-    storage.put(&names::catalog(state.seq), &parts, mode)?;
+    let name = names::catalog(state.seq);
+    match shared {
+        true => create(storage, &name, &parts)?,
+        false => storage.put(&name, &parts, PutMode::Replace)?,
+    }
     Ok((base, Catalog { base, index, state: state.stored() }))
+}
+
+/// Writes an object that is not there. Whether a put without an answer was done shows in what is there: these bytes are as
+/// good from another process.
+fn create(storage: &dyn Storage, name: &str, parts: &[Bytes]) -> Result<()> {
+    /// So often a put is tried.
+    const ATTEMPTS: usize = 4;
+    let mut doubtful = false;
+    for attempt in 1.. {
+        let failure = match storage.put(name, parts, PutMode::Create) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && !doubtful => return Err(e),
+            Err(e) => e,
+            done => return done,
+        };
+        let fleeting = [ErrorKind::AlreadyExists, ErrorKind::Unavailable, ErrorKind::InDoubt];
+        if !fleeting.contains(&failure.kind()) || attempt == ATTEMPTS {
+            return Err(failure);
+        }
+        doubtful = true;
+        match storage.get(name) {
+            Ok(there) if holds(&there, parts) => return Ok(()),
+            Ok(_) => return Err(Error::already_exists(format!("{name} was written by another process"))),
+            // It was not done, or cannot be asked for: once more.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether `bytes` are `parts` put end to end.
+fn holds(mut bytes: &[u8], parts: &[Bytes]) -> bool {
+    for part in parts {
+        let Some(rest) = bytes.strip_prefix(&part[..]) else { return false };
+        bytes = rest;
+    }
+    bytes.is_empty()
 }
 
 /// What was read of an object that must be there.

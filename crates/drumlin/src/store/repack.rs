@@ -79,6 +79,7 @@ impl Store {
         meter: &mut Meter<'_>,
         failures: &mut Vec<String>,
     ) -> Result<Moves> {
+        use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let (inner, mut moves) = (&self.inner, Moves::new());
         inner.env.pool.ordered(
             copies.into_iter().map(Ok),
@@ -90,7 +91,7 @@ impl Store {
                 let addresses: Vec<Address> = groups.keys().copied().collect();
                 match inner.reader.row_groups(&addresses) {
                     Ok(encoded) => Ok((Ok(encoded), groups)),
-                    Err(e) if matches!(e.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable) => Err(e),
+                    Err(e) if matches!(e.kind(), Cancelled | SnapshotExpired | Unavailable) => Err(e),
                     // One damaged block must not keep all others, and the log, from it.
                     Err(e) => Ok((Err(e.to_string()), groups)),
                 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::storage::{Fault, Moment, SimDisk};
+use drumlin::store::ReclaimOptions;
 use drumlin::{ErrorKind, Store};
 
 use crate::model::{Model, ModelTable};
 use crate::random::{Op, apply, check, compare, draw, run};
-use crate::support::{Opener, opener};
+use crate::support::{Opener, open_shared, opener};
 
 type Trash = Vec<(String, ModelTable)>;
 
@@ -33,7 +34,8 @@ pub fn workload(seed: u64, steps: usize) -> Vec<Op> {
 
 /// Nothing is on disk that the store does not know.
 pub fn no_orphans(store: &Store, disk: &SimDisk) {
-    store.reclaim(&Default::default()).unwrap();
+    let all = ReclaimOptions { fence_idle_micros: Some(0), audit: true, ..ReclaimOptions::default() };
+    store.reclaim(&all).unwrap();
     let report = store.verify(&Default::default()).unwrap();
     assert_eq!(report.faults, []);
     assert_eq!(report.orphans, []);
@@ -67,8 +69,7 @@ fn run_until_struck(
 }
 
 /// Strikes every operation of the workload, with every kind of crash.
-fn strike_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
-    let open = opener(seed);
+fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 {
     let ops = workload(seed, steps);
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let total = {
@@ -105,10 +106,22 @@ fn strike_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
 fn a_crash_at_any_operation_leaves_before_or_after() {
     let mut struck = 0;
     for seed in 0..4 {
-        struck += strike_everywhere(seed, 25, 1);
+        struck += strike_everywhere(opener(seed), seed, 25, 1);
     }
     for seed in 10..20 {
-        struck += strike_everywhere(seed, 40, 7);
+        struck += strike_everywhere(opener(seed), seed, 40, 7);
+    }
+    assert!(struck > 1000, "only {struck} crashes were tried");
+}
+
+#[test]
+fn a_crash_in_a_folder_of_many_processes_leaves_before_or_after() {
+    let mut struck = 0;
+    for seed in 60..63 {
+        struck += strike_everywhere(open_shared, seed, 20, 1);
+    }
+    for seed in 70..76 {
+        struck += strike_everywhere(open_shared, seed, 40, 7);
     }
     assert!(struck > 1000, "only {struck} crashes were tried");
 }
@@ -143,8 +156,12 @@ fn a_crash_during_recovery_is_recovered_from() {
 #[test]
 fn an_error_at_any_operation_fails_that_call_alone() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    for (seed, fault) in [(50, Fault::Fail), (51, Fault::Full), (52, Fault::Fail), (53, Fault::Full)] {
-        let open = opener(seed);
+    let of_one = [(50, Fault::Fail), (51, Fault::Full), (52, Fault::Fail), (53, Fault::Full)];
+    let of_many = [(54, Fault::Fail), (55, Fault::Full)];
+    let of_one = of_one.map(|(seed, fault)| (opener(seed), seed, fault));
+    for (open, seed, fault) in
+        of_one.into_iter().chain(of_many.map(|(seed, fault)| (open_shared as Opener, seed, fault)))
+    {
         let ops = workload(seed, 20);
         let total = {
             let disk = SimDisk::new();

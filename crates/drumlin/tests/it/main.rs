@@ -7,6 +7,7 @@ mod crash;
 mod episodes;
 mod golden;
 mod hostile;
+mod interleavings;
 mod keyed;
 mod keyed_attacks;
 mod keyed_model;

@@ -10,7 +10,7 @@ use crate::model::{Model, ModelTable};
 use crate::random::{Op, apply, compare, draw, run};
 use crate::shared_faults;
 use crate::shared_support::{clock, open, open_as, settled};
-use crate::support::{batch, numbered, read};
+use crate::support::{batch, env, numbered, read};
 
 /// Nothing is in the bucket that the store does not refer to, and nothing that it refers to is damaged.
 fn no_orphans(store: &Store, bucket: &SimBucket) {
@@ -201,6 +201,30 @@ fn a_put_without_an_answer_is_done_once_or_in_doubt() {
 #[test]
 fn a_bucket_that_does_not_keep_its_promises_is_refused() {
     shared_faults::lying_bucket().unwrap();
+}
+
+#[test]
+fn the_doctor_compares_clocks() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let examine = || Store::examine(std::sync::Arc::new(bucket.clone()), &env(&clock, 1, 2)).unwrap();
+    assert_eq!(examine().clock_micros, None);
+    let now = 1_000_000;
+    for (bucket_says, ahead) in
+        [(now, 0), (now - 999_999, 0), (now - 61_000_000, 60_000_001), (now + 3_000_000, -3_000_000)]
+    {
+        bucket.set_time(drumlin::base::Timestamp(bucket_says));
+        let diagnosis = examine();
+        assert_eq!(diagnosis.clock_micros, Some(ahead), "{bucket_says}");
+        assert!(diagnosis.is_fit(), "the order of commits rests on no clock");
+        let told = diagnosis.to_string();
+        let expected = match ahead {
+            0 => "clock: the bucket's, to the second",
+            1.. => "clock: 60 s ahead of the bucket's; times",
+            _ => "clock: 3 s behind the bucket's; times",
+        };
+        assert!(told.contains(expected), "{told}");
+    }
+    assert!(bucket.objects().is_empty());
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! Readers beside another process that rewrites and reclaims what they read.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use drumlin::base::{Result, Version};
 use drumlin::filter::Filter;
 use drumlin::storage::{BucketOp, SimBucket};
-use drumlin::store::{AsOf, Options, ReadOptions, TableOptions, WriteOptions};
+use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{PlanOptions, Scan, ScanOptions};
 use drumlin::{ErrorKind, Store};
 
-use crate::shared_support::{clock, open, open_as};
+use crate::shared_support::{clock, open, open_as, settled};
 use crate::support::{Row, batch, env, numbered, read, rows};
 
 /// Two processes; the second keeps nothing that it has read.
@@ -24,7 +25,7 @@ fn writer_and_reader() -> (SimBucket, Store, Store) {
 /// Rewrites whatever can be rewritten, and deletes what that leaves.
 fn rewrite(store: &Store) {
     let plan = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
-    store.checkpoint(&drumlin::store::CheckpointOptions { plan, ..Default::default() }).unwrap();
+    store.checkpoint(&CheckpointOptions { plan, ..Default::default() }).unwrap();
     let report = store.reclaim(&Default::default()).unwrap();
     assert!(report.failures.is_empty(), "{report}");
 }
@@ -254,4 +255,71 @@ fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
     assert_eq!(there.kind(), ErrorKind::AlreadyExists, "{there}");
     other.insert("k", batch(&numbered(100, 1)), &Default::default()).unwrap();
     assert_eq!(read(&other, "k", AsOf::Newest).unwrap(), numbered(0, 101));
+}
+
+/// Has a process wait in the middle: right before its first request of a kind, from when it tells.
+fn pause_at(
+    client: &SimBucket,
+    wanted: impl Fn(BucketOp, &str) -> bool + Send + 'static,
+) -> (Receiver<()>, Sender<()>) {
+    let (told, reached) = channel();
+    let (go_on, wait) = channel();
+    let mut passed = false;
+    client.plan(move |op, name| {
+        if wanted(op, name) && !std::mem::replace(&mut passed, true) {
+            told.send(()).unwrap();
+            wait.recv().unwrap();
+        }
+        None
+    });
+    (reached, go_on)
+}
+
+fn puts_a_block(op: BucketOp, name: &str) -> bool {
+    op == BucketOp::Put && name.starts_with("blocks/")
+}
+
+#[test]
+fn rows_are_flushed_beside_a_vacuum_of_another_process() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let clients = [bucket.client(), bucket.client()];
+    let [a, b] = [0, 1].map(|n| open(&clients[n], &clock).unwrap());
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    a.create("k", batch(&[]).schema(), key).unwrap();
+    let upsert = |from: i64, n: usize, name: &str| {
+        let rows: Vec<Row> = (from..).take(n).map(|id| (id, Some(name.to_owned()))).collect();
+        a.upsert("k", batch(&rows), &Default::default()).unwrap();
+    };
+    let plan = PlanOptions { dead_share_min: 0.0, ..PlanOptions::default() };
+    let fold = CheckpointOptions { plan, ..Default::default() };
+    for n in 0..3 {
+        upsert(n * 100, 100, "first");
+        // Without the vacuum, which would make one row group of them.
+        a.checkpoint(&CheckpointOptions { plan: PlanOptions { budget: 0.0, ..plan }, ..Default::default() }).unwrap();
+    }
+    b.refresh().unwrap();
+    std::thread::scope(|scope| {
+        // Its rewritten row groups are about to be written.
+        let (reached, go_on) = pause_at(&clients[1], puts_a_block);
+        let vacuum = scope.spawn(|| b.checkpoint(&fold).unwrap());
+        reached.recv().unwrap();
+        // Rows that hide some of those, flushed as far as the commit.
+        upsert(50, 200, "second");
+        let (flushed, commit) = pause_at(&clients[0], puts_a_block);
+        let flush = scope.spawn(|| a.checkpoint(&Default::default()).unwrap());
+        flushed.recv().unwrap();
+        go_on.send(()).unwrap();
+        let vacuum = vacuum.join().unwrap();
+        assert!(vacuum.tables == 1 && vacuum.windows_void == 0, "{vacuum}");
+        commit.send(()).unwrap();
+        assert_eq!(flush.join().unwrap().failures, Vec::<String>::new());
+    });
+    let name = |id: i64| Some(if (50..250).contains(&id) { "second" } else { "first" }.to_owned());
+    let expected: Vec<Row> = (0..300).map(|id| (id, name(id))).collect();
+    for store in [&a, &b] {
+        store.refresh().unwrap();
+        assert_eq!(read(store, "k", AsOf::Newest).unwrap(), expected);
+    }
+    settled(&a, &bucket).unwrap();
+    assert_eq!(read(&a, "k", AsOf::Newest).unwrap(), expected);
 }

@@ -45,6 +45,11 @@ pub fn open_inline(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> 
     open_as(disk, clock, threads, Options::default())
 }
 
+/// Opens the store on `disk` as one that other processes write too.
+pub fn open_shared(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
+    open_as(disk, clock, threads, Options { shared: true, inline_bytes: 0, rest_micros: 0, ..Options::default() })
+}
+
 /// How a test opens its store.
 pub type Opener = fn(&SimDisk, &Arc<ManualClock>, usize) -> Result<Store>;
 
