@@ -333,6 +333,29 @@ def test_requests_are_few(server: int, place: tuple[str, dict[str, str]]) -> Non
             assert requests(lambda: store.read("one").to_arrow())["GET"] == 1
 
 
+def test_deletions_that_fail_in_part_are_told_and_done_again(server: int, place: tuple[str, dict[str, str]]) -> None:
+    uri, storage = place
+    with proxy(server) as faulty:
+        options = {"storage_options": {**storage, "endpoint": f"http://127.0.0.1:{faulty.port}"}, "block_rest": NOW}
+        # Blocks of their own.
+        with drumlin.open(uri, inline_bytes=0, **options) as store:
+            for n in range(50):
+                store.write(f"t/{n}", {"n": [n]})
+            faulty.set(partial=1.0)
+            dropped, reclaimed = store.drop_and_reclaim("t/*")
+            assert len(dropped.paths) == 50
+            assert (reclaimed.blocks, len(reclaimed.failures)) == (45, 5)
+            assert all(name.startswith("blocks/") for name, _ in reclaimed.failures)
+            assert store.stat().condemned == 5
+            again = store.reclaim()
+            assert (again.blocks, len(again.failures)) == (4, 1)
+            faulty.heal()
+            last = store.reclaim()
+            assert (last.blocks, last.failures) == (1, [])
+            assert store.stat().condemned == 0
+    no_orphans(uri, {"storage_options": storage, "block_rest": NOW})
+
+
 def test_one_thread_of_each_kind_is_enough(place: tuple[str, dict[str, str]]) -> None:
     uri, storage = place
     with drumlin.open(uri, storage_options=storage, io_threads=1, cpu_threads=1, block_rest=NOW) as store:

@@ -407,8 +407,18 @@ fn judge(
     let mut failed: BTreeMap<String, Error> = BTreeMap::new();
     let mut at_large = None;
     for e in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+        // If some names failed as if the server had, the client takes it for a failure of the request.
+        let whole = e.to_string();
+        if whole.contains("<DeleteResult") {
+            let told = |name: &String| match outcome(&whole, full(name).as_ref()) {
+                Some(Ok(())) => Ok(()),
+                Some(Err(why)) => Err(Error::unavailable(tell(secrets, &format!("{name}: {why}")))),
+                None => unanswered(name),
+            };
+            return names.iter().map(told).collect();
+        }
         let told = error(secrets, "", e);
-        let text = told.message().to_owned();
+        let text = shortened(told.message());
         match names.iter().find(|name| text.contains(full(name).as_ref())) {
             Some(name) => drop(failed.insert(name.clone(), told)),
             None => at_large = Some(text),
@@ -427,9 +437,58 @@ fn judge(
     names.iter().map(answer).collect()
 }
 
+/// What the answer to a deletion of many says of the object `key`: that it is deleted, or why not.
+fn outcome(answer: &str, key: &str) -> Option<std::result::Result<(), String>> {
+    let escaped = key.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let at = answer.find(&format!("<Key>{escaped}</Key>"))?;
+    let (before, behind) = answer.split_at(at);
+    match (before.rfind("<Deleted>"), before.rfind("<Error>")) {
+        (deleted, failed) if deleted > failed => Some(Ok(())),
+        (_, Some(_)) => {
+            let element = behind.split("</Error>").next().unwrap_or_default();
+            let part = |name: &str| {
+                let text = element.split_once(&format!("<{name}>"))?.1;
+                Some(text.split('<').next().unwrap_or_default())
+            };
+            let told = [part("Code"), part("Message")].into_iter().flatten().collect::<Vec<_>>().join(": ");
+            Some(Err(shortened(&told)))
+        }
+        _ => None,
+    }
+}
+
+/// A message of a server, which may be as long as it likes.
+fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 500;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((at, _)) => format!("{} ...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_failed_among_others_are_told_by_themselves() {
+        let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
+        let body = "Server returned error response: <?xml version=\"1.0\"?>\n<DeleteResult xmlns=\"x\">\
+            <Error><Key>a&amp;b/blocks/1/0.blk</Key><Code>InternalError</Code><Message>not now</Message></Error>\
+            <Deleted><Key>a&amp;b/blocks/1/1.blk</Key></Deleted>\
+            <Error><Code>SlowDown</Code><Key>a&amp;b/blocks/1/2.blk</Key><Message>canary</Message></Error></DeleteResult>";
+        let answers = vec![Err(object_store::Error::Generic { store: "S3", source: body.into() })];
+        let prefix = Path::parse("a&b").unwrap();
+        let told = judge(&["canary".to_owned()], &prefix, &names, Some(&answers));
+        let told: Vec<String> =
+            told.into_iter().map(|told| told.map_or_else(|e| e.to_string(), |()| "ok".into())).collect();
+        assert_eq!(told[..2], ["blocks/1/0.blk: InternalError: not now", "ok"]);
+        assert!(told[2].starts_with("blocks/1/2.blk: ") && !told[2].contains("canary"), "{}", told[2]);
+        assert_eq!(told[3], "blocks/1/3.blk: the bucket did not say that it was deleted");
+        let long = object_store::Error::Generic { store: "S3", source: "x".repeat(100_000).into() };
+        let told = judge(&[], &prefix, &names, Some(&vec![Err(long)]));
+        assert!(told.iter().all(|told| told.as_ref().is_err_and(|e| e.to_string().len() < 1000)));
+    }
 
     #[test]
     fn secrets_are_not_told() {

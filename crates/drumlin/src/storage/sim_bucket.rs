@@ -37,8 +37,8 @@ pub enum BucketFault {
     Lost,
     /// It is done only when so many more requests have been made, by whomever; the answer is lost. Only puts can be late.
     Late(u64),
-    /// Of a deletion, some names fail; a list is not whole, and old.
-    Partly,
+    /// Of a deletion, every so-manieth name fails; a list is not whole, and old.
+    Partly(usize),
     /// The process dies before it.
     Killed,
 }
@@ -311,7 +311,7 @@ impl Storage for SimBucket {
                 let failed = || Err(Error::unavailable(format!("{name}: could not be deleted")));
                 answers.push(match &fault {
                     Err(e) => Err(Error::new(e.kind(), e.message())),
-                    Ok(Some(BucketFault::Partly)) if at % 2 == 1 => failed(),
+                    Ok(Some(BucketFault::Partly(every))) if at % every == every - 1 => failed(),
                     Ok(fault) => {
                         image.objects.remove(name);
                         if *fault == Some(BucketFault::Lost) { failed() } else { Ok(()) }
@@ -328,7 +328,7 @@ impl Storage for SimBucket {
         let below = self.objects().into_iter().filter(|(name, _)| name.starts_with(&prefix));
         let direct = below.filter(|(name, _)| !name[prefix.len()..].contains('/'));
         let mut listed: Vec<ObjectMeta> = direct.map(|(name, bytes)| ObjectMeta { name, bytes }).collect();
-        if fault == Some(BucketFault::Partly) {
+        if let Some(BucketFault::Partly(_)) = fault {
             // Old and not whole, as lists may be.
             listed.truncate(listed.len() / 2);
             listed.push(ObjectMeta { name: format!("{folder}/gone"), bytes: 1 });

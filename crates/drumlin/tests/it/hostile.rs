@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use bytes::Bytes;
-use drumlin::Store;
 use drumlin::base::{checksum, checksum_at};
 use drumlin::block::Directory;
-use drumlin::catalog::{Index, Place, Transaction};
+use drumlin::catalog::{Index, Payload, Place, Transaction};
 use drumlin::filter::Filter;
 use drumlin::segment::{Form, decode};
-use drumlin::storage::SimDisk;
+use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::{AsOf, ReadOptions};
+use drumlin::{ErrorKind, Store};
 
+use crate::shared_support;
 use crate::support::{batch, numbered, open};
 
 fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
@@ -69,7 +70,11 @@ fn decoders_take_any_bytes() {
 /// A store with history, whose catalog snapshot and log both matter.
 fn build() -> SimDisk {
     let disk = SimDisk::new();
-    let store = open(&disk).unwrap();
+    fill(open(&disk).unwrap());
+    disk
+}
+
+fn fill(store: Store) {
     store.write("a/b", batch(&numbered(0, 20)), &Default::default()).unwrap();
     store.append("a/b", batch(&numbered(50, 5)), &Default::default()).unwrap();
     store.delete_rows("a/b", "id = 3", &Default::default()).unwrap();
@@ -83,7 +88,6 @@ fn build() -> SimDisk {
     store.upsert("k", batch(&numbered(5, 9)), &Default::default()).unwrap();
     store.delete_keys("k", batch(&numbered(2, 1)), &Default::default()).unwrap();
     store.close().unwrap();
-    disk
 }
 
 fn collect(store: &Store, path: &str, as_of: AsOf) -> bool {
@@ -92,14 +96,17 @@ fn collect(store: &Store, path: &str, as_of: AsOf) -> bool {
 
 /// Opens and uses the store; whatever it answers, it must answer.
 fn exercise(disk: &SimDisk) -> bool {
-    let Ok(store) = open(disk) else { return false };
+    open(disk).is_ok_and(|store| exercise_store(&store))
+}
+
+fn exercise_store(store: &Store) -> bool {
     let mut fine = store.verify(&Default::default()).is_ok();
     for entry in store.list("**").unwrap_or_default().into_iter().filter(|entry| entry.table.is_some()) {
         let path = entry.path;
         for version in store.versions(&path).unwrap_or_default() {
-            fine &= collect(&store, &path, AsOf::Version(version.version));
+            fine &= collect(store, &path, AsOf::Version(version.version));
         }
-        fine &= collect(&store, &path, AsOf::Snapshot("s".into()));
+        fine &= collect(store, &path, AsOf::Snapshot("s".into()));
         let by_key = store.get_rows(&path, &batch(&numbered(0, 20)), &Default::default()).is_ok();
         fine &= by_key || path != "k";
         fine &= store.delete_rows(&path, "id % 2 = 0", &Default::default()).is_ok();
@@ -213,4 +220,51 @@ fn a_log_made_to_deceive_is_refused_or_harmless() {
         copy.damage(&name, bytes);
         assert!(catch_unwind(AssertUnwindSafe(|| exercise(&copy))).is_ok(), "round {round} panicked");
     }
+}
+
+#[test]
+fn a_root_made_to_deceive_is_refused_or_harmless() {
+    let (mut opened, mut refused) = (0, 0);
+    for round in 0..400 {
+        let mut rng = fastrand::Rng::with_seed(round);
+        let (bucket, clock) = (SimBucket::new(), shared_support::clock());
+        let store = shared_support::open(&bucket, &clock).unwrap();
+        // Enough for the entries behind it to leave the root.
+        let large = Payload::bytes(&vec![7; 60_000]).unwrap();
+        (0..3).for_each(|n| drop(store.put(&format!("large/{n}"), large.clone()).unwrap()));
+        fill(store);
+        let chunk = bucket.objects().into_iter().map(|(name, _)| name).find(|name| name.starts_with("log/"));
+        let name = chunk.filter(|_| round % 8 == 0).unwrap_or_else(|| "root".into());
+        let mut bytes = bucket.content(&name).unwrap().to_vec();
+        if name == "root" {
+            // The head, mostly: each entry behind it has a checksum of its own.
+            let length = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
+            let mut head = bytes[24..24 + length].to_vec();
+            mutate(&mut rng, &mut head);
+            bytes.splice(24..(24 + length).next_multiple_of(8), []);
+            bytes[16..24].copy_from_slice(&(head.len() as u64).to_le_bytes());
+            head.resize(head.len().next_multiple_of(8), 0);
+            bytes.splice(24..24, head);
+            let sum = checksum_at(&bytes[16..], "root", 0);
+            bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        } else {
+            mutate(&mut rng, &mut bytes);
+        }
+        bucket.overwrite(&name, bytes);
+        let answer = catch_unwind(AssertUnwindSafe(|| match shared_support::open(&bucket.client(), &clock) {
+            Ok(store) => {
+                exercise_store(&store);
+                true
+            }
+            Err(e) => {
+                assert!(matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported), "{e}");
+                false
+            }
+        }));
+        match answer.unwrap_or_else(|_| panic!("round {round}, {name}")) {
+            true => opened += 1,
+            false => refused += 1,
+        }
+    }
+    assert!(opened > 3 && refused > 100, "{opened} opened, {refused} refused");
 }

@@ -106,7 +106,7 @@ fn episode(seed: u64, steps: usize, faults: bool) -> usize {
                 (_, 0) => Some(BucketFault::Refused),
                 (BucketOp::Put | BucketOp::PutIf | BucketOp::Delete, 1) => Some(BucketFault::Lost),
                 (BucketOp::PutIf, 2) => Some(BucketFault::Late(chance.u64(1..12))),
-                (BucketOp::Delete | BucketOp::List, 3..=10) => Some(BucketFault::Partly),
+                (BucketOp::Delete | BucketOp::List, 3..=10) => Some(BucketFault::Partly(2)),
                 (_, 11) if chance.u8(..4) == 0 => Some(BucketFault::Killed),
                 _ => None,
             });
@@ -302,7 +302,7 @@ fn deletions_that_fail_are_told_and_done_later() {
         store.write(&format!("t/{n}"), batch(&numbered(n, 30)), &Default::default()).unwrap();
     }
     store.drop(&["t/**".into()], Default::default()).unwrap();
-    bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly));
+    bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly(2)));
     let first = store.reclaim(&Default::default()).unwrap();
     assert_eq!((first.blocks, first.failures.len()), (10, 10));
     let condemned = store.stat().unwrap().condemned;
@@ -310,6 +310,35 @@ fn deletions_that_fail_are_told_and_done_later() {
     bucket.heal();
     let second = store.reclaim(&Default::default()).unwrap();
     assert_eq!((second.blocks, second.failures.len()), (10, 0));
+    no_orphans(&store, &bucket);
+}
+
+#[test]
+fn a_reclaim_of_which_a_tenth_fails_goes_on_where_it_was() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    const TABLES: u64 = 200;
+    for n in 0..TABLES as i64 {
+        store.write(&format!("t/{n}"), batch(&numbered(n, 5)), &Default::default()).unwrap();
+    }
+    store.write("kept", batch(&numbered(0, 9)), &Default::default()).unwrap();
+    bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly(10)));
+    let now = ReclaimOptions::default();
+    let (dropped, mut report) = store.drop_and_reclaim(&["t/*".into()], Default::default(), &now).unwrap();
+    assert_eq!(dropped.paths.len() as u64, TABLES);
+    let mut deleted = 0;
+    for left in [20, 2] {
+        deleted += report.blocks;
+        assert_eq!((report.failures.len() as u64, TABLES - deleted), (left, left));
+        assert!(report.failures.iter().all(|(name, why)| name.starts_with("blocks/") && !why.is_empty()), "{report}");
+        assert_eq!(store.stat().unwrap().condemned, left, "what failed stays on the list");
+        report = store.reclaim(&now).unwrap();
+    }
+    // Of two names none is a tenth.
+    assert_eq!((report.blocks, report.failures.len()), (2, 0));
+    bucket.heal();
+    assert_eq!(store.stat().unwrap().condemned, 0);
+    assert_eq!(read(&store, "kept", AsOf::Newest).unwrap(), numbered(0, 9));
     no_orphans(&store, &bucket);
 }
 
