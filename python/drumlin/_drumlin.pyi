@@ -60,9 +60,12 @@ __all__ = [
 
 __version__: Final[str]
 
-def collect_many(readings: _List[tuple[Reading, _List[str] | None, bool]]) -> _List[Any]:
+def collect_many(
+    readings: _List[tuple[Reading, _List[str] | None, bool]], make: Callable[[int, _List[Any]], Any]
+) -> _List[Any]:
     """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted
-    and can say all that its columns do, as a list of groups."""
+    and can say all that its columns do, as what `make` makes, while others are being decoded, of its place and a list
+    of arrays with a row for each column of a type, that type, and which columns they are."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def main(args: list[str]) -> int: ...
@@ -1141,6 +1144,7 @@ class Store:
     def walk(self, pattern: _PatternLike) -> Walk: ...
     def count(self, pattern: _PatternLike) -> int: ...
     def list(self, pattern: _PatternLike) -> _List[ListEntry]: ...
+    def tables(self, pattern: _PatternLike) -> _List[str]: ...
     def put_projection(
         self,
         name: str,

@@ -1,7 +1,7 @@
 """What a read gives."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._optional import have, need
@@ -167,18 +167,32 @@ class Results(dict[str, Any]):
         return self._made(lambda results: list(map(polars.DataFrame, collect(results))))
 
 
-def collect(results: list[Result], asked: list[tuple[list[str] | None, bool]] | None = None) -> list[Any]:
-    """All rows of results, all at once; of each with the columns asked for, if they are, and whether as arrays."""
+#: Of a result: the columns to read, None for those it has, and whether they may come as arrays.
+_Asked: TypeAlias = tuple[list[str] | None, bool]
+
+
+def collect(
+    results: list[Result], asked: list[_Asked] | None = None, make: Callable[[int, Any], Any] | None = None
+) -> list[Any]:
+    """All rows of results, decoded at once: batches, or what ``make`` makes of a place and the arrays that it gets
+    while others are being decoded."""
     asked = [(None, False)] * len(results) if asked is None else asked
-    readings = []
-    for result, (columns, arrays) in zip(results, asked, strict=True):
+    places, readings = [], []
+    collected: list[Any] = []
+    for at, (result, (columns, arrays)) in enumerate(zip(results, asked, strict=True)):
         if isinstance(result._reading, _drumlin.Reading):
+            places.append(at)
             readings.append((result._reading, columns, arrays))
-    rows = iter(_drumlin.collect_many(readings))
-    return [
-        next(rows) if isinstance(result._reading, _drumlin.Reading) else result._reading.collect(columns)
-        for result, (columns, _) in zip(results, asked, strict=True)
-    ]
+            collected.append(None)
+        else:
+            collected.append(result._reading.collect(columns))
+
+    def made(at: int, groups: Any) -> Any:
+        return None if make is None else make(places[at], groups)
+
+    for at, rows in zip(places, _drumlin.collect_many(readings, made), strict=True):
+        collected[at] = rows
+    return collected
 
 
 def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataFrame]":
@@ -188,7 +202,7 @@ def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataF
     pyarrow = need("pyarrow", "to_pandas()", "pandas")
     need("pandas", "to_pandas()", "pandas")
     plans: list[_pandas.Plain | None] = []
-    asked: list[tuple[list[str] | None, bool]] = []
+    asked: list[_Asked] = []
     for result in results:
         schema = result.schema
         plan = None if options else _pandas.plain(schema)
@@ -199,14 +213,19 @@ def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataF
         names = schema.names
         missing = [name for name in _pandas.index_columns(schema.metadata) if name not in names]
         asked.append(([*names, *missing] if missing else None, False))
+
+    def frame_of_arrays(at: int, groups: Any) -> "_pd.DataFrame | None":
+        plan = plans[at]
+        return None if plan is None else _pandas.from_numpy(groups, plan, whole=results[at]._is_whole(plan.range))
+
+    def frame_of_batches(result: Result, batches: _drumlin.Batches) -> "_pd.DataFrame":
+        table = pyarrow.table(batches)
+        whole = result._is_whole(_pandas.range_index(table.schema.metadata or {}))
+        return _pandas.from_arrow(table, whole=whole, options=options)
+
     frames = []
-    for result, plan, rows in zip(results, plans, collect(results, asked), strict=True):
-        frame = None
-        if isinstance(rows, list) and plan is not None:
-            frame = _pandas.from_numpy(rows, plan, whole=result._is_whole(plan.range))
-        if frame is None:
-            table = pyarrow.table(result._reading.collect() if isinstance(rows, list) else rows)
-            whole = result._is_whole(_pandas.range_index(table.schema.metadata or {}))
-            frame = _pandas.from_arrow(table, whole=whole, options=options)
-        frames.append(frame)
+    for result, rows in zip(results, collect(results, asked, frame_of_arrays), strict=True):
+        # Types that are not those written come as batches.
+        rows = result._reading.collect() if rows is None else rows
+        frames.append(frame_of_batches(result, rows) if isinstance(rows, _drumlin.Batches) else rows)
     return frames

@@ -938,7 +938,7 @@ class Store(Walks):
 
     def tables(self, pattern: PatternLike = "**") -> "_List[str]":
         """The paths that match ``pattern`` and hold tables, in order."""
-        return [entry.path for entry in self._core.list(pattern) if entry.is_table]
+        return self._core.tables(pattern)
 
     def export_nodes(
         self,

@@ -5,9 +5,10 @@
 //! thread.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -106,26 +107,47 @@ pub fn wait<T: Send>(
 
 /// Runs a long call, which ends early if it looks at any of `cancels` and a signal handler raises (Ctrl-C).
 pub fn long<T: Send>(py: Python<'_>, cancels: &[Cancel], call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    long_each(py, cancels, |_| call(), |_, never: Infallible| match never {})
+}
+
+/// The same; what the call hands over while it runs is given to `each`, attached to the interpreter. What that raises ends the
+/// call early too.
+pub fn long_each<T: Send, U: Send>(
+    py: Python<'_>,
+    cancels: &[Cancel],
+    call: impl FnOnce(&(dyn Fn(U) + Sync)) -> Result<T> + Send,
+    mut each: impl FnMut(Python<'_>, U) -> PyResult<()> + Send,
+) -> PyResult<T> {
+    enum Told<T, U> {
+        One(U),
+        Ended(std::thread::Result<Result<T>>),
+    }
     check_commit()?;
     py.detach(|| {
         std::thread::scope(|scope| {
-            let (sender, receiver) = sync_channel(1);
-            // The receiver waits for exactly this.
-            scope.spawn(move || drop(sender.send(catch_unwind(AssertUnwindSafe(call)))));
+            let (sender, receiver) = channel();
+            // The receiver waits for the end.
+            let run = move || {
+                let hand_over = |one| drop(sender.send(Told::One(one)));
+                let ended = catch_unwind(AssertUnwindSafe(|| call(&hand_over)));
+                drop(sender.send(Told::Ended(ended)));
+            };
+            scope.spawn(run);
             let mut interrupted = None;
             loop {
-                match receiver.recv_timeout(SIGNAL_POLL) {
-                    Ok(ended) => {
+                let raised = match receiver.recv_timeout(SIGNAL_POLL) {
+                    Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
+                    Ok(Told::One(_)) => Ok(()),
+                    Ok(Told::Ended(ended)) => {
                         let result = ended.unwrap_or_else(|panic| resume_unwind(panic)).map_err(raise);
                         return interrupted.map_or(result, Err);
                     }
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let Err(raised) = Python::attach(|py| py.check_signals()) {
-                            cancels.iter().for_each(Cancel::cancel);
-                            interrupted.get_or_insert(raised);
-                        }
-                    }
+                    Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals()),
                     Err(RecvTimeoutError::Disconnected) => unreachable!("a panic of the call is caught and sent"),
+                };
+                if let Err(raised) = raised {
+                    cancels.iter().for_each(Cancel::cancel);
+                    interrupted.get_or_insert(raised);
                 }
             }
         })

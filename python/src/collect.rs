@@ -17,7 +17,7 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use crate::call::long;
+use crate::call::{long, long_each};
 use crate::result::{Batches, Prepared, Reading};
 
 /// The values of a column, native and in NumPy; `None` if they are not plain numbers.
@@ -195,16 +195,29 @@ impl Frame {
         self.sizes.iter().sum()
     }
 
-    /// What is to be done for it, being the frame at a place.
-    fn work(&mut self, frame: usize) -> Vec<Work<'_>> {
+    /// Where each column goes, part by part.
+    fn slots(&mut self) -> Vec<std::vec::IntoIter<Slot<'_>>> {
         let (rows, sizes) = (self.rows(), &self.sizes);
-        let mut slots: Vec<Vec<std::vec::IntoIter<Slot<'_>>>> = Vec::with_capacity(self.groups.len());
+        let mut slots: Vec<Vec<Option<Vec<Slot<'_>>>>> = Vec::with_capacity(self.groups.len());
         for Group { kind, columns, values, .. } in &mut self.groups {
             let values = values.insert(Values::new(*kind, columns.len() * rows));
-            slots.push(values.slots(sizes).into_iter().map(Vec::into_iter).collect());
+            slots.push(values.slots(sizes).into_iter().map(Some).collect());
         }
-        let mut of_part = || self.places.iter().filter_map(|(group, at)| slots[*group].get_mut(*at)?.next()).collect();
-        self.parts.drain(..).map(|part| (part, (frame, of_part()))).collect()
+        let mut of_column = |(group, at): &(usize, usize)| slots[*group].get_mut(*at).and_then(Option::take);
+        self.places.iter().map(|place| of_column(place).unwrap_or_default().into_iter()).collect()
+    }
+
+    /// What is to be done for it, being the frame at a place.
+    fn work(&mut self, frame: usize) -> Vec<Work<'_>> {
+        let parts = std::mem::take(&mut self.parts);
+        let mut slots = self.slots();
+        let mut of_part = || slots.iter_mut().filter_map(Iterator::next).collect();
+        parts.into_iter().map(|part| (part, (frame, of_part()))).collect()
+    }
+
+    /// Where the columns go of its only part.
+    fn only_slots(&mut self) -> Vec<Slot<'_>> {
+        self.slots().iter_mut().filter_map(Iterator::next).collect()
     }
 
     /// Arrays, their types, and which columns their rows are.
@@ -218,58 +231,89 @@ impl Frame {
     }
 }
 
-/// Decodes frames. Those whose arrays cannot say all that is there are marked.
-fn decode(frames: &mut [Frame]) -> Result<()> {
-    let unfit: Vec<AtomicBool> = frames.iter().map(|_| AtomicBool::new(false)).collect();
-    let take = |(frame, slots): (usize, Vec<Slot<'_>>), batch: RecordBatch| {
-        let filled = slots.into_iter().zip(batch.columns()).all(|(slot, column)| slot.fill(column));
-        unfit[frame].fetch_or(!filled, Ordering::Relaxed);
+/// Decodes frames, each of one part by a task that hands it over when it is done; the others together, to be handed over at
+/// the end. Those whose arrays cannot say all that is there are marked.
+fn decode(frames: Vec<(usize, Frame)>, hand_over: &(dyn Fn((usize, Frame)) + Sync)) -> Result<()> {
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for (at, mut frame) in frames {
+        match frame.parts.len() {
+            0 => hand_over((at, frame)),
+            1 => small.extend(frame.parts.pop().map(|part| (part, (at, frame)))),
+            _ => large.push((at, frame)),
+        }
+    }
+    ScanPart::decode_many(small, |(at, mut frame), batch| {
+        frame.unfit = !fill(frame.only_slots(), batch)?;
+        hand_over((at, frame));
         Ok(())
-    };
-    let work = frames.iter_mut().enumerate().flat_map(|(at, frame)| frame.work(at)).collect();
-    let reclaimed = match ScanPart::decode_many(work, take) {
-        // As batches they are found where they are now.
-        Err(e) if e.kind() == ErrorKind::SnapshotExpired => true,
-        done => done.map(|()| false)?,
-    };
-    frames.iter_mut().zip(unfit).for_each(|(frame, unfit)| frame.unfit = reclaimed || unfit.into_inner());
+    })?;
+    let unfit: Vec<AtomicBool> = large.iter().map(|_| AtomicBool::new(false)).collect();
+    let work = large.iter_mut().enumerate().flat_map(|(frame, (_, of))| of.work(frame)).collect();
+    ScanPart::decode_many(work, |(frame, slots): (usize, Vec<Slot<'_>>), batch| {
+        unfit[frame].fetch_or(!fill(slots, batch)?, Ordering::Relaxed);
+        Ok(())
+    })?;
+    for ((at, mut frame), unfit) in large.into_iter().zip(unfit) {
+        frame.unfit = unfit.into_inner();
+        hand_over((at, frame));
+    }
     Ok(())
 }
 
+/// Copies columns to their places; says whether arrays can say all that is there. What another process has reclaimed is found
+/// as batches, where it is now.
+fn fill(slots: Vec<Slot<'_>>, batch: Result<Option<RecordBatch>>) -> Result<bool> {
+    match batch {
+        Ok(Some(batch)) => Ok(slots.into_iter().zip(batch.columns()).all(|(slot, column)| slot.fill(column))),
+        Ok(None) => Ok(slots.iter().all(|slot| slot.len() == 0)),
+        Err(e) if e.kind() == ErrorKind::SnapshotExpired => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 /// All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted and can say
-/// all that its columns do, as a list of arrays with a row for each column of a type, that type, and which columns they are.
+/// all that its columns do, as what `make` makes, while others are being decoded, of its place and a list of arrays with a row
+/// for each column of a type, that type, and which columns they are.
 #[pyfunction]
 pub fn collect_many<'py>(
     py: Python<'py>,
     readings: Vec<(Bound<'py, Reading>, Option<Vec<String>>, bool)>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let (mut cancels, mut scans) = (Vec::new(), Vec::new());
-    let (mut frames, mut places): (Vec<Frame>, Vec<usize>) = Default::default();
+    make: Py<PyAny>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let (mut cancels, mut scans, mut frames) = (Vec::new(), Vec::new(), Vec::new());
     for (at, (reading, columns, arrays)) in readings.into_iter().enumerate() {
         let Prepared { scan, cancel } = reading.get().scan(py, columns)?;
         cancels.push(cancel);
         match if arrays { Frame::new(scan) } else { Err(Box::new(scan)) } {
-            Ok(frame) => (frames.push(frame), places.push(at)).1,
+            Ok(frame) => frames.push((at, frame)),
             Err(scan) => scans.push((at, *scan)),
         }
     }
-    let (frames, collected) = long(py, &cancels, || {
-        decode(&mut frames)?;
-        for (frame, at) in frames.iter().zip(&places).filter(|(frame, _)| frame.unfit) {
-            scans.push((*at, frame.scan.anew()?));
-        }
-        let (at, scans): (Vec<usize>, Vec<Scan>) = scans.into_iter().unzip();
-        let schemas: Vec<SchemaRef> = scans.iter().map(Scan::schema).collect();
-        let batches = schemas.into_iter().zip(Scan::collect_many(scans)?);
-        let batches = batches.map(|(schema, batches)| Batches { schema, batches });
-        Ok((frames, at.into_iter().zip(batches).collect::<Vec<_>>()))
-    })?;
-    let mut answers = Vec::with_capacity(cancels.len());
-    for (at, frame) in places.into_iter().zip(frames).filter(|(_, frame)| !frame.unfit) {
-        answers.push((at, frame.into_arrays(py)?));
+    let (mut answers, mut unfit) = (Vec::with_capacity(cancels.len()), Vec::new());
+    if !frames.is_empty() {
+        let each = |py: Python<'_>, (at, frame): (usize, Frame)| {
+            match frame.unfit {
+                true => unfit.push((at, frame.scan)),
+                false => answers.push((at, make.call1(py, (at, frame.into_arrays(py)?))?)),
+            }
+            Ok(())
+        };
+        long_each(py, &cancels, |hand_over| decode(frames, hand_over), each)?;
     }
-    for (at, batches) in collected {
-        answers.push((at, batches.into_bound_py_any(py)?));
+    if !scans.is_empty() || !unfit.is_empty() {
+        let collected = long(py, &cancels, || {
+            for (at, scan) in unfit {
+                scans.push((at, scan.anew()?));
+            }
+            let (places, scans): (Vec<usize>, Vec<Scan>) = scans.into_iter().unzip();
+            let schemas: Vec<SchemaRef> = scans.iter().map(Scan::schema).collect();
+            let batches = schemas.into_iter().zip(Scan::collect_many(scans)?);
+            let batches = batches.map(|(schema, batches)| Batches { schema, batches });
+            Ok(places.into_iter().zip(batches).collect::<Vec<_>>())
+        })?;
+        for (at, batches) in collected {
+            answers.push((at, batches.into_py_any(py)?));
+        }
     }
     answers.sort_by_key(|(at, _)| *at);
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())

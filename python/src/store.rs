@@ -246,9 +246,8 @@ impl Store {
         native: bool,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let scan = scan_options(columns, filter, limit, tail, native)?;
-        let options = ReadOptions { as_of: crate::options::as_of(as_of), scan };
-        answers(this.py(), Reading::of(this, paths, &options, each)?)
+        let (as_of, scan) = (crate::options::as_of(as_of), scan_options(columns, filter, limit, tail, native)?);
+        answers(this.py(), Reading::of(this, paths, &ReadOptions { as_of, scan }, each)?)
     }
 
     #[pyo3(signature = (path, as_of=None))]
@@ -421,6 +420,10 @@ impl Store {
 
     fn list(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Vec<ListEntry>> {
         Ok(detached(py, || self.core.list(pattern.0))?.into_iter().map(ListEntry::from).collect())
+    }
+
+    fn tables(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Vec<String>> {
+        detached(py, || self.core.tables(pattern.0))
     }
 
     fn put_projection(

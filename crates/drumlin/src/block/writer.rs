@@ -1,13 +1,14 @@
 //! Packs encoded row groups into blocks, in the order they are handed over, and writes each block once it is full.
 //!
 //! Addresses depend on that order alone, so the bytes on disk do not depend on the number of threads. Blocks that a
-//! failed or cancelled operation wrote are deleted when the writer is dropped; what that misses is swept with the
-//! session.
+//! failed or cancelled operation wrote are deleted when the writer is dropped, and once more by the next reclaim; what that
+//! misses is swept with the session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
 use crate::base::{BlockId, Result, SessionId, checksum_at};
@@ -29,12 +30,24 @@ pub struct EncodedRowGroup {
 pub struct BlockNumbers {
     session: SessionId,
     next: AtomicU64,
+    /// Blocks that no commit will refer to. They were deleted, but that may have failed, and a put may be late.
+    abandoned: Mutex<Vec<BlockId>>,
 }
 
 impl BlockNumbers {
     /// Numbers for `session`, which has written nothing yet.
     pub fn new(session: SessionId) -> Self {
-        Self { session, next: AtomicU64::new(0) }
+        Self { session, next: AtomicU64::new(0), abandoned: Mutex::default() }
+    }
+
+    /// Notes blocks that no commit will refer to, to be deleted later.
+    pub fn abandon(&self, blocks: impl IntoIterator<Item = BlockId>) {
+        self.abandoned.lock().extend(blocks);
+    }
+
+    /// Takes the blocks that were noted.
+    pub fn take_abandoned(&self) -> Vec<BlockId> {
+        std::mem::take(&mut *self.abandoned.lock())
     }
 
     /// The session that writes.
@@ -186,8 +199,10 @@ impl BlockWriter {
     fn delete(&self, written: &[Written]) {
         let names: Vec<String> = written.iter().map(|written| names::block(written.block)).collect();
         if !names.is_empty() {
-            // Best effort: the session's sweep finds what stays.
+            // Best effort: a reclaim deletes them again, and so does whoever sweeps the session when it has ended.
             self.storage.delete_many(&names);
+            self.numbers
+                .abandon(written.iter().filter(|written| written.inline.is_none()).map(|written| written.block));
         }
     }
 

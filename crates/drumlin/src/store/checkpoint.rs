@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 use super::commit::{Proposal, Work, expiry};
 use super::recover::Catalog;
 use super::repack::{Moves, plan_repack};
-use super::write::{add_blocks, settle};
+use super::write::{add_blocks, may_be_there, settle};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{ErrorKind, Meter, Result, TableId, Task};
+use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task};
 use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Footprint, State};
 use crate::storage::{Storage, names};
@@ -226,17 +226,20 @@ impl Store {
         };
         let proposal =
             Proposal { base: state.clone(), footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
-        let after = settle(self.commit(proposal), writer)?;
-        let done = outcome.try_iter().last().expect("the commit was built");
+        let answer = self.commit(proposal);
+        let done = outcome.try_iter().last();
+        if let Some(done) = done.as_ref().filter(|_| may_be_there(&answer)) {
+            // What a void window wrote is referred to by nothing.
+            writer.abandon(|block| done.unused.contains(&block));
+        }
+        let after = settle(answer, writer)?;
+        let done = done.expect("the commit was built");
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;
         report.windows_void = done.windows_void;
         report.groups_moved = done.groups_moved;
         report.failures.extend(failures);
         report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
-        // What a void window wrote is referred to by nothing.
-        let unused: Vec<String> = done.unused.iter().map(|written| names::block(written.block)).collect();
-        self.inner.storage.delete_many(&unused);
         Ok(())
     }
 
@@ -323,7 +326,7 @@ struct Outcome {
     windows_void: u64,
     groups_moved: u64,
     /// Blocks that nothing that took hold has a row group in.
-    unused: Vec<Written>,
+    unused: BTreeSet<BlockId>,
 }
 
 /// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`, and
@@ -333,7 +336,7 @@ fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Writt
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
-    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: Vec::new() };
+    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
     for Rewritten { table: id, window, outputs } in rewritten {
         let groups = places.entry(id).or_insert_with(|| {
             let groups = now.table(id).into_iter().flat_map(|table| &table.groups);
@@ -369,6 +372,6 @@ fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Writt
     let (used, unused): (Vec<Written>, Vec<Written>) =
         blocks.iter().cloned().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;
-    outcome.unused = unused;
+    outcome.unused = unused.iter().map(|written| written.block).collect();
     (add_blocks(&used).into_iter().chain(effects).collect(), outcome)
 }

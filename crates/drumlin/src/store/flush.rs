@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use super::commit::{Proposal, Work};
 use super::keyed_bulk::encode_keyed_group;
-use super::write::{add_blocks, settle};
+use super::write::{add_blocks, may_be_there, settle};
 use super::{CheckpointReport, Store};
 use crate::base::{ErrorKind, Result, TableId, Task, Version};
 use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, State};
-use crate::storage::{Storage, names};
 use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, hidden_rows, part_rows};
 
 /// One part on its way.
@@ -154,20 +153,21 @@ impl Store {
                     effects.push(Effect::FlushRows { table, flush });
                 }
             }
-            let (used, unused): (Vec<Written>, Vec<Written>) =
-                blocks.iter().cloned().partition(|written| used.contains(&written.block));
+            let known: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
             // The caller waits for the answer; it cannot be gone.
-            let _ = told.send((rows, unused));
-            Ok(add_blocks(&used).into_iter().chain(effects).collect())
+            let _ = told.send((rows, used));
+            Ok(add_blocks(&known).into_iter().chain(effects).collect())
         };
         let base = state.clone();
         let proposal = Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
-        settle(self.commit(proposal), writer)?;
-        let (rows, unused) = outcome.try_iter().last().expect("the commit was built");
-        report.rows_flushed += rows;
-        // What a void flush wrote is referred to by nothing.
-        let unused: Vec<String> = unused.iter().map(|written| names::block(written.block)).collect();
-        inner.storage.delete_many(&unused);
+        let answer = self.commit(proposal);
+        let done = outcome.try_iter().last();
+        if let Some((_, used)) = done.as_ref().filter(|_| may_be_there(&answer)) {
+            // What a void flush wrote is referred to by nothing.
+            writer.abandon(|block| !used.contains(&block));
+        }
+        settle(answer, writer)?;
+        report.rows_flushed += done.map_or(0, |(rows, _)| rows);
         Ok(failed)
     }
 }

@@ -248,4 +248,11 @@ impl Store {
         };
         Ok(state.tree.matching(&pattern).map(entry).collect())
     }
+
+    /// The paths that match `pattern` and hold tables, in order.
+    pub fn tables(&self, pattern: impl IntoPattern) -> Result<Vec<String>> {
+        let (pattern, state) = (pattern.into_pattern()?, self.state()?);
+        let tables = state.tree.matching(&pattern).filter(|(_, node)| node.table().is_some());
+        Ok(tables.map(|(path, _)| path.to_string()).collect())
+    }
 }

@@ -114,6 +114,7 @@ impl Store {
         }
         self.fence_idle(options)?;
         self.delete_condemned(options, &mut report)?;
+        self.delete_abandoned(&mut report)?;
         match self.inner.log.is_shared() {
             false => self.sweep(&options.task, &mut report)?,
             true => self.sweep_shared(options, &mut report)?,
@@ -172,6 +173,25 @@ impl Store {
         }
         deleted?;
         meter.step(0, 0)
+    }
+
+    /// Deletes once more what this process wrote for nothing.
+    fn delete_abandoned(&self, report: &mut ReclaimReport) -> Result<()> {
+        let Some(own) = self.inner.session.lock().clone() else { return Ok(()) };
+        let state = self.state()?;
+        let blocks: Vec<BlockId> =
+            own.take_abandoned().into_iter().filter(|block| !state.ledger.knows(*block)).collect();
+        let names: Vec<String> = blocks.iter().map(|block| names::block(*block)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        for ((answer, name), block) in self.inner.storage.delete_many(&names).into_iter().zip(names).zip(blocks) {
+            if let Err(e) = answer {
+                own.abandon([block]);
+                report.failures.push((name, e.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Ends the sessions of processes that have not been heard of for long.

@@ -410,13 +410,13 @@ impl ScanPart {
         self.shared.read(&self.piece)
     }
 
-    /// Decodes parts by all threads, and gives the rows of each to `take`, with what came with the part.
+    /// Decodes parts by all threads, and gives what each gave to `take`, with what came with the part.
     pub fn decode_many<T: Send>(
         parts: Vec<(ScanPart, T)>,
-        take: impl Fn(T, RecordBatch) -> Result<()> + Send + Sync,
+        take: impl Fn(T, Result<Option<RecordBatch>>) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let Some(pool) = parts.first().map(|(part, _)| part.shared.pool.clone()) else { return Ok(()) };
-        pool.map(parts, |(part, with)| part.decode()?.map_or(Ok(()), |batch| take(with, batch))).map(drop)
+        pool.map(parts, |(part, with)| take(with, part.decode())).map(drop)
     }
 }
 

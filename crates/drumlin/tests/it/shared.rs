@@ -2,7 +2,7 @@
 
 use drumlin::catalog::Payload;
 use drumlin::storage::{BucketFault, BucketOp, SimBucket, Storage};
-use drumlin::store::{AsOf, Options, ReclaimOptions};
+use drumlin::store::{AsOf, Frame, Options, ReclaimOptions};
 use drumlin::{ErrorKind, Result, Store};
 
 use crate::crash::workload;
@@ -339,6 +339,49 @@ fn a_reclaim_of_which_a_tenth_fails_goes_on_where_it_was() {
     bucket.heal();
     assert_eq!(store.stat().unwrap().condemned, 0);
     assert_eq!(read(&store, "kept", AsOf::Newest).unwrap(), numbered(0, 9));
+    no_orphans(&store, &bucket);
+}
+
+#[test]
+fn what_was_written_for_nothing_does_not_wait_for_the_end_of_the_session() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let client = bucket.client();
+    let store = open(&client, &clock).unwrap();
+    store.write("t", batch(&numbered(0, 9)), &Default::default()).unwrap();
+    let blocks = || bucket.objects().into_iter().filter(|(name, _)| name.starts_with("blocks/")).count();
+    // Another process drops the table meanwhile, and what was written for it cannot be deleted.
+    store.write("gone", batch(&numbered(0, 9)), &Default::default()).unwrap();
+    let other = open(&bucket.client(), &clock).unwrap();
+    let mut rows = Some(batch(&numbered(9, 9)));
+    let frame = Frame::new(
+        batch(&[]).schema(),
+        std::iter::from_fn(|| {
+            let rows = rows.take()?;
+            other.drop(&["gone".into()], Default::default()).unwrap();
+            Some(Ok(rows))
+        }),
+    );
+    client.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Refused));
+    let met = store.append("gone", frame, &Default::default()).unwrap_err();
+    assert_eq!((met.kind(), blocks()), (ErrorKind::Conflict, 3));
+    client.heal();
+    // The one that it had.
+    assert_eq!(other.reclaim(&Default::default()).unwrap().blocks, 1);
+    assert_eq!(blocks(), 2);
+    // A block that comes when nobody waits for it any more.
+    client.plan(|op, name| (op == BucketOp::Put && name.starts_with("blocks/")).then_some(BucketFault::Late(6)));
+    store.write("u", batch(&numbered(0, 9)), &Default::default()).unwrap_err();
+    client.heal();
+    for _ in 0..10 {
+        store.refresh().unwrap();
+    }
+    assert_eq!(blocks(), 3, "they are there");
+    client.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Refused));
+    assert_eq!(store.reclaim(&Default::default()).unwrap().failures.len(), 2);
+    client.heal();
+    assert_eq!(store.reclaim(&Default::default()).unwrap().failures, []);
+    assert_eq!(blocks(), 1);
+    assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), numbered(0, 9));
     no_orphans(&store, &bucket);
 }
 
