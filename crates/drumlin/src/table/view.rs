@@ -36,7 +36,8 @@ impl View {
         if !self.shows_unnumbered_rows() {
             return Ok(Sight { version, since: false, seq });
         }
-        if newer.newest().is_some_and(|newest| newest.version == version) && newer.active().is_some() {
+        let still = newer.active().is_some_and(|part| part.version == self.table.next_version());
+        if still && newer.newest().is_some_and(|newest| newest.version == version) {
             // Rows keep the commit that they were written by.
             return Ok(self.sight);
         }

@@ -323,3 +323,28 @@ fn rows_are_flushed_beside_a_vacuum_of_another_process() {
     settled(&a, &bucket).unwrap();
     assert_eq!(read(&a, "k", AsOf::Newest).unwrap(), expected);
 }
+
+#[test]
+fn rows_by_key_whose_version_was_taken_back_are_told_to_be_gone() {
+    let (_, writer, reader) = writer_and_reader();
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    writer.create("k", batch(&[]).schema(), key).unwrap();
+    writer.upsert("k", batch(&numbered(0, 100)), &Default::default()).unwrap();
+    writer.checkpoint(&Default::default()).unwrap();
+    writer.upsert("k", batch(&[(3, Some("three".into()))]), &Default::default()).unwrap();
+    reader.refresh().unwrap();
+    let before = read(&reader, "k", AsOf::Newest).unwrap();
+    let scan = reader.read("k", &ReadOptions::default()).unwrap();
+    // Those rows get a version, which is deleted; the one before it is the newest again, and has other rows since.
+    let base = writer.versions("k").unwrap().pop().unwrap().version;
+    rewrite(&writer);
+    let versions = writer.versions("k").unwrap().into_iter().map(|info| info.version);
+    let newer: Vec<Version> = versions.filter(|version| *version > base).collect();
+    assert!(!newer.is_empty());
+    writer.delete_versions(&[("k".into(), newer)], Default::default()).unwrap();
+    writer.upsert("k", batch(&[(4, Some("four".into()))]), &Default::default()).unwrap();
+    match scan.collect() {
+        Ok(read) => assert_eq!(rows(&read), before),
+        Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired, "{e}"),
+    }
+}
