@@ -5,7 +5,6 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from drumlin import _drumlin
 from drumlin._errors import InvalidArgument, NotFound
 from drumlin._expr import Expr
 from drumlin._input import FrameLike, to_stream
@@ -189,23 +188,3 @@ def selection(
         count(tail, "tail"),
         native,
     )
-
-
-def written_whole(core: _drumlin.Store, path: str, when: AsOf | None, seq: int) -> bool:
-    """Whether the version read at ``seq`` as of ``when`` is as a single write left it."""
-    versions = {version.version: version for version in core.versions(path)}
-    match when:
-        case int():
-            version = versions.get(when)
-        case str():
-            snapshot = next((snapshot for snapshot in core.snapshots() if snapshot.name == when), None)
-            version = None if snapshot is None else versions.get(snapshot.versions[path])
-        case dt.datetime():
-            version = max((v for v in versions.values() if v.time <= when), key=_number, default=None)
-        case None:
-            version = max((v for v in versions.values() if v.seq <= seq), key=_number, default=None)
-    return version is not None and version.kind == "write"
-
-
-def _number(version: _drumlin.Version) -> int:
-    return version.version

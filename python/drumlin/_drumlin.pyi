@@ -902,6 +902,9 @@ class Reading:
     @property
     def seq(self) -> int:
         """The last commit that the reading sees."""
+    @property
+    def written_whole(self) -> bool:
+        """Whether the version has just the rows that one write wrote."""
     def stream(self, columns: list[str] | None = None) -> Stream: ...
     def collect(self, columns: list[str] | None = None) -> Batches: ...
 

@@ -47,7 +47,7 @@ class Lookup:
         return self._core.found
 
     def _result(self, batches: _drumlin.Batches) -> Result:
-        return Result(batches, self._path, selects=True, written_whole=lambda seq: False)
+        return Result(batches, self._path, selects=True)
 
     def __len__(self) -> int:
         return len(self._core)

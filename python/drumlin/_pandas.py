@@ -85,6 +85,16 @@ def range_index(metadata: dict[bytes, bytes]) -> range | None:
     return None
 
 
+#: Types of NumPy that hold all values of Arrow's.
+_KINDS = {
+    "Boolean": "bool",
+    **{f"{sign}nt{bits}": f"{sign}nt{bits}".lower() for sign in ("I", "UI") for bits in (8, 16, 32, 64)},
+    "Float32": "float32",
+    "Float64": "float64",
+    **{f"Timestamp({unit})": f"datetime64[{unit.replace('µ', 'u')}]" for unit in ("s", "ms", "µs", "ns")},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Plain:
     """How a frame is made of columns that are numbers and nothing else."""
@@ -95,15 +105,16 @@ class Plain:
     index: tuple[int, str | None] | None
     #: The RangeIndex that the rows were written with.
     range: range | None
-    #: Types of the columns in pandas, the index too, by place; None if any will do.
-    types: tuple[str, ...] | None
 
 
-def _plain(names: tuple[str, ...], written: bytes | None) -> Plain | None:
-    """``written`` is pandas' metadata."""
+def _plain(names: tuple[str, ...], types: tuple[str, ...], written: bytes | None) -> Plain | None:
+    """``types`` are Arrow's, ``written`` is pandas' metadata."""
     pd = need("pandas", "to_pandas()", "pandas")
+    kinds = [_KINDS.get(kind) for kind in types]
+    if None in kinds:
+        return None
     if written is None:
-        return Plain(pd.Index(list(names)), None, None, None)
+        return Plain(pd.Index(list(names)), None, None)
     pandas = json.loads(written)
     levels, index = pandas["column_indexes"], pandas["index_columns"]
     if len(levels) != 1 or levels[0]["pandas_type"] != "unicode" or len(index) > 1 or pandas.get("attributes"):
@@ -116,13 +127,14 @@ def _plain(names: tuple[str, ...], written: bytes | None) -> Plain | None:
         return None
     columns = pd.Index([name for name in names if name != stored], name=levels[0]["name"])
     place = None if stored is None else (names.index(stored), described[stored]["name"])
-    types = tuple(described[name]["numpy_type"] for name in names)
+    if [described[name]["numpy_type"] for name in names] != kinds:
+        return None
     rows = None
     if index and stored is None:
         if index[0].get("kind") != "range" or index[0]["name"] is not None:
             return None
         rows = range(index[0]["start"], index[0]["stop"], index[0]["step"])
-    return Plain(columns, place, rows, types)
+    return Plain(columns, place, rows)
 
 
 _plain_remembered = lru_cache(maxsize=256)(_plain)
@@ -134,22 +146,19 @@ def plain(schema: Any) -> Plain | None:
     if _NAMES_KEY in metadata or _CATEGORIES_KEY in metadata:
         return None
     try:
-        how = _plain_remembered(tuple(schema.names), metadata.get(_KEY))
+        how = _plain_remembered(tuple(schema.names), tuple(schema.types), metadata.get(_KEY))
     except (KeyError, TypeError, ValueError):
         # It was not pandas who wrote this.
         return None
     return how if how is not None and len(how.columns) > 0 else None
 
 
-def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: bool) -> "_pd.DataFrame | None":
-    """The frame of columns in ``groups``: an array with a row for each, their type, and which they are. None if their
-    types are not those that were written."""
+def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: bool) -> "_pd.DataFrame":
+    """The frame of columns in ``groups``: an array with a row for each, their type, and which they are."""
     pd = need("pandas", "to_pandas()", "pandas")
     arrays: dict[int, _np.ndarray[Any, Any]] = {}
     for array, kind, places in groups:
         typed = array.view(kind) if kind.startswith("datetime64") else array
-        if how.types is not None and any(how.types[place] != kind for place in places):
-            return None
         arrays.update(zip(places, typed, strict=True))
     rows = groups[0][0].shape[1]
     if how.index is not None:
@@ -160,9 +169,10 @@ def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: b
     else:
         index = pd.RangeIndex(rows)
     if len(groups) == 1 and how.index is None:
-        return pd.DataFrame(typed.T, index=index, columns=how.columns, copy=False)
+        return pd.DataFrame(typed.T, index=index, columns=how.columns.copy(), copy=False)
     frame = pd.DataFrame({place: arrays[place] for place in sorted(arrays)}, index=index, copy=False)
-    frame.columns = how.columns
+    # Each has its own: names can be set on it.
+    frame.columns = how.columns.copy()
     return frame
 
 

@@ -39,7 +39,7 @@ class Result:
         path: str,
         *,
         selects: bool,
-        written_whole: Callable[[int], bool],
+        written_whole: bool | None = None,
     ) -> None:
         self._reading = reading
         self._path = path
@@ -129,7 +129,10 @@ class Result:
             and written is not None
             and isinstance(self._reading, _drumlin.Reading)
             # Numbering from 0 says nothing about which rows they are.
-            and (written == range(len(written)) or self._written_whole(self._reading.seq))
+            and (
+                written == range(len(written))
+                or (self._reading.written_whole if self._written_whole is None else self._written_whole)
+            )
         )
 
 
@@ -214,18 +217,15 @@ def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataF
         missing = [name for name in _pandas.index_columns(schema.metadata) if name not in names]
         asked.append(([*names, *missing] if missing else None, False))
 
-    def frame_of_arrays(at: int, groups: Any) -> "_pd.DataFrame | None":
+    def frame_of_arrays(at: int, groups: Any) -> "_pd.DataFrame":
         plan = plans[at]
-        return None if plan is None else _pandas.from_numpy(groups, plan, whole=results[at]._is_whole(plan.range))
+        assert plan is not None
+        return _pandas.from_numpy(groups, plan, whole=results[at]._is_whole(plan.range))
 
     def frame_of_batches(result: Result, batches: _drumlin.Batches) -> "_pd.DataFrame":
         table = pyarrow.table(batches)
         whole = result._is_whole(_pandas.range_index(table.schema.metadata or {}))
         return _pandas.from_arrow(table, whole=whole, options=options)
 
-    frames = []
-    for result, rows in zip(results, collect(results, asked, frame_of_arrays), strict=True):
-        # Types that are not those written come as batches.
-        rows = result._reading.collect() if rows is None else rows
-        frames.append(frame_of_batches(result, rows) if isinstance(rows, _drumlin.Batches) else rows)
-    return frames
+    made = zip(results, collect(results, asked, frame_of_arrays), strict=True)
+    return [frame_of_batches(result, rows) if isinstance(rows, _drumlin.Batches) else rows for result, rows in made]

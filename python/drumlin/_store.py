@@ -27,7 +27,6 @@ from drumlin._arguments import (
     sort_columns,
     to_streams,
     version_lists,
-    written_whole,
 )
 from drumlin._drumlin import (
     Change,
@@ -623,12 +622,9 @@ class Store(Walks):
 
     def _results(self, paths: list[str], selected: Selection, each: bool = False) -> list[Any]:
         def result(path: str, reading: Any) -> Any:
-            def whole(seq: int) -> bool:
-                return written_whole(self._core, path, selected.as_of, seq)
-
             if isinstance(reading, Exception):
                 return reading
-            return Result(reading, path, selects=selected.selects, written_whole=whole)
+            return Result(reading, path, selects=selected.selects)
 
         return list(map(result, paths, self._core.read_many(paths, *selected, each)))
 

@@ -18,7 +18,6 @@ from drumlin._arguments import (
     sort_columns,
     to_streams,
     version_lists,
-    written_whole,
 )
 from drumlin._errors import Abort
 from drumlin._expr import Expr
@@ -189,11 +188,7 @@ class Transaction(_drumlin.Transaction, Walks):
         be read a second time it must not have written to tables since."""
         selected = selection(as_of, columns, where, limit, head, tail, native)
         written = self._whole.get(path) if as_of is None else None
-
-        def whole(seq: int) -> bool:
-            return written_whole(self._store, path, selected.as_of, seq) if written is None else written
-
-        return Result(self._read(path, *selected), path, selects=selected.selects, written_whole=whole)
+        return Result(self._read(path, *selected), path, selects=selected.selects, written_whole=written)
 
     def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> _drumlin.DropReport:
         """See :meth:`Store.drop <drumlin.Store.drop>`."""

@@ -10,7 +10,7 @@ use arrow::ffi::FFI_ArrowArray;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::base::{Cancel, Seq};
 use drumlin::store::ReadOptions;
-use drumlin::table::{Scan, View};
+use drumlin::table::{Scan, VersionKind, View};
 use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -99,7 +99,10 @@ impl Reading {
         if !view.shows_unnumbered_rows() {
             view.pin = None;
         }
-        let first = Mutex::new(Some(Prepared { scan, cancel: options.scan.cancel.clone() }));
+        // Each is stopped by itself.
+        let (mut scan, cancel) = (scan, Cancel::default());
+        scan.stop_by(cancel.clone());
+        let first = Mutex::new(Some(Prepared { scan, cancel }));
         Self { source, path, options, schema, seq, view, first, process: std::process::id() }
     }
 
@@ -153,6 +156,13 @@ impl Reading {
     #[getter]
     fn seq(&self) -> u64 {
         self.seq.0
+    }
+
+    /// Whether the version has just the rows that one write wrote.
+    #[getter]
+    fn written_whole(&self) -> bool {
+        let version = self.view.table.version(self.view.sight.version);
+        version.is_some_and(|version| version.kind == VersionKind::Write) && !self.view.shows_unnumbered_rows()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

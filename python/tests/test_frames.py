@@ -126,9 +126,54 @@ def test_a_frame_is_the_callers_own(store: drumlin.Store) -> None:
         frame.iloc[0, 0] = 77
         frame["new"] = 1
         assert frame.iloc[0, 0] == 77
+        frame.columns.name = "mine"
+        assert store.read(name).to_pandas().columns.name is None
         # Nobody else has its memory.
         assert store.read(name).to_pandas().iloc[0, 0] != 77
         assert results[name].to_pandas().iloc[0, 0] != 77
+
+
+def test_rows_are_numbered_as_those_that_were_read(store: drumlin.Store) -> None:
+    frame = pd.DataFrame({"x": np.arange(3)}, index=pd.RangeIndex(5, 8))
+    store.write("t", frame)
+    result, other = store.read("t"), store.read("t")
+    store.drop("t")
+    pd.testing.assert_frame_equal(result.to_pandas(), frame)
+    store.write("t", frame[:2])
+    pd.testing.assert_frame_equal(result.to_pandas(), frame)
+    pd.testing.assert_frame_equal(other.to_pandas(), frame)
+    store.write("u", frame)
+    store.append("u", frame)
+    appended = store.read("u", as_of=1)
+    store.drop("u")
+    for _ in range(3):
+        store.write("u", pd.concat([frame, frame]))
+    assert appended.to_pandas().index.equals(pd.RangeIndex(6))
+
+
+def test_frames_whose_types_arrow_has_not_are_read_once(store: drumlin.Store) -> None:
+    frame = pd.DataFrame({"i": pd.array([1, 2], "Int64"), "b": pd.array([True, False], "boolean"), "x": [1.0, 2.0]})
+    store.write("n", frame)
+    store.set_retention("n", keep_last=1)
+    result = store.read("n")
+    store.write("n", frame[:1])
+    store.reclaim()
+    pd.testing.assert_frame_equal(result.to_pandas(), frame)
+
+
+def test_a_result_is_stopped_by_itself(store: drumlin.Store) -> None:
+    store.write_many({"a": FRAMES["floats"], "b": FRAMES["floats"]})
+    results = store.read_many(["a", "b"])
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    from drumlin import _drumlin
+
+    with pytest.raises(KeyboardInterrupt):
+        _drumlin.collect_many([(results["a"]._reading, None, True)], stop)
+    assert len(results["b"].to_pandas()) == 3
+    assert len(results["a"].to_pandas()) == 3
 
 
 def test_many_tables_at_once(store: drumlin.Store) -> None:

@@ -69,6 +69,7 @@ impl Store {
         use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let inner = &self.inner;
         let mut writer = self.block_writer()?;
+        let mut failures = Vec::new();
         let (mut flushes, mut failed): (Vec<Flushing>, Vec<TableId>) = (Vec::new(), Vec::new());
         for id in work {
             task.cancel.check()?;
@@ -85,7 +86,7 @@ impl Store {
                 // One table that cannot be read must not keep all others from it.
                 Err(e) => {
                     let path = state.path_of(*id).map_or_else(|| format!("(table {id})"), ToString::to_string);
-                    report.failures.push(format!("{path}: {e}"));
+                    failures.push(format!("{path}: {e}"));
                     failed.push(*id);
                 }
             }
@@ -127,7 +128,7 @@ impl Store {
         for (at, e) in refused.into_iter().rev() {
             let Flushing { table, .. } = flushes.remove(at);
             let path = state.path_of(table).map_or_else(|| format!("(table {table})"), ToString::to_string);
-            report.failures.push(format!("{path}: {e}"));
+            failures.push(format!("{path}: {e}"));
             failed.push(table);
         }
         let blocks = writer.finish()?.to_vec();
@@ -167,6 +168,7 @@ impl Store {
             writer.abandon(|block| !used.contains(&block));
         }
         settle(answer, writer)?;
+        report.failures.extend(failures);
         report.rows_flushed += done.map_or(0, |(rows, _)| rows);
         Ok(failed)
     }

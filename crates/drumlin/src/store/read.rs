@@ -121,7 +121,11 @@ impl Store {
         let store = Store { inner: self.inner.clone(), handle: None };
         let renew = move |view: &View| {
             store.refresh()?;
-            store.find_again(view)
+            let found = store.find_again(view)?;
+            match Arc::ptr_eq(&found.table, &view.table) {
+                true => Err(Error::corrupt("a block is missing that nobody has let go of")),
+                false => Ok(found),
+            }
         };
         (self.inner.reader.missing() == Missing::Reclaimed).then(|| Arc::new(renew) as Renew)
     }

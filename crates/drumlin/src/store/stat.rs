@@ -118,6 +118,10 @@ impl Store {
 
     /// Figures about the table at `path`.
     pub fn table_stat(&self, path: &str) -> Result<TableStat> {
+        self.while_reclaimed(|| self.try_table_stat(path))
+    }
+
+    fn try_table_stat(&self, path: &str) -> Result<TableStat> {
         let (state, _pin) = self.pinned_state()?;
         let table = table_at(&state, &Path::new(path)?)?;
         let newest = table.newest().expect("every table has a version");

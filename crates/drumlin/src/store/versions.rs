@@ -74,6 +74,10 @@ const NAME_BYTES_MAX: usize = 255;
 impl Store {
     /// The versions of a table, the oldest first.
     pub fn versions(&self, path: &str) -> Result<Vec<VersionInfo>> {
+        self.while_reclaimed(|| self.try_versions(path))
+    }
+
+    fn try_versions(&self, path: &str) -> Result<Vec<VersionInfo>> {
         let (state, _pin) = self.pinned_state()?;
         let path = Path::new(path)?;
         let table = table_at(&state, &path)?;

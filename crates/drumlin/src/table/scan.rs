@@ -83,8 +83,25 @@ struct Shared {
 
 impl Scan {
     /// Prepares to read what `view` shows. Reads directories, where the order or the types need them, no rows. Where blocks
-    /// turn out to be gone it goes on with what `renew` gives.
+    /// turn out to be gone, now or later, it goes on with what `renew` gives.
     pub fn new(
+        reader: Arc<BlockReader>,
+        pool: Pool,
+        mut view: View,
+        options: &ScanOptions,
+        renew: Option<Renew>,
+    ) -> Result<Self> {
+        for _ in 0..RENEWALS_MAX {
+            let prepared = Self::prepare(reader.clone(), pool.clone(), view.clone(), options, renew.clone());
+            match (prepared, &renew) {
+                (Err(e), Some(renew)) if e.kind() == ErrorKind::SnapshotExpired => view = renew(&view)?,
+                (prepared, _) => return prepared,
+            }
+        }
+        Self::prepare(reader, pool, view, options, renew)
+    }
+
+    fn prepare(
         reader: Arc<BlockReader>,
         pool: Pool,
         view: View,
@@ -173,6 +190,11 @@ impl Scan {
     /// The schema of every batch.
     pub fn schema(&self) -> SchemaRef {
         self.shared.schema.clone()
+    }
+
+    /// Stops it by another flag than the options'. Before the first batch.
+    pub fn stop_by(&mut self, cancel: Cancel) {
+        self.options.cancel = cancel;
     }
 
     /// What it reads.
@@ -275,7 +297,9 @@ impl Scan {
             }
             self.renewals += 1;
             let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
-            match renew(&self.shared.view).and_then(|view| Scan::new(reader, pool, view, &self.options, Some(renew))) {
+            match renew(&self.shared.view)
+                .and_then(|view| Scan::prepare(reader, pool, view, &self.options, Some(renew)))
+            {
                 Ok(next) if next.schema() == self.schema() => {
                     let (handed, renewals) = (self.handed, self.renewals);
                     *self = Self { handed, skip: handed, renewals, ..next };

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use drumlin::base::{Result, Version};
 use drumlin::filter::Filter;
-use drumlin::storage::{BucketOp, SimBucket};
+use drumlin::storage::{BucketOp, SimBucket, Storage};
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{PlanOptions, Scan, ScanOptions};
 use drumlin::{ErrorKind, Store};
@@ -343,8 +343,47 @@ fn rows_by_key_whose_version_was_taken_back_are_told_to_be_gone() {
     assert!(!newer.is_empty());
     writer.delete_versions(&[("k".into(), newer)], Default::default()).unwrap();
     writer.upsert("k", batch(&[(4, Some("four".into()))]), &Default::default()).unwrap();
+    let begun = reader.seq().unwrap();
     match scan.collect() {
         Ok(read) => assert_eq!(rows(&read), before),
         Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired, "{e}"),
     }
+    assert!(reader.seq().unwrap() > begun, "it looked again");
+}
+
+#[test]
+fn a_sorted_table_is_found_before_its_directories_are_read() {
+    let (_, writer, reader) = writer_and_reader();
+    let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..WriteOptions::default() };
+    writer.write("s", batch(&numbered(0, 50)), &sorted).unwrap();
+    (1..4).for_each(|n| drop(writer.append("s", batch(&numbered(n * 50, 50)), &Default::default()).unwrap()));
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    writer.create("k", batch(&[]).schema(), key).unwrap();
+    writer.upsert("k", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    writer.checkpoint(&Default::default()).unwrap();
+    writer.upsert("k", batch(&numbered(40, 20)), &Default::default()).unwrap();
+    writer.snapshot("s", "k").unwrap();
+    reader.refresh().unwrap();
+    let scan = reader.read("s", &ReadOptions::default()).unwrap();
+    let view = scan.view().clone();
+    rewrite(&writer);
+    let anew = || rows(&scan.anew().unwrap().collect().unwrap());
+    assert_eq!(anew(), numbered(0, 200));
+    assert_eq!(rows(&reader.scan_view(view, &ScanOptions::default()).unwrap().collect().unwrap()), numbered(0, 200));
+    // So is what is counted.
+    assert_eq!(reader.versions("k").unwrap().pop().unwrap().rows, 60);
+    assert_eq!(reader.table_stat("k").unwrap().rows, 60);
+}
+
+#[test]
+fn a_block_that_nobody_let_go_of_is_damage() {
+    let (bucket, writer, reader) = writer_and_reader();
+    writer.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    writer.write("u", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    reader.refresh().unwrap();
+    let (name, _) = bucket.objects().into_iter().find(|(name, _)| name.starts_with("blocks/")).unwrap();
+    assert!(bucket.delete_many(&[name]).iter().all(Result::is_ok));
+    let lost = reader.collect("t", &ReadOptions::default()).unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Corrupt, "{lost}");
+    assert_eq!(rows(&reader.collect("u", &ReadOptions::default()).unwrap()), numbered(0, 50));
 }
