@@ -1,11 +1,15 @@
 //! Rows from Python: anything that exports an Arrow stream or array, or a reading of a store.
 
 use arrow::array::RecordBatchReader;
-use drumlin::store::Frame;
+use drumlin::Result;
+use drumlin::store::{Frame, VersionInfo};
 use drumlin::table::Scan;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyRecordBatch;
 
+use crate::errors::answers;
+use crate::reports::Version;
 use crate::result::Reading;
 
 /// Rows that were handed over, drawn later on another thread.
@@ -39,4 +43,41 @@ impl From<Input> for Frame<'_> {
 /// Tables and their rows, as the store takes them.
 pub fn to_frames(frames: Vec<(String, Input)>) -> Vec<(String, Frame<'static>)> {
     frames.into_iter().map(|(path, input)| (path, input.into())).collect()
+}
+
+/// Rows as they were handed over, or what was raised when they were asked for.
+pub struct Handed(PyResult<Input>);
+
+impl<'py> FromPyObject<'_, 'py> for Handed {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<Input>() {
+            // Ctrl-C is not about this frame.
+            Err(raised) if !raised.is_instance_of::<PyException>(object.py()) => Err(raised),
+            input => Ok(Self(input)),
+        }
+    }
+}
+
+/// Writes frames by `write`; an answer for each. With `each` one that was not handed over has what was raised as its answer.
+pub fn land<'py>(
+    py: Python<'py>,
+    frames: Vec<(String, Handed)>,
+    each: bool,
+    write: impl FnOnce(Vec<(String, Input)>) -> PyResult<Vec<Result<VersionInfo>>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (mut inputs, mut wrong) = (Vec::with_capacity(frames.len()), Vec::new());
+    for (at, (path, Handed(input))) in frames.into_iter().enumerate() {
+        match input {
+            Ok(input) => inputs.push((path, input)),
+            Err(raised) if each => wrong.push((at, raised)),
+            Err(raised) => return Err(raised),
+        }
+    }
+    let mut told = answers(py, write(inputs)?.into_iter().map(|version| version.map(Version::from)))?;
+    for (at, raised) in wrong {
+        told.insert(at, raised.into_value(py).into_bound(py).into_any());
+    }
+    Ok(told)
 }

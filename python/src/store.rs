@@ -19,7 +19,7 @@ use crate::errors::{all, answers, raise};
 use crate::event::{ChangeFeed, Span};
 use crate::figures::{StoreStat, TableStat};
 use crate::file::File;
-use crate::input::{Input, to_frames};
+use crate::input::{Handed, Input, land, to_frames};
 use crate::keyed::{self, Given, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
 use crate::options::{Versions, When, lookup_options, missing, plan_options, retention, scan_options};
@@ -106,18 +106,18 @@ impl Store {
     fn write_many<'py>(
         &self,
         py: Python<'py>,
-        frames: Vec<(String, Input)>,
+        frames: Vec<(String, Handed)>,
         metadata: Option<String>,
         sort: Option<Vec<String>>,
         progress: Option<Py<PyAny>>,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let core = &self.core;
-        let versions = with_progress(py, progress, |task| {
+        let write = |frames, task| {
             let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort, task });
             if each { core.write_each(frames, &options) } else { all(core.write_many(frames, &options)) }
-        })?;
-        answers(py, versions.into_iter().map(|version| version.map(Version::from)))
+        };
+        land(py, frames, each, |frames| with_progress(py, progress, |task| write(frames, task)))
     }
 
     /// As `write_many`.
@@ -125,17 +125,17 @@ impl Store {
     fn append_many<'py>(
         &self,
         py: Python<'py>,
-        frames: Vec<(String, Input)>,
+        frames: Vec<(String, Handed)>,
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let core = &self.core;
-        let versions = with_progress(py, progress, |task| {
+        let append = |frames, task| {
             let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort: None, task });
             if each { core.append_each(frames, &options) } else { all(core.append_many(frames, &options)) }
-        })?;
-        answers(py, versions.into_iter().map(|version| version.map(Version::from)))
+        };
+        land(py, frames, each, |frames| with_progress(py, progress, |task| append(frames, task)))
     }
 
     #[pyo3(signature = (path, frame, metadata=None, progress=None))]

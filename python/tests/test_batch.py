@@ -55,6 +55,31 @@ def test_write_many(store: drumlin.Store) -> None:
     assert store.verify().ok
 
 
+def test_frames_that_cannot_be_handed_over(store: drumlin.Store) -> None:
+    class Raises:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise ValueError("no stream today")
+
+    class Stops:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise KeyboardInterrupt
+
+    frames: dict[str, Any] = {"x": Raises(), "a": {"n": [1]}, "y": Raises(), "b": {"n": [1, 2]}}
+    answers = store.write_many(frames, return_exceptions=True)
+    assert names(answers) == {"x": "ValueError", "a": 1, "y": "ValueError", "b": 2}
+    assert names(store.append_many(frames, return_exceptions=True)) == {
+        "x": "ValueError",
+        "a": 2,
+        "y": "ValueError",
+        "b": 4,
+    }
+    with pytest.raises(ValueError, match="no stream today"):
+        store.write_many(frames)
+    with pytest.raises(KeyboardInterrupt):
+        store.write_many({"a": {"n": [1]}, "x": Stops()}, return_exceptions=True)
+    assert store.tables() == ["a", "b"]
+
+
 def test_append_many(store: drumlin.Store) -> None:
     store.write_many({"a": {"n": [1]}, "b": {"s": ["x"]}})
     answers = store.append_many({"b": {"n": [1]}, "a": {"n": [2]}, "z": {"n": [1]}}, return_exceptions=True)
