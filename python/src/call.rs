@@ -6,10 +6,11 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::ffi::c_int;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use drumlin::base::{Cancel, Progress, Task};
@@ -54,6 +55,37 @@ fn check_commit() -> PyResult<()> {
 pub fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     check_commit()?;
     py.detach(call).map_err(raise)
+}
+
+/// Takes a look at one node or name: that takes less time than letting go of the interpreter lock, and waits for nobody; but
+/// for a store that first asks what others have committed, which waits for the turn of a commit, and so for whatever a
+/// projection's function waits for.
+pub fn glance<T: Send>(
+    py: Python<'_>,
+    store: &drumlin::Store,
+    look: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    if store.options().fresh { detached(py, look) } else { look().map_err(raise) }
+}
+
+/// Runs a call of somebody who may or may not hold the interpreter lock, such as the consumer of a stream: without it.
+pub fn unlocked<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+    if holds_lock() { Python::attach(|py| py.detach(call)) } else { call() }
+}
+
+/// Whether this thread holds the interpreter lock, whoever took it.
+#[expect(unsafe_code, reason = "the one way to ask that works for locks which others took")]
+fn holds_lock() -> bool {
+    static CHECK: OnceLock<Option<extern "C" fn() -> c_int>> = OnceLock::new();
+    let check = CHECK.get_or_init(|| {
+        // In every CPython since 3.4, though not in the stable interface that this module is linked against.
+        // SAFETY: the name ends with a NUL; the symbol, if it is there, is a function of this type.
+        unsafe {
+            let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"PyGILState_Check".as_ptr());
+            std::mem::transmute::<*mut libc::c_void, Option<extern "C" fn() -> c_int>>(symbol)
+        }
+    });
+    check.is_some_and(|check| check() == 1)
 }
 
 /// Drops `value` without the interpreter lock, for whose sake its end might otherwise wait for ever.

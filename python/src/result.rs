@@ -17,7 +17,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 
-use crate::call::{detached, long};
+use crate::call::{detached, long, unlocked};
 use crate::errors::{all, raise};
 use crate::schema::{Schema, capsule};
 use crate::store::Store;
@@ -256,7 +256,8 @@ impl Iterator for Exported {
     fn next(&mut self) -> Option<Self::Item> {
         let next = || {
             check_process(self.process)?;
-            self.scan.next().transpose()
+            // A scan may look at the log again, and wait for a turn in which a projection's function wants the lock.
+            unlocked(|| self.scan.next()).transpose()
         };
         let next = catch_unwind(AssertUnwindSafe(next)).unwrap_or_else(|_| Err(Error::closed("reading panicked")));
         next.map_err(|e| ArrowError::ExternalError(e.to_string().replace('\0', "\\0").into())).transpose()

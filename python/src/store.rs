@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3_arrow::PySchema;
 
-use crate::call::{Detached, detached, wait, with_progress};
+use crate::call::{Detached, detached, glance, wait, with_progress};
 use crate::callbacks::Callbacks;
 use crate::errors::{all, answers, raise};
 use crate::event::{ChangeFeed, Span};
@@ -376,30 +376,28 @@ impl Store {
         Ok(detached(py, || self.core.delete_many(pattern.0))?.into())
     }
 
-    // A look at one node takes less than to let go of the interpreter lock, and waits for nobody.
-
     fn get<'py>(
         &self,
         py: Python<'py>,
         path: &str,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match self.core.get(path).map_err(raise)? {
+        match glance(py, &self.core, || self.core.get(path))? {
             Some(payload) => Ok(Some(from_payload(py, &payload)?)),
             None => Ok(default),
         }
     }
 
-    fn node(&self, path: &str) -> PyResult<Option<Node>> {
-        Ok(self.core.node(path).map_err(raise)?.map(Node))
+    fn node(&self, py: Python<'_>, path: &str) -> PyResult<Option<Node>> {
+        Ok(glance(py, &self.core, || self.core.node(path))?.map(Node))
     }
 
-    fn exists(&self, path: &str) -> PyResult<bool> {
-        self.core.exists(path).map_err(raise)
+    fn exists(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        glance(py, &self.core, || self.core.exists(path))
     }
 
-    fn has_payload(&self, path: &str) -> PyResult<bool> {
-        self.core.has_payload(path).map_err(raise)
+    fn has_payload(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        glance(py, &self.core, || self.core.has_payload(path))
     }
 
     fn get_many<'py>(&self, py: Python<'py>, pattern: PatternLike) -> PyResult<Bound<'py, PyDict>> {
@@ -457,12 +455,12 @@ impl Store {
         detached(py, || self.core.drop_projection(name))
     }
 
-    fn projection(&self, name: &str) -> PyResult<ProjectionView> {
-        self.core.projection(name).map(ProjectionView).map_err(raise)
+    fn projection(&self, py: Python<'_>, name: &str) -> PyResult<ProjectionView> {
+        glance(py, &self.core, || self.core.projection(name)).map(ProjectionView)
     }
 
-    fn projections(&self) -> PyResult<Vec<String>> {
-        self.core.projections().map_err(raise)
+    fn projections(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        glance(py, &self.core, || self.core.projections())
     }
 
     /// With `name` a durable one; gives the name.

@@ -7,6 +7,9 @@
 #[path = "it/keyed_model.rs"]
 #[allow(dead_code)]
 mod keyed_model;
+#[path = "it/log_faults.rs"]
+#[allow(dead_code)]
+mod log_faults;
 #[path = "it/model.rs"]
 #[allow(dead_code)]
 mod model;
@@ -265,7 +268,7 @@ fn every_planted_bug_is_noticed() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 12] = [
+    let single: [(Bug, Check); 14] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -278,6 +281,8 @@ fn every_planted_bug_is_noticed() {
         (Bug::DeleteNamedChunks, shared_faults::killed_while_cutting),
         (Bug::SkipFence, shared_faults::ended_session),
         (Bug::ForgetAmbiguity, shared_faults::lost_answers),
+        (Bug::ForgetMark, log_faults::cut_after_close),
+        (Bug::SyncTogether, || log_faults::sync_together(false)),
     ];
     for (bug, check) in single {
         check().unwrap();

@@ -54,6 +54,10 @@ pub enum Bug {
     SkipFence = 23,
     /// A put without an answer is taken for one that was not done.
     ForgetAmbiguity = 24,
+    /// What is known to be synced is not named outside the log.
+    ForgetMark = 25,
+    /// Two threads may sync the log at a time.
+    SyncTogether = 26,
 }
 
 #[cfg(feature = "planted-bugs")]

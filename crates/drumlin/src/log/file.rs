@@ -1,15 +1,18 @@
 //! The commit log in files: segments that are only appended to, one sync for each append.
 //!
-//! Recovery trusts nothing it cannot prove. A bad record, with all behind it, is cut only if no later good record
-//! (nor a later segment) says that it had been synced; otherwise the log is `Corrupt`. After a write or sync whose
-//! outcome is unknown the handle is poisoned: nothing is retried, the store must be opened again.
+//! Recovery trusts nothing it cannot prove. A bad record, with everything after it, is cut only if nothing shows that it had
+//! been synced: no later good record, no later segment, and not the mark beside the log; otherwise the log is `Corrupt`.
+//! After a write or sync whose outcome is unknown the handle is poisoned: nothing is retried, the store must be opened
+//! again. The system reports a failed write-back to one caller only, so one thread syncs at a time, and asks whether the
+//! handle is poisoned once it has its turn.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::frame::{self, Body, Header, Record};
+use super::mark::Mark;
 use super::{Appended, Base, CommitLog, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
@@ -28,10 +31,23 @@ impl Default for LogOptions {
     }
 }
 
+/// What to do about entries that are known to have been synced and cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loss {
+    /// The log is `Corrupt`.
+    #[default]
+    Refuse,
+    /// It ends before them.
+    Accept,
+}
+
 /// The commit log of a local store.
 pub struct FileLog {
     disk: Arc<dyn Disk>,
     options: LogOptions,
+    mark: Mark,
+    /// Held by whoever syncs; taken before `tail`.
+    syncing: Mutex<()>,
     tail: Mutex<Tail>,
 }
 
@@ -98,18 +114,19 @@ impl FileLog {
             poisoned: false,
             closed: false,
         };
-        Ok(Self { disk, options, tail: Mutex::new(tail) })
+        let mark = Mark::open(&*disk, Seq(0))?;
+        Ok(Self { disk, options, mark, syncing: Mutex::new(()), tail: Mutex::new(tail) })
     }
 
     /// Reads the log without changing anything, as a follower does: a torn tail is left alone.
     pub fn read(disk: &dyn Disk) -> Result<Opened> {
-        let (_, base, entries) = recover(disk)?;
+        let (_, base, entries) = recover(disk, Loss::Refuse)?;
         Ok(Opened { base, entries })
     }
 
     /// Opens the log for writing: cuts a torn tail, and removes segments that the newest base makes needless.
-    pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<(Self, Opened)> {
-        let (newest, base, entries) = recover(&*disk)?;
+    pub fn open(disk: Arc<dyn Disk>, options: LogOptions, loss: Loss) -> Result<(Self, Opened)> {
+        let (newest, base, entries) = recover(&*disk, loss)?;
         let file = disk.open(&newest.name, Access::Write)?;
         if newest.torn {
             file.set_len(newest.end)?;
@@ -143,7 +160,8 @@ impl FileLog {
             poisoned: false,
             closed: false,
         };
-        let log = Self { disk, options, tail: Mutex::new(tail) };
+        let mark = Mark::open(&*disk, last)?;
+        let log = Self { disk, options, mark, syncing: Mutex::new(()), tail: Mutex::new(tail) };
         log.cut()?;
         Ok((log, Opened { base, entries }))
     }
@@ -152,6 +170,8 @@ impl FileLog {
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
         // A later segment says that this one was synced.
         tail.sync()?;
+        self.mark.say(tail.last);
+        self.mark.sync();
         let first = tail.last.next();
         let made = prepare_segment(&*self.disk, &Header { first, base })?;
         // From the rename on the new segment may be what the next open finds, whatever the answer: a later append to
@@ -164,6 +184,16 @@ impl FileLog {
         tail.offset = frame::HEADER_BYTES as u64;
         tail.ended = false;
         Ok(())
+    }
+
+    /// The turn to sync.
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        (!planted(Bug::SyncTogether)).then(|| self.syncing.lock())
+    }
+
+    /// Whether the newest segment has grown past its bound.
+    fn is_full(&self, tail: &Tail) -> bool {
+        tail.offset > self.options.segment_bytes_max && tail.first <= tail.last
     }
 
     /// Removes segments whose entries the base holds. What cannot be removed now is removed at the next chance.
@@ -190,10 +220,15 @@ impl FileLog {
 impl CommitLog for FileLog {
     /// After `InDoubt` this log takes no more.
     fn append(&self, entry: &Entry, later: bool) -> Result<Appended> {
+        // An append that may be synced later need not wait for a sync, unless a new segment is due.
+        let turn = if later { None } else { Some(self.turn()) };
         let mut tail = self.tail.lock();
+        let _turn = turn.unwrap_or_else(|| {
+            self.is_full(&tail).then(|| MutexGuard::unlocked(&mut tail, || self.turn())).flatten()
+        });
         tail.check()?;
         assert_eq!(entry.seq, tail.last.next(), "entries are numbered without gaps");
-        if tail.offset > self.options.segment_bytes_max && tail.first < entry.seq {
+        if self.is_full(&tail) {
             let base = tail.base;
             self.roll(&mut tail, base)?;
         }
@@ -205,6 +240,7 @@ impl CommitLog for FileLog {
         tail.last = entry.seq;
         if !later {
             tail.synced = entry.seq;
+            self.mark.say(entry.seq);
         }
         tail.bytes += entry.payload.len() as u64;
         tail.ended = false;
@@ -222,6 +258,7 @@ impl CommitLog for FileLog {
 
     /// Appends go on meanwhile. After a failure this log takes no more.
     fn sync(&self) -> Result<()> {
+        let _turn = self.turn();
         let (file, last) = {
             let tail = self.tail.lock();
             tail.check()?;
@@ -233,7 +270,11 @@ impl CommitLog for FileLog {
         let synced = file.sync();
         let mut tail = self.tail.lock();
         match synced {
-            Ok(()) => tail.synced = tail.synced.max(last),
+            Ok(()) => {
+                tail.synced = tail.synced.max(last);
+                self.mark.say(tail.synced);
+                self.mark.sync();
+            }
             Err(error) => {
                 tail.poisoned = true;
                 return Err(Error::in_doubt("the log could not be synced").with_source(error));
@@ -245,6 +286,7 @@ impl CommitLog for FileLog {
     /// Removes the segments that the snapshot makes needless.
     fn rebase(&self, _: Option<Base>, base: Base, bytes: u64) -> Result<bool> {
         {
+            let _turn = self.turn();
             let mut tail = self.tail.lock();
             tail.check()?;
             assert!(base.seq <= tail.last, "a catalog snapshot is of a state that the log led to");
@@ -257,6 +299,7 @@ impl CommitLog for FileLog {
 
     /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
     fn close(&self) -> Result<()> {
+        let _turn = self.turn();
         let mut tail = self.tail.lock();
         if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
             return match tail.synced < tail.last && !tail.closed {
@@ -270,6 +313,8 @@ impl CommitLog for FileLog {
         let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
         tail.write(&record, true)?;
         tail.ended = true;
+        self.mark.say(tail.last);
+        self.mark.sync();
         Ok(())
     }
 
@@ -379,12 +424,14 @@ fn list_segments(disk: &dyn Disk) -> Result<Vec<Seq>> {
 }
 
 /// Reads all segments that the newest one's base needs.
-fn recover(disk: &dyn Disk) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
+fn recover(disk: &dyn Disk, loss: Loss) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
+    // Before the log, which another process may be writing.
+    let marked = Mark::read(disk);
     let firsts = list_segments(disk)?;
     let Some((&newest_first, older)) = firsts.split_last() else {
         return Err(Error::corrupt(format!("{}: no log segment is there", names::LOG)));
     };
-    let newest = read_segment(disk, newest_first, true)?;
+    let newest = read_segment(disk, newest_first, true, loss)?;
     let base = newest.header.base;
     let mut wanted = newest.header.first;
     let from = base.map_or(Seq(1), |base| base.from);
@@ -393,7 +440,7 @@ fn recover(disk: &dyn Disk) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
         if wanted <= from {
             break;
         }
-        let segment = read_segment(disk, first, false)?;
+        let segment = read_segment(disk, first, false, loss)?;
         if segment.next() != wanted {
             let (name, next) = (&segment.name, segment.next());
             return Err(Error::corrupt(format!("{name}: ends before entry {next}, expected entries up to {wanted}")));
@@ -407,11 +454,18 @@ fn recover(disk: &dyn Disk) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
     let mut entries: Vec<Entry> = chain.into_iter().rev().flat_map(|segment| segment.entries).collect();
     entries.extend(newest.entries.iter().cloned());
     entries.retain(|entry| entry.seq >= from);
+    if loss == Loss::Refuse && newest.next() <= marked {
+        let (name, last) = (&newest.name, newest.next().0 - 1);
+        return Err(Error::corrupt(format!(
+            "{name}: ends with commit {last}, but {} says that commit {marked} was synced; {WAYS_OUT}",
+            names::LOG_MARK
+        )));
+    }
     Ok((newest, base, entries))
 }
 
 /// Reads a segment up to the first bad record, and judges that.
-fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
+fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result<Segment> {
     let name = names::log_segment(first);
     let file = disk.open(&name, Access::Read)?;
     let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
@@ -458,7 +512,7 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
                 offset = behind;
             }
             _ => {
-                judge_tail(&bytes, &segment.name, offset, next, newest)?;
+                judge_tail(&bytes, &segment.name, offset, next, newest, loss)?;
                 segment.torn = true;
                 break;
             }
@@ -473,20 +527,33 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
     Ok(segment)
 }
 
+/// What to do about a log that has lost what was synced.
+const WAYS_OUT: &str = "restore a backup, copy what can be read with `drumlin salvage`, or open the store with \
+                        accept_loss to go on without those commits";
+
 /// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
-fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool) -> Result<()> {
-    let corrupt = |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}")));
+fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool, loss: Loss) -> Result<()> {
+    let corrupt =
+        |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}; {WAYS_OUT}")));
     if !newest {
         return corrupt("a later segment shows that it had been synced".into());
+    }
+    if loss == Loss::Accept {
+        return Ok(());
     }
     let mut at = frame::align(offset);
     while at < bytes.len() {
         // Most offsets are told by their header: no checksum over bytes that a wrong length claims.
-        if frame::claims_synced(bytes, at, next)
+        if frame::may_show_synced(bytes, at, next)
             && let Some((record, _)) = frame::decode_record(bytes, name, at)
-            && record.synced >= next
         {
-            return corrupt(format!("the record at {at} shows that it had been synced"));
+            if record.synced >= next {
+                return corrupt(format!("the record at {at} shows that it had been synced"));
+            }
+            // What stands before that entry is an end mark, which was synced before the entry was written.
+            if record.seq == next && matches!(record.body, Body::Entry(_)) {
+                return corrupt(format!("entry {next} follows at {at}: an end mark is damaged"));
+            }
         }
         at = frame::align(at + 1);
     }

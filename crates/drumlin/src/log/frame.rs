@@ -180,12 +180,17 @@ pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Reco
     Some((Record { seq, synced: Seq(marked & SYNCED_MAX), body }, behind))
 }
 
-/// Whether the bytes at `offset` could be the header of a record that says that entry `seq` was synced.
-pub fn claims_synced(segment: &[u8], offset: usize, seq: Seq) -> bool {
+/// Whether the bytes at `offset` could be the header of a record that shows that what stands before entry `seq` was synced:
+/// of one that says so, or of that entry itself.
+pub fn may_show_synced(segment: &[u8], offset: usize, seq: Seq) -> bool {
     segment.get(offset..offset + RECORD_HEADER_BYTES).is_some_and(|bytes| {
         let (own, marked) = (u64_at(bytes, 8), u64_at(bytes, 16));
         let (synced, kind) = (marked & SYNCED_MAX, marked >> 56);
-        synced >= seq.0 && ((kind == 1 && synced < own) || (kind == 2 && synced <= own))
+        match kind {
+            1 => synced < own && (synced >= seq.0 || own == seq.0),
+            2 => synced <= own && synced >= seq.0,
+            _ => false,
+        }
     })
 }
 

@@ -8,11 +8,12 @@ mod entry;
 mod file;
 mod follow;
 mod frame;
+mod mark;
 mod object;
 mod root;
 
 pub use entry::{Base, Entry};
-pub use file::{FileLog, LogOptions};
+pub use file::{FileLog, LogOptions, Loss};
 pub use follow::{FileFollower, look};
 pub use object::ObjectLog;
 pub use root::ROOT_VERSION;

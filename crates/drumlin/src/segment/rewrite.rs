@@ -31,8 +31,17 @@ pub struct Source<'a> {
 /// rows. `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined, or strings too many
 /// bytes for one segment. Memory: the decoded
 /// column, twice.
-pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Vec<Segment>> {
-    if text::plain_type(data_type) == Some(DataType::Utf8)
+///
+/// Long texts may be moved as they are encoded only if `as_codes`: their dictionary, and the bounds in their statistics, may
+/// then come of rows that are not wanted.
+pub fn rewrite(
+    sources: &[Source<'_>],
+    data_type: &DataType,
+    sizes: &[u32],
+    as_codes: bool,
+) -> Result<Vec<Segment>> {
+    if as_codes
+        && text::plain_type(data_type) == Some(DataType::Utf8)
         && sizes.iter().all(|size| *size as usize >= LONG_ROWS_MIN)
         && let Some(segments) = rewrite_codes(sources, data_type, sizes)?
     {

@@ -4,6 +4,7 @@
 //! format                          what this folder is, and the format's version
 //! lock                            held by the process that writes
 //! log/<first seq, 20 digits>.log  a segment of the commit log
+//! log/synced                      the last entry of the log that is known to be synced
 //! catalog/<seq, 20 digits>.cat    a catalog snapshot
 //! blocks/<session>/<number>.blk   a block
 //!
@@ -20,6 +21,8 @@ pub const FORMAT: &str = "format";
 pub const LOCK: &str = "lock";
 /// The folder of log segments.
 pub const LOG: &str = "log";
+/// The file beside the log's segments that says up to where they are synced.
+pub const LOG_MARK: &str = "log/synced";
 /// The folder of catalog snapshots.
 pub const CATALOG: &str = "catalog";
 /// The folder of blocks.

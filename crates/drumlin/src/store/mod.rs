@@ -160,6 +160,11 @@ impl Store {
         &self.inner.uri
     }
 
+    /// How it was opened.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
     /// Closes the store cleanly: no call is answered any more, and the next open needs no recovery. Scans that are
     /// under way may still be read to their end.
     pub fn close(&self) -> Result<()> {

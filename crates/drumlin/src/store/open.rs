@@ -18,7 +18,7 @@ use super::{Handle, Inner, Maintenance, Mode, Options, Store, Sync, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
-use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, Opened, look};
+use crate::log::{CommitLog, FileFollower, FileLog, Loss, ObjectLog, Opened, look};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, is_bucket, names,
 };
@@ -103,7 +103,7 @@ impl Store {
                 (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
             }
             Ok(()) => {
-                let (log, opened) = FileLog::open(disk.clone(), options.log)?;
+                let (log, opened) = FileLog::open(disk.clone(), options.log, if options.accept_loss { Loss::Accept } else { Loss::Refuse })?;
                 let (state, catalog) = recover::replay(&*storage, &opened)?;
                 (Box::new(log), state, catalog)
             }

@@ -78,6 +78,9 @@ pub struct Options {
     pub io_threads: usize,
     /// When commits become durable. Default: before the call returns.
     pub sync: Sync,
+    /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and go
+    /// on without them. What was lost cannot be had back afterwards. Default: such a log is `Corrupt`.
+    pub accept_loss: bool,
     /// The commit log.
     pub log: LogOptions,
 }
@@ -100,6 +103,7 @@ impl Default for Options {
             rest_micros: 600_000_000,
             fresh: false,
             sync: Sync::Commit,
+            accept_loss: false,
             log: LogOptions::default(),
         }
     }

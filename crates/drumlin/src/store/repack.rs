@@ -1,6 +1,6 @@
 //! Repacking: row groups are copied out of blocks that are mostly dead, or small and many, into new ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Store;
@@ -40,9 +40,43 @@ pub(super) fn plan_repack(
         let overhead = ALIGNMENT * (used.parts + 1);
         BlockFill { block: *block, bytes: used.bytes.saturating_sub(overhead), live_bytes, inline }
     };
-    let blocks: Vec<BlockFill> = state.ledger.blocks().map(fill).collect();
+    let mut blocks: Vec<BlockFill> = state.ledger.blocks().map(fill).collect();
     let live: u64 = blocks.iter().map(|fill| fill.live_bytes).sum();
-    repack(&blocks, block_bytes, options.repack_dead_share_min, (live as f64 * options.budget) as u64)
+    let budget = (live as f64 * options.budget) as u64;
+    if !options.purges() {
+        return repack(&blocks, block_bytes, options.repack_dead_share_min, budget);
+    }
+    // How full a block is is known but for its padding, so a small row group that is gone would not show.
+    let holed = blocks_with_holes(state, plans);
+    for fill in &mut blocks {
+        fill.bytes = if holed.contains(&fill.block) { fill.bytes.max(fill.live_bytes + 1) } else { fill.live_bytes };
+    }
+    repack(&blocks, block_bytes, 0.0, budget)
+}
+
+/// The blocks that hold bytes of row groups that are gone, or will be once the windows of `plans` are rewritten.
+/// O(row groups).
+fn blocks_with_holes(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<BlockId> {
+    let leaving: BTreeSet<Address> = inputs(plans).map(|input| input.address).collect();
+    // Where the row groups that stay begin in each block, and their bytes.
+    let mut kept: BTreeMap<BlockId, BTreeSet<(u64, u64)>> = BTreeMap::new();
+    for group in state.tables().flat_map(|(_, table)| &table.groups) {
+        if !leaving.contains(&group.address) {
+            kept.entry(group.address.block).or_default().insert((group.address.offset, group.address.bytes()));
+        }
+    }
+    let has_holes = |(block, used): &(&BlockId, &BlockUse)| {
+        // Row groups follow each other at the next multiple of the alignment, behind a header, and the last ends the block.
+        let mut end = 0_u64;
+        for (offset, bytes) in kept.get(block).into_iter().flatten() {
+            if *offset > end.next_multiple_of(ALIGNMENT).max(ALIGNMENT) {
+                return true;
+            }
+            end = offset + bytes;
+        }
+        used.bytes > end
+    };
+    state.ledger.blocks().filter(has_holes).map(|(block, _)| *block).collect()
 }
 
 impl Store {

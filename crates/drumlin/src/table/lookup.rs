@@ -98,8 +98,12 @@ impl Searcher<'_> {
                 Open { keys: left.take(order.iter().map(|at| *at as usize)), asked }
             }
         };
-        // Those whose bounds are known to leave none of the keys open are not so much as looked at.
-        let may = |group: &RowGroup| group.bounds.get().is_none_or(|bounds| !bounds.among(&open.keys).is_empty());
+        // A row group of another version may have keys of another type, so that is asked first. Those whose bounds are known
+        // to leave none of the keys open are not so much as looked at.
+        let may = |group: &RowGroup| {
+            self.table.serves(group, self.sight.version)
+                && group.bounds.get().is_none_or(|bounds| !bounds.among(&open.keys).is_empty())
+        };
         let groups: Vec<(u32, &Arc<RowGroup>)> =
             (0..).zip(&self.table.groups).filter(|(_, group)| may(group)).collect();
         let search = |(index, group): (u32, &Arc<RowGroup>)| self.search_group(index, group, &open);

@@ -207,8 +207,12 @@ impl OverlayRows {
         directory: &Directory,
         visible: Rows,
     ) -> Result<Rows> {
+        // One that is not seen may have keys of another type.
+        if visible == Rows::None {
+            return Ok(visible);
+        }
         let range = candidates(table, codec, group, directory, &self.keys)?;
-        if range.is_empty() || visible == Rows::None {
+        if range.is_empty() {
             return Ok(visible);
         }
         let keys = GroupKeys::of(reader, table, codec, group, directory)?;

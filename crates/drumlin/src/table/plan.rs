@@ -10,11 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ROWS_MAX, RowGroup, Rows, Table};
+use crate::block::Address;
 
 /// What the plan may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanOptions {
-    /// The least share of dead rows for which row groups are folded. Default 0.1.
+    /// The least share of dead rows for which row groups are folded. With 0 every dead row goes, however few there are beside
+    /// it: see [`PlanOptions::purges`]. Default 0.1.
     pub dead_share_min: f64,
     /// The share of dead rows from which a row group is rewritten alone. Default 0.5.
     pub lone_dead_share_min: f64,
@@ -23,6 +25,14 @@ pub struct PlanOptions {
     /// The greatest share of the tables' bytes to rewrite, and of the blocks' to copy, the most worthwhile first.
     /// Default 1.
     pub budget: f64,
+}
+
+impl PlanOptions {
+    /// Whether every dead row is to leave storage: no row group with one is left as it is, nor is a block that holds bytes
+    /// of an earlier rewrite; and nothing made from dead rows, such as bounds or a dictionary of long texts, is kept.
+    pub fn purges(&self) -> bool {
+        self.dead_share_min <= 0.0
+    }
 }
 
 impl Default for PlanOptions {
@@ -36,7 +46,7 @@ impl Default for PlanOptions {
 pub enum Reason {
     /// Rows that no retained version sees take space, and the rest fits into fewer row groups.
     Fold,
-    /// A lone row group is mostly dead.
+    /// A lone row group is mostly dead, or has dead rows at all where all are to go.
     Lone,
     /// Small row groups fit into fewer.
     Merge,
@@ -59,6 +69,8 @@ pub struct Window {
     pub dead_rows: u64,
     /// Encoded bytes of the inputs.
     pub bytes: u64,
+    /// Whether nothing made from rows that go may be kept.
+    pub purge: bool,
 }
 
 impl Window {
@@ -180,6 +192,8 @@ struct Candidate<'a> {
     group: &'a Arc<RowGroup>,
     needed: Rows,
     live: u64,
+    /// It is to be purged: no record of the same bytes needs all their rows.
+    purge: bool,
 }
 
 /// The most row groups folded together.
@@ -192,15 +206,18 @@ const SMALL_ROWS: u64 = 16_384;
 /// Plans the vacuum of one table. O(row groups).
 pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     let retained = table.retained();
-    let candidates: Vec<Candidate<'_>> = table
+    let mut candidates: Vec<Candidate<'_>> = table
         .groups
         .iter()
         .map(|group| {
             let needed = retained.needed(group);
             let live = needed.count(group.rows);
-            Candidate { group, needed, live }
+            Candidate { group, needed, live, purge: false }
         })
         .collect();
+    if options.purges() {
+        mark_purged(&mut candidates);
+    }
     let mut found: Vec<(Range<usize>, Window)> = Vec::new();
     for stretch in stretches(&candidates, options) {
         let mut at = stretch.start;
@@ -265,6 +282,22 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     }
 }
 
+/// Marks the candidates whose bytes hold a row that no record of them needs.
+fn mark_purged(candidates: &mut [Candidate<'_>]) {
+    let mut needed: BTreeMap<Address, Rows> = BTreeMap::new();
+    for Candidate { group, needed: own, .. } in candidates.iter() {
+        let of_all = needed.entry(group.address).or_insert(Rows::None);
+        *of_all = match (&*of_all, own) {
+            (Rows::All, _) | (_, Rows::All) => Rows::All,
+            (Rows::None, rows) | (rows, Rows::None) => rows.clone(),
+            (Rows::Some(a), Rows::Some(b)) => Rows::of(a | b, group.rows),
+        };
+    }
+    for candidate in candidates {
+        candidate.purge = needed[&candidate.group.address] != Rows::All;
+    }
+}
+
 impl Candidate<'_> {
     /// Why it stays as it is.
     fn left_alone(&self, beyond_budget: bool) -> LeftAlone {
@@ -293,12 +326,14 @@ fn sums<'a>(
 fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<usize>> {
     let may = |c: &Candidate<'_>| {
         let dead_share = 1.0 - c.live as f64 / f64::from(c.group.rows.max(1));
-        c.group.only.is_none() && (c.group.rows < ROWS_MAX || dead_share >= options.dead_share_min)
+        let worth = c.group.rows < ROWS_MAX || (dead_share > 0.0 && dead_share >= options.dead_share_min);
+        c.purge || (c.group.only.is_none() && worth)
     };
+    let alike = |a: &Candidate<'_>, b: &Candidate<'_>| a.group.schema == b.group.schema && a.group.only == b.group.only;
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate().filter(|(_, c)| may(c)) {
         match stretches.last_mut() {
-            Some(last) if last.end == at && candidates[at - 1].group.schema == candidate.group.schema => last.end += 1,
+            Some(last) if last.end == at && alike(&candidates[at - 1], candidate) => last.end += 1,
             _ => stretches.push(at..at + 1),
         }
     }
@@ -313,9 +348,10 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     let folds = (outputs as usize) < groups.len();
     let dead_share = 1.0 - live as f64 / rows.max(1) as f64;
     let largest = groups.iter().map(|c| c.live).max().unwrap_or(0);
+    let purge = groups.iter().any(|c| c.purge);
     let reason = if folds && dead_share >= options.dead_share_min {
         Reason::Fold
-    } else if groups.len() == 1 && dead_share >= options.lone_dead_share_min {
+    } else if groups.len() == 1 && (purge || dead_share >= options.lone_dead_share_min) {
         Reason::Lone
     } else if folds && (live <= SMALL_ROWS || (live - largest) * 4 >= largest) {
         Reason::Merge
@@ -330,6 +366,7 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
         rows: live,
         dead_rows: rows - live,
         bytes: groups.iter().map(|c| c.group.address.bytes()).sum(),
+        purge,
     })
 }
 

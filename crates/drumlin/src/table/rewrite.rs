@@ -67,7 +67,7 @@ pub fn rewrite(
             let (rows, keep) = (input.group.rows as usize, input.keep.as_ref());
             sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
         }
-        let rewritten = segment::rewrite(&sources, fields[index].data_type(), &sizes);
+        let rewritten = segment::rewrite(&sources, fields[index].data_type(), &sizes, !window.purge);
         rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
     };
     let columns = pool.map((0..fields.len()).collect(), column)?;

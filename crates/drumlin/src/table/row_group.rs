@@ -136,7 +136,8 @@ pub struct RowGroup {
     pub ordered: bool,
     /// If set, this record serves that version alone: a snapshot pins it, and the table has gone on from an older one.
     pub only: Option<Version>,
-    /// The bounds of its keys, once they have been asked for.
+    /// The bounds of its keys, once they have been asked for: in the encoding of its own schema, so only to be asked for by
+    /// readers of a version that it is in.
     #[serde(skip)]
     pub bounds: Memo<KeyBounds>,
 }
@@ -182,10 +183,15 @@ impl RowGroup {
         Ok(())
     }
 
+    /// Whether version `v` has rows of it, deleted ones too.
+    pub fn is_in(&self, v: Version) -> bool {
+        self.runs.iter().any(|run| run.born <= v && v < run.died)
+    }
+
     /// The rows that version `v` sees, if this record serves `v` at all: see [`super::Table::visible`].
     pub fn visible(&self, v: Version) -> Rows {
         let sees = |run: &Run| run.born <= v && v < run.died;
-        if !self.runs.iter().any(sees) {
+        if !self.is_in(v) {
             return Rows::None;
         }
         let deleted = || self.deletions.iter().filter(|deletion| deletion.born <= v);

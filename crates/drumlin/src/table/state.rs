@@ -159,11 +159,16 @@ impl Table {
 
     /// The rows of `group` that `version`, listed or pinned, sees.
     pub fn visible(&self, group: &RowGroup, version: Version) -> Rows {
-        let detached = self.pins.get(&version).is_some_and(|pin| pin.detached);
-        if group.only != detached.then_some(version) {
-            return Rows::None;
+        match self.serves(group, version) {
+            true => group.visible(version),
+            false => Rows::None,
         }
-        group.visible(version)
+    }
+
+    /// Whether `group` was in `version`, listed or pinned: only then is it of that version's schema. O(runs).
+    pub fn serves(&self, group: &RowGroup, version: Version) -> bool {
+        let detached = self.pins.get(&version).is_some_and(|pin| pin.detached);
+        group.only == detached.then_some(version) && group.is_in(version)
     }
 
     /// Fails if the record contradicts itself, as only a damaged one does.
@@ -391,6 +396,10 @@ impl Table {
         if inputs.iter().map(|group| group.id).ne(rewrite.inputs.iter().copied()) {
             return Err(Error::conflict("row groups being rewritten have moved or are gone"));
         }
+        let only = inputs[0].only;
+        if inputs.iter().any(|group| group.only != only) {
+            return Err(Error::invalid("row groups rewritten together serve different versions"));
+        }
         for output in &rewrite.outputs {
             let id = GroupId(next.next_group);
             next.next_group += 1;
@@ -402,7 +411,7 @@ impl Table {
                 runs: output.runs.clone(),
                 deletions: output.deletions.clone(),
                 ordered: output.ordered,
-                only: None,
+                only,
                 bounds: Memo::default(),
             };
             group.check(next.schemas.len())?;

@@ -363,7 +363,8 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
         n += 1;
         assert!(n < 500, "no automatic checkpoint failed");
         store.wait_for_checkpoint();
-        disk.plan(disk.counters().changes + 2, Fault::Fail);
+        // Of each commit a write, a sync and the mark.
+        disk.plan(disk.counters().changes + 3, Fault::Fail);
         let answer = put(n);
         store.wait_for_checkpoint();
         disk.heal();
@@ -396,10 +397,10 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
         expected.extend(numbered(n * 10, 1));
     }
     let after = disk.counters();
-    // One write and one sync of the log each, and nothing else.
+    // One write and one sync of the log each, the mark of what is synced, and nothing else.
     assert_eq!(
         (after.changes - before.changes, after.syncs - before.syncs, after.folder_syncs),
-        (38, 19, before.folder_syncs)
+        (57, 19, before.folder_syncs)
     );
     assert_eq!((objects(), store.stat().unwrap().inline_blocks), (0, 20));
     // In a transaction too, before and after it commits; and what is not committed leaves nothing.

@@ -27,7 +27,7 @@ fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what:
         let bytes = aligned(&segment.bytes);
         sources.push(Source { bytes, rows: piece.len(), stats: &segment.stats, keep: keep.as_ref() });
     }
-    let found = rewrite(&sources, data_type, &sizes).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let found = rewrite(&sources, data_type, &sizes, rng.bool()).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut start = 0;
     for (segment, size) in found.iter().zip(sizes) {
         let slice = expected.slice(start, size as usize);
@@ -102,12 +102,12 @@ fn long_texts_move_as_codes_also_those_of_different_dictionaries() {
         .iter()
         .map(|segment| Source { bytes: source(segment), rows: 15_000, stats: &segment.stats, keep: None })
         .collect();
-    let joined = rewrite(&sources, &DataType::Utf8, &[30_000]).unwrap().remove(0);
+    let joined = rewrite(&sources, &DataType::Utf8, &[30_000], true).unwrap().remove(0);
     assert_eq!(two_dictionaries(&joined), Some(2));
     // What has two dictionaries can be moved again.
     let keep = (0..30_000).map(|row| row % 3 > 0).collect::<arrow::buffer::BooleanBuffer>();
     let again = Source { bytes: source(&joined), rows: 30_000, stats: &joined.stats, keep: Some(&keep) };
-    let moved = rewrite(&[again], &DataType::Utf8, &[20_000]).unwrap().remove(0);
+    let moved = rewrite(&[again], &DataType::Utf8, &[20_000], true).unwrap().remove(0);
     let refs: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     let expected = filter(&concat(&refs).unwrap(), &BooleanArray::new(keep.clone(), None)).unwrap();
     assert_eq!(&decode(aligned(&moved.bytes), 20_000, &DataType::Utf8, Form::Exact).unwrap(), &expected);

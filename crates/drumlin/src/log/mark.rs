@@ -1,0 +1,100 @@
+//! The mark beside the log's segments: the last entry known to be synced.
+//!
+//! A log that ends early looks like one that ended early, unless something else knows better. The mark is written after each
+//! sync, in place, and is itself synced only when the log is closed, rolled, or synced by time; so it never says more than
+//! is true, and after a crash of the machine it may say less. A mark that is missing or damaged says nothing.
+//!
+//! ```text
+//! 24 bytes, little-endian, within one sector
+//!  0  8  magic "DRUMSYNC"
+//!  8  4  format version (1)
+//! 12  4  CRC32C of bytes 16..24, continued over the file's name and offset 0
+//! 16  8  seq of the last entry known to be synced
+//! ```
+
+use std::sync::Arc;
+
+use crate::base::planted::{Bug, planted};
+use crate::base::{ErrorKind, Result, Seq, checksum_at};
+use crate::storage::{Access, Disk, DiskFile, names};
+
+const MAGIC: &[u8; 8] = b"DRUMSYNC";
+const VERSION: u32 = 1;
+const BYTES: usize = 24;
+
+/// The mark of a log that is open for writing.
+pub(super) struct Mark(Arc<dyn DiskFile>);
+
+impl Mark {
+    /// Opens it, or makes it, and has it say `synced`.
+    pub fn open(disk: &dyn Disk, synced: Seq) -> Result<Self> {
+        let mark = match disk.open(names::LOG_MARK, Access::Write) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                let made = Self(disk.create(names::LOG_MARK)?.into());
+                made.say(synced);
+                made.sync();
+                disk.sync_dir(names::LOG)?;
+                return Ok(made);
+            }
+            file => Self(file?.into()),
+        };
+        mark.say(synced);
+        Ok(mark)
+    }
+
+    /// What the mark on `disk` says; `Seq(0)` if it says nothing.
+    pub fn read(disk: &dyn Disk) -> Seq {
+        let read = || {
+            let mut bytes = [0; BYTES];
+            let n = disk.open(names::LOG_MARK, Access::Read)?.read_at(0, &mut bytes)?;
+            Ok::<_, crate::Error>(decode(&bytes[..n]))
+        };
+        read().ok().flatten().unwrap_or(Seq(0))
+    }
+
+    /// Says that all entries up to `synced` are durable. One that cannot be written goes on saying less.
+    pub fn say(&self, synced: Seq) {
+        if !planted(Bug::ForgetMark) {
+            let _ = self.0.write_at(0, &encode(synced));
+        }
+    }
+
+    /// Makes durable what it says.
+    pub fn sync(&self) {
+        let _ = self.0.sync();
+    }
+}
+
+fn encode(synced: Seq) -> [u8; BYTES] {
+    let mut out = [0; BYTES];
+    out[..8].copy_from_slice(MAGIC);
+    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[16..].copy_from_slice(&synced.0.to_le_bytes());
+    let sum = checksum_at(&out[16..], names::LOG_MARK, 0);
+    out[12..16].copy_from_slice(&sum.to_le_bytes());
+    out
+}
+
+fn decode(bytes: &[u8]) -> Option<Seq> {
+    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    let sound = &bytes[..8] == MAGIC && number(8) == VERSION && number(12) == checksum_at(&bytes[16..], names::LOG_MARK, 0);
+    sound.then(|| Seq(u64::from_le_bytes(bytes[16..].try_into().expect("8 bytes"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_comes_back_and_one_that_is_damaged_says_nothing() {
+        let bytes = encode(Seq(7_000_000_000));
+        assert_eq!(decode(&bytes), Some(Seq(7_000_000_000)));
+        for at in 0..BYTES {
+            let mut damaged = bytes;
+            damaged[at] ^= 1;
+            assert_eq!(decode(&damaged), None, "byte {at}");
+            assert_eq!(decode(&bytes[..at]), None, "cut at {at}");
+        }
+    }
+}

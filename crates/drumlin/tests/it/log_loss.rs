@@ -1,0 +1,174 @@
+//! A log that lost what was synced: cut, zeroed, shifted or flipped anywhere, of stores that were closed and of stores whose
+//! process died. All of it is there, or the store is `Corrupt`; `accept_loss` is the way in all the same.
+
+use drumlin::catalog::Payload;
+use drumlin::storage::{Disk, SimDisk};
+use drumlin::store::Options;
+use drumlin::{ErrorKind, Store};
+
+use crate::log_faults::{by_time, cut_after_close, open, sync_together};
+
+const MARK: &str = "log/synced";
+
+fn put(store: &Store, range: std::ops::Range<i64>) {
+    for n in range {
+        store.put(&format!("n/{n}"), Payload::from(n)).unwrap();
+    }
+}
+
+fn count(store: &Store) -> u64 {
+    store.count("n/*").unwrap()
+}
+
+/// How a store came to be as it is: how many nodes have been acknowledged as durable, and the disk.
+fn made() -> Vec<(&'static str, u64, SimDisk)> {
+    let mut all = Vec::new();
+    let disk = SimDisk::new();
+    let store = open(&disk, Options::default()).unwrap();
+    put(&store, 0..3);
+    store.checkpoint(&Default::default()).unwrap();
+    put(&store, 3..6);
+    all.push(("killed after a checkpoint", 6, disk.fork()));
+    store.close().unwrap();
+    all.push(("closed", 6, disk.fork()));
+    let store = open(&disk, Options::default()).unwrap();
+    put(&store, 6..7);
+    all.push(("one commit after a clean close, then killed", 7, disk.fork()));
+    drop(store);
+    let store = open(&disk, by_time()).unwrap();
+    put(&store, 7..60);
+    store.sync().unwrap();
+    all.push(("killed after a sync by time", 60, disk.fork()));
+    all.push(("lost power after a sync by time", 60, disk.crash(1)));
+    all
+}
+
+/// Opens a damaged store: all is there, or it is `Corrupt`.
+fn judge(disk: &SimDisk, expected: u64, what: &str) -> bool {
+    match open(&disk.fork(), Options::default()) {
+        Ok(store) => {
+            assert_eq!(count(&store), expected, "{what}: commits were lost silently");
+            false
+        }
+        Err(e) => {
+            // A flipped version is of a format that nobody knows.
+            assert!([ErrorKind::Corrupt, ErrorKind::Unsupported].contains(&e.kind()), "{what}: {e}");
+            // Beside a writer it is read by the same rule.
+            let read = Options { mode: drumlin::store::Mode::Read, ..Options::default() };
+            assert_eq!(open(&disk.fork(), read).unwrap_err().kind(), e.kind(), "{what}");
+            true
+        }
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_or_the_store_is_corrupt() {
+    for (how, expected, disk) in made() {
+        assert!(!judge(&disk, expected, how), "{how}: undamaged");
+        let segments = disk.files().into_iter().filter(|(name, _)| name.starts_with("log/") && name != MARK);
+        for (name, content) in segments {
+            let damage = |content: Vec<u8>, what: String| {
+                let copy = disk.fork();
+                copy.damage(&name, content);
+                judge(&copy, expected, &format!("{how}: {name} {what}"))
+            };
+            let step = if content.len() > 4000 { 5 } else { 1 };
+            let mut noticed = 0;
+            for at in (0..content.len()).step_by(step) {
+                let mut flipped = content.clone();
+                flipped[at] ^= 1 << (at % 8);
+                noticed += u32::from(damage(flipped, format!("flipped at {at}")));
+                damage(content[..at].to_vec(), format!("cut at {at}"));
+                let mut zeroed = content.clone();
+                zeroed[at..].fill(0);
+                damage(zeroed, format!("zeroed from {at}"));
+                let mut shifted = content.clone();
+                shifted.insert(at, 0);
+                damage(shifted, format!("shifted from {at}"));
+                let mut gap = content.clone();
+                gap.drain(at..content.len().min(at + 24));
+                damage(gap, format!("24 bytes gone at {at}"));
+            }
+            assert!(noticed > 0, "{how}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_log_with_its_newest_segment_gone_is_corrupt() {
+    let disk = SimDisk::new();
+    let small = || Options { log: drumlin::log::LogOptions { segment_bytes_max: 300 }, ..Options::default() };
+    let store = open(&disk, small()).unwrap();
+    put(&store, 0..20);
+    store.close().unwrap();
+    let newest = disk.files().into_iter().map(|(name, _)| name).filter(|name| name.ends_with(".log")).max().unwrap();
+    disk.remove(&newest).unwrap();
+    assert_eq!(open(&disk, small()).unwrap_err().kind(), ErrorKind::Corrupt);
+    let accepted = open(&disk, Options { accept_loss: true, ..small() }).unwrap();
+    assert!(count(&accepted) < 20);
+}
+
+#[test]
+fn a_mark_that_is_missing_or_damaged_costs_nothing() {
+    for (how, expected, disk) in made() {
+        let mark = disk.files().into_iter().find(|(name, _)| name == MARK).unwrap().1;
+        for at in 0..mark.len() {
+            let copy = disk.fork();
+            let mut flipped = mark.clone();
+            flipped[at] ^= 1;
+            copy.damage(MARK, flipped);
+            assert!(!judge(&copy, expected, &format!("{how}: mark flipped at {at}")));
+            copy.damage(MARK, mark[..at].to_vec());
+            assert!(!judge(&copy, expected, &format!("{how}: mark cut at {at}")));
+        }
+        disk.remove(MARK).unwrap();
+        assert!(!judge(&disk, expected, &format!("{how}: mark removed")));
+    }
+}
+
+#[test]
+fn a_good_entry_behind_a_damaged_end_mark_is_evidence_of_its_own() {
+    let (_, expected, disk) = made().remove(2);
+    disk.remove(MARK).unwrap();
+    let (name, content) = disk.files().into_iter().filter(|(name, _)| name.starts_with("log/")).max().unwrap();
+    // The end mark is the record with kind 2.
+    let end = (56..content.len()).step_by(8).find(|at| content[*at..*at + 4] == [0; 4] && content[at + 23] == 2).unwrap();
+    for at in end..end + 24 {
+        let mut flipped = content.clone();
+        flipped[at] ^= 1;
+        let copy = disk.fork();
+        copy.damage(&name, flipped);
+        assert!(judge(&copy, expected, &format!("end mark flipped at {at}")), "byte {at} of the end mark");
+    }
+}
+
+#[test]
+fn loss_is_accepted_by_name_only_and_the_store_goes_on() {
+    let (_, _, disk) = made().remove(1);
+    let (name, content) = disk.files().into_iter().filter(|(name, _)| name.ends_with(".log")).max().unwrap();
+    disk.damage(&name, content[..content.len() - 100].to_vec());
+    let error = open(&disk, Options::default()).unwrap_err();
+    for word in [&name, "salvage", "accept_loss", "synced"] {
+        assert!(error.message().contains(word), "{error} lacks {word}");
+    }
+    let store = open(&disk, Options { accept_loss: true, ..Options::default() }).unwrap();
+    let left = count(&store);
+    assert!((3..6).contains(&left), "{left}");
+    put(&store, 100..102);
+    drop(store);
+    // From then on nothing is missing.
+    let store = open(&disk, Options::default()).unwrap();
+    assert_eq!(count(&store), left + 2);
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+}
+
+#[test]
+fn a_failed_sync_is_told_to_everybody_who_waits() {
+    sync_together(false).unwrap();
+    sync_together(true).unwrap();
+}
+
+#[test]
+fn a_log_cut_after_a_clean_close_is_noticed() {
+    cut_after_close().unwrap();
+}
