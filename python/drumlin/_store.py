@@ -97,9 +97,11 @@ def open(
     storage_options: Mapping[str, str] | None = None,
     io_threads: int | None = None,
     block_rest: dt.timedelta | None = None,
+    accept_loss: bool = False,
 ) -> "Store":
-    """Opens the store at ``uri``: a folder's path, ``file://`` and a path, ``s3://bucket/prefix`` (or ``gs://``,
-    ``az://``) for one in a bucket, or ``memory://`` for one that lives in memory.
+    """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://`` and
+    a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that lives in
+    memory.
 
     ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
     ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes a store in a folder at a time,
@@ -120,6 +122,9 @@ def open(
     ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, the
     next call that would write raises its error. What a call adds travels in its commit, without a block of its own,
     if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).
+
+    A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without them:
+    what could not be read then is lost for good.
 
     Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
     ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)
@@ -148,10 +153,10 @@ def open(
     }
     checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
     checked["rest_micros"] = optional_micros(block_rest, "block_rest")
-    checked["shared"], checked["fresh"] = bool(shared), bool(fresh)
+    checked["shared"], checked["fresh"], checked["accept_loss"] = bool(shared), bool(fresh), bool(accept_loss)
     checked["storage_options"] = _storage_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
-    return Store(_drumlin.open(os.fspath(uri), mode, checked))
+    return Store(_drumlin.open(os.path.expanduser(os.fspath(uri)), mode, checked))
 
 
 def _storage_options(options: Mapping[str, str] | None) -> dict[str, str]:

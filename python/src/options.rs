@@ -44,6 +44,7 @@ pub struct Settings {
     rest_micros: Option<u64>,
     shared: bool,
     fresh: bool,
+    accept_loss: bool,
     storage_options: BTreeMap<String, String>,
     /// Of a sync at intervals.
     sync_micros: Option<u64>,
@@ -65,6 +66,7 @@ pub fn open(mode: ModeName, settings: Settings) -> Options {
         rest_micros: settings.rest_micros.unwrap_or(default.rest_micros),
         shared: settings.shared,
         fresh: settings.fresh,
+        accept_loss: settings.accept_loss,
         bucket: BucketOptions(settings.storage_options),
         sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
         ..default

@@ -24,22 +24,19 @@ pub struct OsDisk {
 impl OsDisk {
     /// The folder at `path`, which must exist.
     pub fn open(path: &Path) -> Result<Self> {
-        let root = fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|e| failed("open", &path.display().to_string(), e))?;
+        let shown = path.display().to_string();
+        let root = fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let root = root.map_err(|e| match e {
+            Errno::NOENT => Error::not_found(format!("the folder {shown} does not exist")),
+            Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or lies below one; a store is a folder")),
+            _ => failed("open", &shown, e),
+        })?;
         Ok(Self { root, path: path.to_owned() })
     }
 
-    /// The folder at `path`, made, durably, if it is not there; parents must exist.
+    /// The folder at `path`, made, durably, if it is not there, with those above it.
     pub fn create(path: &Path) -> Result<Self> {
-        match fs::mkdir(path, Mode::from_raw_mode(0o777)) {
-            // One that is there may have been made by a process that died before it synced this.
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(e) => return Err(failed("create", &path.display().to_string(), e)),
-        }
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .and_then(fs::fsync)
-            .map_err(|e| failed("sync the folder above", &path.display().to_string(), e))?;
+        make_folder(path)?;
         Self::open(path)
     }
 
@@ -69,6 +66,24 @@ impl OsDisk {
     fn io(&self, verb: &str, name: &str, error: &std::io::Error) -> Error {
         io_failed(verb, &self.path.join(name).display().to_string(), error)
     }
+}
+
+/// Makes a folder, and those above it, durably.
+fn make_folder(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let make = || fs::mkdir(path, Mode::from_raw_mode(0o777));
+    let made = match make() {
+        Err(Errno::NOENT) => make_folder(parent).and_then(|()| Ok(make())),
+        made => Ok(made),
+    };
+    match made? {
+        // One that is there may have been made by a process that died before it synced this.
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(e) => return Err(failed("create", &path.display().to_string(), e)),
+    }
+    fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(fs::fsync)
+        .map_err(|e| failed("sync the folder above", &path.display().to_string(), e))
 }
 
 fn last(name: &str) -> &str {
