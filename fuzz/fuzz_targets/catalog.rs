@@ -1,11 +1,14 @@
-//! An index of a catalog snapshot, and the chunks it names: a length and so many bytes for each.
+//! An index of a catalog snapshot, behind its length, and the chunks it names: a length and so many bytes for each.
 #![no_main]
 
 use bytes::Bytes;
 use drumlin::catalog::Index;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let Ok((index, mut rest)) = postcard::take_from_bytes::<Index>(bytes) else { return };
+    let Some((length, bytes)) = bytes.split_first_chunk::<2>() else { return };
+    let length = usize::from(u16::from_le_bytes(*length)).min(bytes.len());
+    let (index, mut rest) = bytes.split_at(length);
+    let Ok(index) = Index::decode(index) else { return };
     let chunks: Vec<Bytes> = index
         .places()
         .map(|_| {

@@ -60,11 +60,7 @@ pub fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send
 /// Takes a look at one node or name: that takes less time than letting go of the interpreter lock, and waits for nobody; but
 /// for a store that first asks what others have committed, which waits for the turn of a commit, and so for whatever a
 /// projection's function waits for.
-pub fn glance<T: Send>(
-    py: Python<'_>,
-    store: &drumlin::Store,
-    look: impl FnOnce() -> Result<T> + Send,
-) -> PyResult<T> {
+pub fn glance<T: Send>(py: Python<'_>, store: &drumlin::Store, look: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     if store.options().fresh { detached(py, look) } else { look().map_err(raise) }
 }
 

@@ -20,11 +20,11 @@ impl State {
                 return bad(format!("table {id} has a number that cannot be"));
             }
             table.check()?;
-            for group in &table.groups {
-                if *named.entry(group.address).and_modify(|n| *n += 1).or_insert(0_u64) == 0 {
-                    ledger.add(&group.address)?;
+            for address in table.addresses() {
+                if *named.entry(*address).and_modify(|n| *n += 1).or_insert(0_u64) == 0 {
+                    ledger.add(address)?;
                 } else {
-                    ledger.share(&group.address);
+                    ledger.share(address);
                 }
             }
         }

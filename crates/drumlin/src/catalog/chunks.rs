@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use imbl::OrdMap;
@@ -21,6 +22,7 @@ use super::stored::{Builder, Writer};
 use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
 use crate::block::Address;
 use crate::storage::names;
+use crate::table::Instants;
 
 /// A chunk is closed once it holds so many bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
@@ -93,9 +95,32 @@ pub struct Index {
     shared: Chunks<Address>,
     condemned: Chunks<BlockId>,
     inline: Chunks<BlockId>,
+    /// Since version 6, behind the rest.
+    #[serde(skip)]
+    instants: Chunks<TableId>,
 }
 
 impl Index {
+    /// Its bytes.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let encode = || postcard::to_extend(&self.instants, postcard::to_stdvec(self)?);
+        encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
+    }
+
+    /// Reads its bytes, to their end. One of version 5 has no sections behind the rest.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let decode = || {
+            let (index, rest) = postcard::take_from_bytes::<Self>(bytes)?;
+            let (instants, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            Ok::<_, postcard::Error>((Self { instants, ..index }, rest))
+        };
+        let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index: {e}")))?;
+        match rest.len() {
+            0 => Ok(index),
+            n => Err(Error::corrupt(format!("the index: {n} bytes more than expected"))),
+        }
+    }
+
     /// The snapshot of `now`: its index, and the chunks to be written for it from `offset` of its object on, end to end.
     /// What `before` has in common with it is named, not written.
     pub fn of(now: &State, before: Option<(&Index, &State)>, offset: u64) -> Result<(Index, Vec<Bytes>)> {
@@ -119,6 +144,13 @@ impl Index {
                 &mut pack,
             )?,
             inline: write_map(Section::new(&old.inline, &emptied), &then.ledger.inline, &now.ledger.inline, &mut pack)?,
+            instants: write_part(
+                Section::new(&old.instants, &emptied),
+                &then.tables,
+                &now.tables,
+                |table| (!table.instants.is_empty()).then_some(&*table.instants),
+                &mut pack,
+            )?,
         };
         let written = pack.parts.iter().map(|part| part.len() as u64).sum();
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
@@ -133,7 +165,8 @@ impl Index {
             chunks.iter().map(|chunk| &chunk.place)
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
-        catalog.chain(of(&self.blocks)).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline))
+        let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
+        catalog.chain(ledger).chain(of(&self.instants))
     }
 
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
@@ -152,6 +185,13 @@ impl Index {
         state.ledger.shared = read_map(chunks.by_ref().take(self.shared.len()))?;
         state.ledger.condemned = read_map(chunks.by_ref().take(self.condemned.len()))?;
         state.ledger.inline = read_map(chunks.by_ref().take(self.inline.len()))?;
+        let instants: OrdMap<TableId, Instants> = read_map(chunks.by_ref().take(self.instants.len()))?;
+        for (id, instants) in instants {
+            let table = state.tables.get_mut(&id);
+            let table =
+                table.ok_or_else(|| Error::corrupt(format!("table {id}: times of a table that is not there")))?;
+            Arc::make_mut(table).instants = Arc::new(instants);
+        }
         Ok(state)
     }
 
@@ -311,7 +351,7 @@ fn write_nodes(
 }
 
 fn write_map<K, V>(
-    mut section: Section<'_, K>,
+    section: Section<'_, K>,
     then: &OrdMap<K, V>,
     now: &OrdMap<K, V>,
     pack: &mut Pack,
@@ -320,11 +360,30 @@ where
     K: Ord + Clone + Serialize,
     V: PartialEq + Clone + Serialize,
 {
+    write_part(section, then, now, |value| Some(value), pack)
+}
+
+/// Writes part of each value, of those that have it.
+fn write_part<K, V, W>(
+    mut section: Section<'_, K>,
+    then: &OrdMap<K, V>,
+    now: &OrdMap<K, V>,
+    part: impl Fn(&V) -> Option<&W>,
+    pack: &mut Pack,
+) -> Result<Chunks<K>>
+where
+    K: Ord + Clone + Serialize,
+    V: PartialEq + Clone,
+    W: PartialEq + Serialize,
+{
     for item in then.diff(now) {
-        match item {
-            DiffItem::Add(key, _) | DiffItem::Remove(key, _) | DiffItem::Update { new: (key, _), .. } => {
-                section.touch(key);
-            }
+        let (key, old, new) = match item {
+            DiffItem::Add(key, new) => (key, None, part(new)),
+            DiffItem::Remove(key, old) => (key, part(old), None),
+            DiffItem::Update { old: (_, old), new: (key, new) } => (key, part(old), part(new)),
+        };
+        if old != new {
+            section.touch(key);
         }
     }
     section.write(pack, |from, until, cutter| {
@@ -333,6 +392,7 @@ where
             None => Box::new(now.iter()),
         };
         for (key, value) in items.take_while(|(key, _)| until.is_none_or(|until| *key < until)) {
+            let Some(value) = part(value) else { continue };
             cutter.item(
                 || key.clone(),
                 |chunk| {
@@ -400,7 +460,7 @@ mod tests {
                 Bytes::copy_from_slice(bytes)
             };
             let chunks: Vec<Bytes> = index.places().map(bytes).collect();
-            let index: Index = postcard::from_bytes(&postcard::to_stdvec(index).unwrap()).unwrap();
+            let index = Index::decode(&index.encode().unwrap()).unwrap();
             let mut state = index.read(&chunks).unwrap();
             state.restore().unwrap();
             state

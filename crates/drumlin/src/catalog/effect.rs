@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Change, Flush, Rewrite, RowsChange, TableSpec};
+use crate::table::{Change, Flush, NewGroup, Rewrite, RowsChange, TableSpec};
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -182,9 +182,26 @@ pub enum Effect {
         /// Those sessions.
         sessions: Vec<SessionId>,
     },
+    /// Turns the oldest rows so written into row groups, and keeps what their commits had written before.
+    FlushWithHistory {
+        /// The table.
+        table: TableId,
+        /// How.
+        flush: Flush,
+        /// What was written, commit by commit.
+        history: Vec<NewGroup>,
+    },
 }
 
 impl Effect {
+    /// The format features that a reader must know.
+    pub fn features(&self) -> u64 {
+        match self {
+            Effect::FlushWithHistory { .. } => super::FEATURE_HISTORY,
+            _ => 0,
+        }
+    }
+
     /// The table that it is about, to be given its final number.
     pub(super) fn table_mut(&mut self) -> Option<&mut TableId> {
         match self {
@@ -196,6 +213,7 @@ impl Effect {
             | Effect::WriteRows { table, .. }
             | Effect::FreezeRows { table }
             | Effect::FlushRows { table, .. }
+            | Effect::FlushWithHistory { table, .. }
             | Effect::DropTable { table }
             | Effect::UndropTable { table, .. } => Some(table),
             _ => None,

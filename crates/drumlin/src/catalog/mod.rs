@@ -47,7 +47,7 @@ pub use projection::{Projection, ProjectionEntry, ProjectionFn, Rule, View, View
 pub use retention::Retention;
 pub use sessions::Sessions;
 use small::Small;
-pub use state::{FEATURES_KNOWN, Snapshot, State, Trash};
+pub use state::{FEATURE_HISTORY, FEATURES_KNOWN, Snapshot, State, Trash};
 pub use tree::{Node, NodeInfo, Tree};
 pub use trigger::{Action, Trigger, TriggerFilter};
 pub use walk::Walker;

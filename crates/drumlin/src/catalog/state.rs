@@ -15,10 +15,12 @@ use super::{
     Transaction, Tree, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::table::{Rewrite, Table};
+use crate::table::{Flush, NewGroup, Rewrite, Table};
 
 /// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = 0;
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
+/// The entry flushes rows with a history.
+pub const FEATURE_HISTORY: u64 = 1;
 
 /// A dropped table that can still be taken back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,7 +258,7 @@ impl State {
         let mut bytes = 0;
         for id in std::mem::take(&mut self.unsettled) {
             if let Some(table) = self.tables.get_mut(&id) {
-                bytes += Arc::make_mut(table).settle(self.seq)?;
+                bytes += Arc::make_mut(table).settle(self.seq, self.time)?;
             }
         }
         Ok(bytes)
@@ -280,10 +282,10 @@ impl State {
     }
 
     /// Puts the rows that a commit wrote, of which this state holds the rest already, where readers find them.
-    pub fn replay_rows(&self, transaction: &Transaction, seq: Seq) -> Result<()> {
+    pub fn replay_rows(&self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
         transaction.effects.iter().try_for_each(|effect| match effect {
             Effect::WriteRows { table, version, rows } => {
-                self.tables.get(table).map_or(Ok(()), |table| table.replay_rows(*version, rows, seq))
+                self.tables.get(table).map_or(Ok(()), |table| table.replay_rows(*version, rows, seq, time))
             }
             _ => Ok(()),
         })
@@ -394,7 +396,7 @@ impl State {
             }
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
             Effect::WriteRows { table, version, rows } => {
-                let next = self.get(*table)?.write_rows(*version, rows, seq)?;
+                let next = self.get(*table)?.write_rows(*version, rows, seq, time)?;
                 self.tables.insert(*table, Arc::new(next));
                 self.unsettled.insert(*table);
             }
@@ -402,12 +404,8 @@ impl State {
                 let next = self.get(*table)?.freeze(seq, time)?;
                 self.tables.insert(*table, Arc::new(next));
             }
-            Effect::FlushRows { table, flush } => {
-                let mut next = self.get(*table)?.flush(flush, seq)?;
-                flush.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
-                self.shed(&mut next, seq)?;
-                self.tables.insert(*table, Arc::new(next));
-            }
+            Effect::FlushRows { table, flush } => self.flush(*table, flush, &[], seq)?,
+            Effect::FlushWithHistory { table, flush, history } => self.flush(*table, flush, history, seq)?,
             Effect::MoveGroups { table, moves } => {
                 let (next, records) = self.get(*table)?.moved(moves)?;
                 for ((from, to), records) in moves.iter().zip(records) {
@@ -418,7 +416,7 @@ impl State {
                 self.tables.insert(*table, Arc::new(next));
             }
             Effect::DeleteVersions { table, versions } => {
-                let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq)?;
+                let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq, time)?;
                 copies.iter().for_each(|address| self.ledger.share(address));
                 self.shed(&mut next, seq)?;
                 self.tables.insert(*table, Arc::new(next));
@@ -541,6 +539,14 @@ impl State {
         } else {
             self.tables.insert(id, Arc::new(table));
         }
+        Ok(())
+    }
+
+    fn flush(&mut self, id: TableId, flush: &Flush, history: &[NewGroup], seq: Seq) -> Result<()> {
+        let mut next = self.get(id)?.flush(flush, history, seq)?;
+        flush.groups.iter().chain(history).try_for_each(|group| self.ledger.add(&group.address))?;
+        self.shed(&mut next, seq)?;
+        self.tables.insert(id, Arc::new(next));
         Ok(())
     }
 

@@ -223,9 +223,8 @@ impl CommitLog for FileLog {
         // An append that may be synced later need not wait for a sync, unless a new segment is due.
         let turn = if later { None } else { Some(self.turn()) };
         let mut tail = self.tail.lock();
-        let _turn = turn.unwrap_or_else(|| {
-            self.is_full(&tail).then(|| MutexGuard::unlocked(&mut tail, || self.turn())).flatten()
-        });
+        let _turn = turn
+            .unwrap_or_else(|| self.is_full(&tail).then(|| MutexGuard::unlocked(&mut tail, || self.turn())).flatten());
         tail.check()?;
         assert_eq!(entry.seq, tail.last.next(), "entries are numbered without gaps");
         if self.is_full(&tail) {

@@ -78,7 +78,8 @@ fn encode(synced: Seq) -> [u8; BYTES] {
 fn decode(bytes: &[u8]) -> Option<Seq> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-    let sound = &bytes[..8] == MAGIC && number(8) == VERSION && number(12) == checksum_at(&bytes[16..], names::LOG_MARK, 0);
+    let sound =
+        &bytes[..8] == MAGIC && number(8) == VERSION && number(12) == checksum_at(&bytes[16..], names::LOG_MARK, 0);
     sound.then(|| Seq(u64::from_le_bytes(bytes[16..].try_into().expect("8 bytes"))))
 }
 

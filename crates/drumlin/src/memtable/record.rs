@@ -114,12 +114,17 @@ impl<'a, W: Word> Record<'a, W> {
     pub(super) fn as_of(self, seq: Seq) -> Option<Self> {
         let mut record = self;
         while record.seq() > seq {
-            match record.word(0) as u32 {
-                0 => return None,
-                before => record = Self::new(self.arena, before),
-            }
+            record = record.before()?;
         }
         Some(record)
+    }
+
+    /// The key's record before it.
+    pub fn before(self) -> Option<Self> {
+        match self.word(0) as u32 {
+            0 => None,
+            before => Some(Self::new(self.arena, before)),
+        }
     }
 
     pub(super) fn key_bytes(&self) -> usize {

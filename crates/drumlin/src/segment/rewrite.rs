@@ -34,12 +34,7 @@ pub struct Source<'a> {
 ///
 /// Long texts may be moved as they are encoded only if `as_codes`: their dictionary, and the bounds in their statistics, may
 /// then come of rows that are not wanted.
-pub fn rewrite(
-    sources: &[Source<'_>],
-    data_type: &DataType,
-    sizes: &[u32],
-    as_codes: bool,
-) -> Result<Vec<Segment>> {
+pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_codes: bool) -> Result<Vec<Segment>> {
     if as_codes
         && text::plain_type(data_type) == Some(DataType::Utf8)
         && sizes.iter().all(|size| *size as usize >= LONG_ROWS_MIN)

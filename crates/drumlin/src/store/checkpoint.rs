@@ -360,8 +360,8 @@ fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Writt
         effects.push(Effect::RewriteTable { table: id, rewrite });
     }
     for (table, mut moves) in moves {
-        let groups = now.table(table).into_iter().flat_map(|table| &table.groups);
-        let there: BTreeSet<Address> = groups.map(|group| group.address).collect();
+        let there: BTreeSet<Address> =
+            now.table(table).into_iter().flat_map(|table| table.addresses()).copied().collect();
         moves.retain(|(from, _)| there.contains(from));
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;

@@ -278,7 +278,9 @@ impl Store {
             EntryId((u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?));
         let append = || {
             let payload = Transaction::encode(&transactions)?.into();
-            log.append(&Entry { seq, id, session, time, features: 0, payload }, self.inner.syncer.is_some())
+            let effects = transactions.iter().flat_map(|transaction: &Transaction| &transaction.effects);
+            let features = effects.fold(0, |features, effect| features | effect.features());
+            log.append(&Entry { seq, id, session, time, features, payload }, self.inner.syncer.is_some())
         };
         let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
         let pool = &self.inner.env.pool;

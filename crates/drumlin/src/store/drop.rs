@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{ReclaimOptions, ReclaimReport, Store};
 use crate::base::{Error, Result, TableId, Timestamp};
+use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, State};
 
 /// What to do about paths and patterns that name no table.
@@ -111,7 +112,7 @@ impl Store {
                     path: trash.path.to_string(),
                     time: trash.time,
                     rows: table.newest().map_or(0, |newest| newest.rows),
-                    bytes: table.groups.iter().map(|group| group.address.bytes()).sum(),
+                    bytes: table.addresses().map(Address::bytes).sum(),
                 })
             })
             .collect();

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+
 use super::commit::{Proposal, Work};
 use super::keyed_bulk::encode_keyed_group;
 use super::write::{add_blocks, may_be_there, settle};
@@ -10,7 +12,10 @@ use super::{CheckpointReport, Store};
 use crate::base::{ErrorKind, Result, TableId, Task, Version};
 use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, State};
-use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, hidden_rows, part_rows};
+use crate::table::{
+    Flush, GroupId, NewGroup, Part, Positions, Table, Trust, batch_bytes, encode_group, hidden_rows, history_rows,
+    part_rows,
+};
 
 /// One part on its way.
 #[derive(Clone)]
@@ -19,6 +24,14 @@ struct Flushing {
     part: Part,
     deletions: Vec<(GroupId, Positions)>,
     groups: Vec<NewGroup>,
+    history: Vec<NewGroup>,
+}
+
+/// What a batch of a part's rows becomes.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Rows,
+    History,
 }
 
 impl Store {
@@ -81,7 +94,9 @@ impl Store {
                 false => Ok(Vec::new()),
             };
             match hidden {
-                Ok(deletions) => flushes.push(Flushing { table: *id, part, deletions, groups: Vec::new() }),
+                Ok(deletions) => {
+                    flushes.push(Flushing { table: *id, part, deletions, groups: Vec::new(), history: Vec::new() });
+                }
                 Err(e) if matches!(e.kind(), Cancelled | Unavailable | SnapshotExpired) => return Err(e),
                 // One table that cannot be read must not keep all others from it.
                 Err(e) => {
@@ -95,34 +110,48 @@ impl Store {
             .iter()
             .enumerate()
             .map(|(at, flush)| (at, flush.part.clone(), state.table(flush.table).expect("of this state").clone()))
-            .filter(|(_, part, table)| table.needs_part(part))
             .collect();
         let codecs: Vec<_> = flushes.iter().map(|flush| flush.part.rows().codec.clone()).collect();
-        let batches = parts.iter().flat_map(|(at, part, _)| part_rows(part).map(move |batch| Ok((*at, batch))));
-        let mut placed: Vec<(usize, NewGroup)> = Vec::new();
+        let batches = parts.iter().flat_map(|(at, part, table)| {
+            let rows = table.needs_part(part).then(|| part_rows(part).map(|batch| (Of::Rows, batch)));
+            let own = table.is_all_of_its_version(part);
+            let history = table.needs_history(part).then(|| history_rows(part, own).map(|batch| (Of::History, batch)));
+            let both = rows.into_iter().flatten().chain(history.into_iter().flatten());
+            both.map(move |(of, batch)| Ok((*at, of, batch)))
+        });
+        let mut placed: Vec<(usize, Of, NewGroup)> = Vec::new();
         let mut refused: Vec<(usize, String)> = Vec::new();
         inner.env.pool.ordered(
             batches,
-            |(_, batch)| batch.as_ref().map_or(0, batch_bytes),
+            |(.., batch)| batch.as_ref().map_or(0, batch_bytes),
             inner.env.pool.threads() * 2,
             inner.options.memory_bytes / 4,
-            |(at, batch)| {
+            |(at, of, batch)| {
                 task.cancel.check()?;
-                Ok((at, batch.and_then(|batch| encode_keyed_group(&inner.env.pool, &codecs[at], batch, None))))
+                let encode = |batch: RecordBatch| match of {
+                    Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None),
+                    Of::History => {
+                        let schema = batch.schema();
+                        encode_group(&inner.env.pool, vec![batch], &schema, &[], Trust::Checked, None)
+                    }
+                };
+                Ok((at, of, batch.and_then(encode)))
             },
-            |(at, group)| {
+            |(at, of, group)| {
                 match group {
                     Ok((group, _)) => {
                         let rows = group.rows;
-                        placed.push((at, NewGroup { address: writer.push(group)?, rows, dead: None }));
+                        placed.push((at, of, NewGroup { address: writer.push(group)?, rows, dead: None }));
                     }
                     Err(e) => refused.push((at, e.to_string())),
                 }
                 Ok(())
             },
         )?;
-        for (at, group) in placed {
-            flushes[at].groups.push(group);
+        for (at, of, group) in placed {
+            let flush = &mut flushes[at];
+            let groups = if of == Of::Rows { &mut flush.groups } else { &mut flush.history };
+            groups.push(group);
         }
         refused.dedup_by_key(|(at, _)| *at);
         for (at, e) in refused.into_iter().rev() {
@@ -138,7 +167,7 @@ impl Store {
         let build = move |now: &State| {
             let (mut effects, mut used) = (Vec::new(), BTreeSet::new());
             let mut rows = 0;
-            for Flushing { table, part, deletions, groups } in flushes.iter().cloned() {
+            for Flushing { table, part, deletions, groups, history } in flushes.iter().cloned() {
                 let same = |table: &Arc<Table>| {
                     table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
                 };
@@ -149,9 +178,12 @@ impl Store {
                 };
                 if now.table(table).is_some_and(|table| same(table) && there(table)) {
                     rows += groups.iter().map(|group| u64::from(group.rows)).sum::<u64>();
-                    used.extend(groups.iter().map(|group| group.address.block));
+                    used.extend(groups.iter().chain(&history).map(|group| group.address.block));
                     let flush = Flush { version: part.version, groups, deletions };
-                    effects.push(Effect::FlushRows { table, flush });
+                    effects.push(match history.is_empty() {
+                        true => Effect::FlushRows { table, flush },
+                        false => Effect::FlushWithHistory { table, flush, history },
+                    });
                 }
             }
             let known: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();

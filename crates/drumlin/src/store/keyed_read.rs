@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::read::{ATTEMPTS, view_of};
+use super::read::ATTEMPTS;
 use super::{AsOf, Store};
 use crate::base::{Cancel, Error, ErrorKind, Result};
 use crate::memtable::{Keys, RowBytes};
@@ -43,7 +43,7 @@ impl Store {
     /// A keyed table as it is now, or was.
     pub fn table_view(&self, path: &str, as_of: &AsOf) -> Result<TableView> {
         let (state, pin) = self.pinned_state()?;
-        TableView::new(self.clone(), view_of(&state, &pin, path, as_of)?, self.renewal(), path)
+        TableView::new(self.clone(), self.view_of(&state, &pin, path, as_of)?, self.renewal(), path)
     }
 }
 

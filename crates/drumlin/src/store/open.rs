@@ -103,7 +103,11 @@ impl Store {
                 (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
             }
             Ok(()) => {
-                let (log, opened) = FileLog::open(disk.clone(), options.log, if options.accept_loss { Loss::Accept } else { Loss::Refuse })?;
+                let (log, opened) = FileLog::open(
+                    disk.clone(),
+                    options.log,
+                    if options.accept_loss { Loss::Accept } else { Loss::Refuse },
+                )?;
                 let (state, catalog) = recover::replay(&*storage, &opened)?;
                 (Box::new(log), state, catalog)
             }

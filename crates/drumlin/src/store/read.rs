@@ -7,11 +7,11 @@ use arrow::array::RecordBatch;
 use super::landing::is_of_one;
 use super::write::table_at;
 use super::{Pin, Store};
-use crate::base::{Error, ErrorKind, Result, Timestamp, Version};
+use crate::base::{Error, ErrorKind, Result, Seq, Timestamp, Version};
 use crate::block::Missing;
 use crate::catalog::{Path, State};
 use crate::storage::Storage;
-use crate::table::{Renew, Rows, Scan, ScanOptions, Sight, Table, View};
+use crate::table::{Renew, Rows, Scan, ScanOptions, Sight, Table, View, read_history};
 
 /// So often a read is begun again because another process has reclaimed blocks.
 pub(super) const ATTEMPTS: usize = 5;
@@ -24,7 +24,9 @@ pub enum AsOf {
     Newest,
     /// A version by number.
     Version(Version),
-    /// The version that was the newest at a time.
+    /// What was the newest at a time: a version and, of a keyed table, the rows written since by the commits up to that time. It
+    /// is the same whenever it is asked for, as long as the versions before and after that time are kept; `NotFound` if the
+    /// one before is not. A time that has not come yet shows the newest.
     Time(Timestamp),
     /// The version that a snapshot holds.
     Snapshot(String),
@@ -102,7 +104,7 @@ impl Store {
     }
 
     fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
-        let view = view_of(state, pin, path, &options.as_of)?;
+        let view = self.view_of(state, pin, path, &options.as_of)?;
         self.scan_view(view, &options.scan).map_err(|e| e.context(format!("'{path}'")))
     }
 
@@ -134,7 +136,37 @@ impl Store {
     pub fn find_again(&self, view: &View) -> Result<View> {
         let (state, pin) = self.pinned_state()?;
         let table = state.table(view.table.id).ok_or_else(|| view.gone())?;
-        Ok(View { sight: view.sight_of(table, state.seq)?, table: table.clone(), pin: Some(pin) })
+        if let Some(time) = view.time {
+            let found = self.view_at(table, time, state.seq).map_err(|e| match e.kind() {
+                ErrorKind::NotFound => view.gone(),
+                _ => e,
+            })?;
+            return Ok(View { pin: Some(pin), ..found });
+        }
+        Ok(View { sight: view.sight_of(table, state.seq)?, table: table.clone(), time: None, pin: Some(pin) })
+    }
+
+    /// What `as_of` shows in `state` of the table at `path`.
+    pub(super) fn view_of(&self, state: &State, pin: &Arc<Pin>, path: &str, as_of: &AsOf) -> Result<View> {
+        let path = Path::new(path)?;
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        match as_of {
+            // No commit is as young as that.
+            AsOf::Time(time) if *time < state.time => {
+                let found = self.view_at(table_at(state, &path)?, *time, state.seq);
+                Ok(View { pin, ..found.map_err(|e| e.context(format!("'{path}'")))? })
+            }
+            _ => {
+                let (table, sight) = resolve(state, &path, as_of)?;
+                Ok(View { table, sight, time: None, pin })
+            }
+        }
+    }
+
+    /// What was seen of a table at a time.
+    fn view_at(&self, table: &Arc<Table>, time: Timestamp, seq: Seq) -> Result<View> {
+        let inner = &self.inner;
+        View::at(table, time, seq, |history| read_history(&inner.reader, &inner.env.pool, table, history))
     }
 
     /// Runs a read that has handed out nothing yet; again, on what others have committed, where blocks are gone.
@@ -149,13 +181,8 @@ impl Store {
     }
 }
 
-/// What `as_of` shows in `state` of the table at `path`.
-pub(super) fn view_of(state: &State, pin: &Arc<Pin>, path: &str, as_of: &AsOf) -> Result<View> {
-    let (table, sight) = resolve(state, &Path::new(path)?, as_of)?;
-    Ok(View { table, sight, pin: Some(pin.clone()) })
-}
-
-/// The table that `path` means in `state`, and what `as_of` sees of it.
+/// The table that `path` means in `state`, and the version that `as_of` sees of it; of a time the rows written by key since
+/// that version are left out.
 pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<Table>, Sight)> {
     if let AsOf::Snapshot(name) = as_of {
         let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
@@ -178,10 +205,7 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
         }
         // No commit is as young as that.
         AsOf::Time(time) if *time >= state.time => newest(state, table),
-        AsOf::Time(time) => {
-            let none = || Error::not_found(format!("'{path}' has no version as old as that"));
-            numbered(state, table.version_at(*time).ok_or_else(none)?.version)
-        }
+        AsOf::Time(time) => numbered(state, table.at(*time).map_err(|e| e.context(format!("'{path}'")))?.0),
         AsOf::Newest | AsOf::Snapshot(_) => newest(state, table),
     };
     Ok((table.clone(), sight))

@@ -106,7 +106,7 @@ impl Store {
         if planted(Bug::DeleteBeforeUnlink) {
             let state = self.state()?;
             let tables = trash.iter().filter_map(|id| state.table(*id));
-            let blocks = tables.flat_map(|table| table.groups.iter().map(|group| names::block(group.address.block)));
+            let blocks = tables.flat_map(|table| table.addresses().map(|address| names::block(address.block)));
             self.inner.storage.delete_many(&blocks.collect::<Vec<_>>());
         }
         if !trash.is_empty() {
@@ -336,6 +336,9 @@ impl Store {
         for (id, table) in state.tables() {
             let in_trash = state.trash.contains_key(id);
             let newest = table.newest().filter(|_| state.path_of(*id).is_some()).map(|newest| newest.version);
+            let histories = table.instants.histories.iter().flat_map(|history| &history.groups);
+            let bytes = histories.map(|(address, _)| address.bytes()).sum::<u64>();
+            *(if in_trash { &mut holding.trash_bytes } else { &mut holding.history_bytes }) += bytes;
             for group in &table.groups {
                 let bytes = group.address.bytes();
                 let current = newest.is_some_and(|v| table.visible(group, v) != crate::table::Rows::None);

@@ -3,7 +3,7 @@
 //! ```text
 //! object of a catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (5)
+//!   8   4  format version (6; 5 is read)
 //!  12   4  zero
 //!  16   -  chunks, end to end
 //!   -   -  postcard encoding of the index
@@ -23,7 +23,9 @@ use crate::log::{Base, Entry, Opened};
 use crate::storage::{PutMode, Storage, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 5;
+const CATALOG_VERSION: u32 = 6;
+/// The oldest that is read: its index has no section of times.
+const CATALOG_VERSION_MIN: u32 = 5;
 const HEADER_BYTES: u64 = 16;
 
 /// The newest catalog snapshot, from which the next one is made.
@@ -50,8 +52,7 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&CATALOG_VERSION.to_le_bytes());
     header.extend_from_slice(&[0; 4]);
-    let encoded = postcard::to_stdvec(&index)
-        .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
+    let encoded = index.encode()?;
     let offset = HEADER_BYTES + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
     let bytes = u32::try_from(encoded.len()).map_err(|_| Error::invalid("the catalog's index takes 4 GiB or more"))?;
     let checksum = checksum_at(&encoded, &names::catalog(state.seq), offset);
@@ -136,13 +137,14 @@ pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
         return Err(corrupt("does not begin as a catalog snapshot".into()));
     }
     let version = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
-    if version != CATALOG_VERSION {
-        return Err(Error::unsupported(format!("{name}: format {version}; this build reads {CATALOG_VERSION}")));
+    if !(CATALOG_VERSION_MIN..=CATALOG_VERSION).contains(&version) {
+        let known = format!("{CATALOG_VERSION_MIN} to {CATALOG_VERSION}");
+        return Err(Error::unsupported(format!("{name}: format {version}; this build reads {known}")));
     }
     if checksum_at(&encoded, &name, base.offset) != base.checksum {
         return Err(corrupt(format!("index at offset {}: the checksum does not match", base.offset)));
     }
-    let index: Index = postcard::from_bytes(&encoded).map_err(|e| corrupt(format!("the index: {e}")))?;
+    let index = Index::decode(&encoded).map_err(|e| corrupt(e.message().to_owned()))?;
     if index.seq() != base.seq {
         return Err(corrupt(format!("holds the state at {}", index.seq())));
     }
@@ -216,7 +218,7 @@ fn of_entry(entry: &Entry, e: Error) -> Error {
 
 /// Brings rows that an entry wrote by key, of which `state` holds the rest, into memory.
 fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
-    let replay = |transaction: &Transaction| state.replay_rows(transaction, entry.seq);
+    let replay = |transaction: &Transaction| state.replay_rows(transaction, entry.seq, entry.time);
     transactions(entry)?.iter().try_for_each(replay).map_err(|e| of_entry(entry, e))
 }
 

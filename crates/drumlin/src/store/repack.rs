@@ -60,9 +60,9 @@ fn blocks_with_holes(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<Block
     let leaving: BTreeSet<Address> = inputs(plans).map(|input| input.address).collect();
     // Where the row groups that stay begin in each block, and their bytes.
     let mut kept: BTreeMap<BlockId, BTreeSet<(u64, u64)>> = BTreeMap::new();
-    for group in state.tables().flat_map(|(_, table)| &table.groups) {
-        if !leaving.contains(&group.address) {
-            kept.entry(group.address.block).or_default().insert((group.address.offset, group.address.bytes()));
+    for address in state.tables().flat_map(|(_, table)| table.addresses()) {
+        if !leaving.contains(address) {
+            kept.entry(address.block).or_default().insert((address.offset, address.bytes()));
         }
     }
     let has_holes = |(block, used): &(&BlockId, &BlockUse)| {
@@ -90,9 +90,9 @@ impl Store {
     pub(super) fn groups_to_copy(&self, state: &State, plans: &[(TableId, Plan)], plan: &RepackPlan) -> Copies {
         let mut copies: Copies = plan.blocks.iter().map(|block| (*block, BTreeMap::new())).collect();
         for (id, table) in state.tables() {
-            for group in &table.groups {
-                if let Some(groups) = copies.get_mut(&group.address.block) {
-                    groups.insert(group.address, *id);
+            for address in table.addresses() {
+                if let Some(groups) = copies.get_mut(&address.block) {
+                    groups.insert(*address, *id);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::write::table_at;
 use super::{Store, read};
 use crate::base::Result;
+use crate::block::Address;
 use crate::block::CacheStat;
 use crate::catalog::Path;
 use crate::storage::{Storage, names};
@@ -133,7 +134,7 @@ impl Store {
             stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
             versions: table.versions.len() as u64,
             row_groups: table.groups.len() as u64,
-            bytes: table.groups.iter().map(|group| group.address.bytes()).sum(),
+            bytes: table.addresses().map(Address::bytes).sum(),
             columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
             sort: table.spec.sort.clone(),
             keyed: table.spec.keyed,

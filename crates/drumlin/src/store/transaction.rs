@@ -10,7 +10,6 @@ use super::drop::drop_tables;
 use super::keyed::{ByKey, Few};
 use super::landing::Faults;
 use super::nodes::{self, IntoPattern};
-use super::read::view_of;
 use super::versions::{bytes_deleted_from, check_versions, delete_versions};
 use super::write::{create_table, may_be_there};
 use super::{
@@ -498,7 +497,7 @@ impl Transaction {
     /// What is seen of a table, and how it is found again; what was written here nobody else can find.
     fn view(&mut self, path: &str, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
         let pin = self.pin.clone();
-        let view = view_of(self.state()?, &pin, path, as_of)?;
+        let view = self.store.clone().view_of(self.state()?, &pin, path, as_of)?;
         let begun = self.base.table(view.table.id).is_some_and(|begun| Arc::ptr_eq(begun, &view.table));
         Ok((view, if begun { self.store.renewal() } else { None }))
     }

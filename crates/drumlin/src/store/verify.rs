@@ -73,6 +73,13 @@ impl Store {
                 let columns = table.schemas[group.schema as usize].0.fields().len();
                 work.push((place.clone(), group.id, group.rows, columns, group.address));
             }
+            for history in &table.instants.histories {
+                // Beside the columns, the time and the kind of each record.
+                let columns = table.schemas[history.schema as usize].0.fields().len() + 2;
+                let place = format!("{place} (history of version {})", history.version);
+                let groups = history.groups.iter();
+                work.extend(groups.map(|(address, rows)| (place.clone(), GroupId(0), *rows, columns, *address)));
+            }
         }
         let inner = &self.inner;
         let weight = work.iter().map(|(.., address)| address.bytes()).sum();

@@ -289,8 +289,8 @@ pub(super) fn bytes_deleted_from(state: &State, effects: &[Effect]) -> u64 {
         _ => None,
     };
     // A row group that only a snapshot still needs may be recorded twice.
-    let groups = effects.iter().filter_map(table).flat_map(|table| &table.groups);
-    let addresses: BTreeSet<Address> = groups.map(|group| group.address).collect();
+    let addresses: BTreeSet<Address> =
+        effects.iter().filter_map(table).flat_map(|table| table.addresses()).copied().collect();
     addresses.iter().map(Address::bytes).sum()
 }
 

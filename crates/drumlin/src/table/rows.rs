@@ -11,13 +11,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use super::row_group::Deletion;
 use super::{
-    ALIVE, GroupId, NewGroup, Positions, Prepared, RowGroup, Rows, RowsChange, Run, Table, TableCodec, VersionKind,
-    VersionRecord,
+    ALIVE, GroupId, History, NewGroup, Positions, Prepared, RowGroup, Rows, RowsChange, Run, Table, TableCodec,
+    VersionKind, VersionRecord, Written,
 };
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Keys, Memtable};
@@ -29,6 +30,46 @@ pub struct MemRows {
     pub memtable: Memtable,
     /// What they are.
     pub codec: Arc<TableCodec>,
+    times: Mutex<Times>,
+}
+
+/// The times of commits, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Times(Vec<(Seq, Timestamp)>);
+
+impl Times {
+    /// The time of a commit; of one that is not known, that of the next.
+    pub fn at(&self, seq: Seq) -> Timestamp {
+        let at = self.0.partition_point(|(known, _)| *known < seq);
+        self.0.get(at).map_or(Timestamp(i64::MAX), |(_, time)| *time)
+    }
+}
+
+impl MemRows {
+    /// Rows in `memtable`, none of them yet.
+    pub fn new(memtable: Memtable, codec: Arc<TableCodec>) -> Self {
+        Self { memtable, codec, times: Mutex::default() }
+    }
+
+    /// Notes the time of a commit that wrote rows.
+    pub fn note(&self, seq: Seq, time: Timestamp) {
+        let mut times = self.times.lock();
+        if times.0.last().is_none_or(|(last, _)| *last < seq) {
+            times.0.push((seq, time));
+        }
+    }
+
+    /// The times of the commits that wrote rows.
+    pub fn times(&self) -> Times {
+        self.times.lock().clone()
+    }
+
+    /// The last commit up to `seq` whose time is `time` or earlier; `Seq(0)` if there is none.
+    pub fn last_at(&self, time: Timestamp, seq: Seq) -> Seq {
+        let times = self.times.lock();
+        let until = times.0.partition_point(|(own, at)| *at <= time && *own <= seq);
+        until.checked_sub(1).map_or(Seq(0), |at| times.0[at].0)
+    }
 }
 
 /// Part of a [`Table`] that is only in memory: made anew when a table is read.
@@ -88,6 +129,13 @@ pub struct Flush {
     pub deletions: Vec<(GroupId, Positions)>,
 }
 
+impl Part {
+    /// Whether no version sees its rows: they were written over before one was numbered. Times do.
+    pub fn is_unseen(&self) -> bool {
+        self.frozen && self.died <= self.version
+    }
+}
+
 impl Table {
     /// The key columns, if rows are unique by a key.
     pub fn key(&self) -> Option<&[String]> {
@@ -125,20 +173,21 @@ impl Table {
     }
 
     /// Writes rows. They become visible in the memtable when the state is settled.
-    pub fn write_rows(&self, version: Version, change: &RowsChange, seq: Seq) -> Result<Table> {
+    pub fn write_rows(&self, version: Version, change: &RowsChange, seq: Seq, time: Timestamp) -> Result<Table> {
         let mut next = self.clone();
         if version != self.next_version() {
             return Err(Error::conflict(format!("rows for version {version}, expected {}", self.next_version())));
         }
         if next.active().is_none() {
             let schema = self.newest().map_or(0, |newest| newest.schema);
-            let rows = Arc::new(MemRows { memtable: Memtable::new(), codec: self.codec()? });
+            let rows = Arc::new(MemRows::new(Memtable::new(), self.codec()?));
             let rows = InMemory(Some(rows));
             next.parts.push(Part { version, from: seq, frozen: false, died: ALIVE, schema, rows });
         }
         let part = next.parts.last().expect("there is one now").rows().clone();
         let prepared = change.prepared(&part.codec)?;
         next.unsettled.0.push_back((part, prepared));
+        next.note_rows(version, time);
         next.rows_seq = seq;
         Ok(next)
     }
@@ -152,6 +201,8 @@ impl Table {
         let version = Version(next.next_version);
         next.next_version += 1;
         let (rows, schema) = (newest.rows, newest.schema);
+        // From the last of its rows on it is what was there.
+        let time = self.instants.parts.get(&version).map_or(time, |written| written.last);
         let record = VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None };
         next.versions.push_back(record);
         next.freeze_part(false);
@@ -162,11 +213,8 @@ impl Table {
     pub(super) fn freeze_part(&mut self, gone: bool) {
         if gone {
             let version = Version(self.next_version - 1);
+            // No version at all sees what was not numbered, nor what the same version wrote over; times do.
             self.parts.iter_mut().filter(|part| part.died == ALIVE).for_each(|part| part.died = version);
-            // No version at all sees what was not numbered, nor what the same version wrote over.
-            self.parts.retain(|part| part.version < version);
-            let parts = &self.parts;
-            self.unsettled.0.retain(|(rows, _)| parts.iter().any(|part| Arc::ptr_eq(part.rows(), rows)));
         }
         if let Some(part) = self.parts.last_mut() {
             part.frozen = true;
@@ -194,10 +242,10 @@ impl Table {
     }
 
     /// Puts rows that commits wrote into the memtables. For whoever publishes the state, once those commits are durable.
-    pub fn settle(&mut self, seq: Seq) -> Result<u64> {
+    pub fn settle(&mut self, seq: Seq, time: Timestamp) -> Result<u64> {
         let mut bytes = 0;
         for (part, prepared) in std::mem::take(&mut self.unsettled.0) {
-            put(&part, &prepared, seq)?;
+            put(&part, &prepared, seq, time)?;
             bytes += prepared.memory_bytes();
         }
         Ok(bytes)
@@ -211,11 +259,11 @@ impl Table {
     }
 
     /// Puts rows of an earlier commit into the memtable of the part that they belong to, if that is still there.
-    pub fn replay_rows(&self, version: Version, change: &RowsChange, seq: Seq) -> Result<()> {
+    pub fn replay_rows(&self, version: Version, change: &RowsChange, seq: Seq, time: Timestamp) -> Result<()> {
         match self.parts.iter().find(|part| part.version == version) {
             Some(part) => {
                 let prepared = change.prepared(&part.rows().codec)?;
-                put(part.rows(), &prepared, seq)
+                put(part.rows(), &prepared, seq, time)
             }
             None => Ok(()),
         }
@@ -226,7 +274,7 @@ impl Table {
         let key = self.spec.sort.clone();
         for part in &mut self.parts {
             let schema = &self.schemas[part.schema as usize].0;
-            let rows = MemRows { memtable: Memtable::new(), codec: Arc::new(TableCodec::new(schema, &key)?) };
+            let rows = MemRows::new(Memtable::new(), Arc::new(TableCodec::new(schema, &key)?));
             part.rows = InMemory(Some(Arc::new(rows)));
         }
         Ok(())
@@ -260,10 +308,12 @@ impl Table {
         self.retained().any_in(part.version, part.died)
     }
 
-    /// Turns the oldest part into row groups.
-    pub fn flush(&self, flush: &Flush, seq: Seq) -> Result<Table> {
+    /// Turns the oldest part into row groups, and `history`.
+    pub fn flush(&self, flush: &Flush, history: &[NewGroup], seq: Seq) -> Result<Table> {
         let mut next = self.clone();
-        let part = match self.to_flush() {
+        // A log of a build that did not keep them goes on as if those that no version sees were not there.
+        next.parts.retain(|part| !part.is_unseen() || part.version >= flush.version);
+        let part = match next.to_flush() {
             Some(part) if part.version == flush.version => part.clone(),
             _ => {
                 return Err(Error::conflict(format!(
@@ -293,6 +343,13 @@ impl Table {
         for group in &flush.groups {
             let run = Run { rows: group.rows, born: part.version, died: part.died };
             next.add_group(group, part.schema, run)?;
+        }
+        let instants = Arc::make_mut(&mut next.instants);
+        if let Some(written) = instants.parts.remove(&part.version).filter(|_| !history.is_empty()) {
+            let groups = history.iter().map(|group| (group.address, group.rows)).collect();
+            let Written { base, first, .. } = written;
+            instants.histories.push(History { version: part.version, base, first, schema: part.schema, groups });
+            next.check_instants()?;
         }
         next.flushed = next.flushed.max(part.version);
         next.layout_seq = seq;
@@ -340,7 +397,8 @@ impl Table {
     }
 }
 
-fn put(part: &MemRows, prepared: &Prepared, seq: Seq) -> Result<()> {
+fn put(part: &MemRows, prepared: &Prepared, seq: Seq, time: Timestamp) -> Result<()> {
+    part.note(seq, time);
     part.memtable.insert(&prepared.deletes, None, seq)?;
     part.memtable.insert(&prepared.puts, Some(&prepared.rows), seq)
 }

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::row_group::{Rows, any_in};
 use super::rows::{InMemory, Part, Unsettled};
 use super::{
-    ALIVE, Change, Deletion, GroupId, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec, VersionRecord,
+    ALIVE, Change, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec,
+    VersionRecord,
 };
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
@@ -92,6 +93,9 @@ pub struct Table {
     /// Rows of commits that are not published yet.
     #[serde(skip)]
     pub(super) unsettled: InMemory<Vector<Unsettled>>,
+    /// What is known of times between versions; stored on its own.
+    #[serde(skip)]
+    pub instants: Arc<Instants>,
     /// How rows of the schema last asked for are encoded.
     #[serde(skip)]
     pub(super) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
@@ -115,6 +119,7 @@ impl Table {
             next_version: 0,
             next_group: 0,
             unsettled: InMemory::default(),
+            instants: Arc::default(),
             codec: InMemory::default(),
         }
     }
@@ -202,7 +207,8 @@ impl Table {
                 return bad(format!("row group {} is there twice, or has a number that cannot be", group.id.0));
             }
         }
-        self.check_parts()
+        self.check_parts()?;
+        self.check_instants()
     }
 
     /// Makes the next version. The addresses of `change.groups` are new; nothing is freed.
@@ -291,7 +297,9 @@ impl Table {
         let mut used = vec![false; self.schemas.len()];
         self.parts.iter().for_each(|part| used[part.schema as usize] = true);
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
-        records.chain(self.groups.iter().map(|group| group.schema)).for_each(|schema| used[schema as usize] = true);
+        let histories = self.instants.histories.iter().map(|history| history.schema);
+        let groups = self.groups.iter().map(|group| group.schema);
+        records.chain(groups).chain(histories).for_each(|schema| used[schema as usize] = true);
         match used.iter().position(|used| !used) {
             Some(free) => {
                 self.schemas[free] = schema.clone();
@@ -308,19 +316,22 @@ impl Table {
     /// deleted live on, rows it had added go; what a snapshot still pins is kept as a record of its own.
     ///
     /// Returns the table and the addresses that gained a record. Call [`Table::shed`] after it.
-    pub fn delete_versions(&self, versions: &[Version], seq: Seq) -> Result<(Table, Vec<Address>)> {
+    pub fn delete_versions(&self, versions: &[Version], seq: Seq, time: Timestamp) -> Result<(Table, Vec<Address>)> {
         let mut next = self.clone();
-        for version in versions {
-            let at = next.versions.binary_search_by_key(version, |record| record.version);
-            let at = at.map_err(|_| Error::not_found(format!("version {version} does not exist")))?;
-            next.versions.remove(at);
+        let listed = |version: &&Version| self.versions.binary_search_by_key(*version, |record| record.version).is_ok();
+        if let Some(missing) = versions.iter().find(|version| !listed(version)) {
+            return Err(Error::not_found(format!("version {missing} does not exist")));
         }
+        next.unlist(versions, time);
         let Some(newest) = next.versions.last().map(|record| record.version) else {
             return Err(Error::invalid("would leave the table without a version; drop it instead"));
         };
         let mut copies = Vec::new();
-        if !self.parts.is_empty() && self.newest().is_some_and(|old| old.version > newest) {
-            return Err(Error::conflict("rows written by key are not in row groups yet"));
+        if self.newest().is_some_and(|old| old.version > newest) {
+            if self.parts.iter().any(|part| !part.is_unseen()) {
+                return Err(Error::conflict("rows written by key are not in row groups yet"));
+            }
+            next.parts.clear();
         }
         if self.newest().is_some_and(|old| old.version > newest) {
             let mut frozen = Vec::new();
@@ -350,11 +361,12 @@ impl Table {
         let retained = self.retained();
         let needs = |group: &Arc<RowGroup>| retained.needed(group) != Rows::None;
         let gone: Vec<Address> = self.groups.iter().filter(|group| !needs(group)).map(|group| group.address).collect();
-        if !gone.is_empty() {
+        let histories = self.shed_histories();
+        if !gone.is_empty() || !histories.is_empty() {
             self.groups.retain(needs);
             self.layout_seq = seq;
         }
-        gone
+        gone.into_iter().chain(histories).collect()
     }
 
     /// Adds a snapshot's hold on a version.
@@ -434,6 +446,15 @@ impl Table {
                 let moved = RowGroup { address: moves[at].1, ..RowGroup::clone(group) };
                 moved.check(next.schemas.len())?;
                 next.groups.set(index, Arc::new(moved));
+            }
+        }
+        if self.instants.histories.iter().flat_map(|h| &h.groups).any(|(address, _)| places.contains_key(address)) {
+            let instants = Arc::make_mut(&mut next.instants);
+            for (address, _) in instants.histories.iter_mut().flat_map(|history| &mut history.groups) {
+                if let Some(&at) = places.get(address) {
+                    records[at] += 1;
+                    *address = moves[at].1;
+                }
             }
         }
         match records.iter().position(|records| *records == 0) {

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{Sight, Table, VersionKind};
-use crate::base::{Error, Result, Seq};
+use super::{History, MemRows, Sight, Since, Table, VersionKind};
+use crate::base::{Error, Result, Seq, Timestamp};
 
 /// What is seen of a table as it was at some commit.
 #[derive(Clone)]
@@ -13,6 +13,8 @@ pub struct View {
     pub table: Arc<Table>,
     /// What is seen of it.
     pub sight: Sight,
+    /// The time that was asked for, if that is between two versions: then `table` is what it was at that time.
+    pub time: Option<Timestamp>,
     /// Keeps its blocks from being reclaimed by this process.
     pub pin: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -24,6 +26,36 @@ impl View {
     /// Whether it shows rows written by key that belong to no version yet.
     pub fn shows_unnumbered_rows(&self) -> bool {
         self.sight.since && self.table.active().is_some()
+    }
+
+    /// What was seen of `table` at `time`, in the state of the commit `seq`; `history` reads one.
+    pub fn at(
+        table: &Arc<Table>,
+        time: Timestamp,
+        seq: Seq,
+        history: impl FnOnce(&History) -> Result<Arc<MemRows>>,
+    ) -> Result<Self> {
+        let (version, since) = table.at(time)?;
+        let plain = Sight { version, since: false, seq };
+        let shown = match since {
+            Since::Nothing => None,
+            Since::Memory(part) => {
+                let last = part.rows().last_at(time, seq);
+                (last > Seq(0)).then(|| (table.up_to(part), last))
+            }
+            Since::History(history_of) => {
+                let rows = history(history_of)?;
+                let last = rows.last_at(time, Seq(u64::MAX >> 1));
+                (last > Seq(0)).then(|| (table.with_history(history_of, rows), last))
+            }
+        };
+        Ok(match shown {
+            None => Self { table: table.clone(), sight: plain, time: None, pin: None },
+            Some((table, seq)) => {
+                let sight = Sight { version, since: true, seq };
+                Self { table: Arc::new(table), sight, time: Some(time), pin: None }
+            }
+        })
     }
 
     /// What shows the same of `newer`, this table at the later commit `seq`. `SnapshotExpired` if nothing does: the version is

@@ -12,15 +12,15 @@ use arrow::array::{
 };
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Int8Type, Int32Type};
-use drumlin::base::Version;
+use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::{self, Action, Compare, Condition, Pattern, Payload, Projection, PutOptions, TriggerFilter};
 use drumlin::store::{AsOf, Mode, Options, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Store};
 
 use crate::support::{batch, numbered, read};
 
-/// Of a format: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 2] = ["v5", "v5-shared"];
+/// Of a format, as the catalog counts them: a store that one process writes, and one that is shared.
+const VERSIONS: [&str; 4] = ["v5", "v5-shared", "v6", "v6-shared"];
 /// Formats that are no longer read: of each the file that says so.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
@@ -133,6 +133,26 @@ fn build(store: &Store) -> drumlin::Result<()> {
     Ok(())
 }
 
+/// What catalogs hold since version 6: rows written by key, commit by commit.
+fn build_times(store: &Store) -> drumlin::Result<()> {
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.create("k/times", batch(&[]).schema(), key)?;
+    for name in ["a", "b"] {
+        store.upsert("k/times", batch(&[(1, Some(name.into()))]), &Default::default())?;
+    }
+    store.checkpoint(&Default::default())?;
+    store.upsert("k/times", batch(&[(2, None)]), &Default::default())?;
+    Ok(())
+}
+
+fn check_times(store: &Store) {
+    let last = store.versions("k/times").unwrap().last().unwrap().time;
+    let at = |time| read(store, "k/times", AsOf::Time(time)).unwrap();
+    assert_eq!(at(Timestamp(last.0 - 1)), [(1, Some("a".to_owned()))]);
+    assert_eq!(at(last), [(1, Some("b".to_owned()))]);
+    assert_eq!(read(store, "k/times", AsOf::Newest).unwrap(), [(1, Some("b".to_owned())), (2, None)]);
+}
+
 fn check(store: &Store) {
     let found = store.collect("types/all", &Default::default()).unwrap();
     let expected = types();
@@ -182,6 +202,9 @@ fn stores_of_earlier_builds_open() {
         let uri = folder(version);
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
+        if version.starts_with("v6") {
+            check_times(&store);
+        }
     }
 }
 
@@ -208,9 +231,11 @@ fn what_this_build_writes_it_reads_alike() {
         let uri = folder.path().join("s");
         let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
         build(&store).unwrap();
-        check(&store);
+        build_times(&store).unwrap();
         store.close().unwrap();
-        check(&Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap());
+        let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
+        check(&store);
+        check_times(&store);
     }
 }
 
@@ -221,6 +246,7 @@ fn make_golden() {
         let shared = uri.to_str().unwrap().ends_with("-shared");
         let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
         build(&store).unwrap();
+        build_times(&store).unwrap();
         store.close().unwrap();
     }
 }

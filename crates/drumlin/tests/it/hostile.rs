@@ -57,7 +57,7 @@ fn decoders_take_any_bytes() {
         };
         calm("transactions", &mut || drop(Transaction::decode(&bytes)));
         calm("directory", &mut || drop(postcard::from_bytes::<Directory>(&bytes)));
-        calm("index", &mut || drop(postcard::from_bytes::<Index>(&bytes).map(|index| index.read(&[]))));
+        calm("index", &mut || drop(Index::decode(&bytes).map(|index| index.read(&[]))));
         calm("filter", &mut || drop(std::str::from_utf8(&bytes).map(Filter::parse)));
         if round % 10 == 0 {
             let data_type = &types[rng.usize(..types.len())];
@@ -131,7 +131,7 @@ fn segment(disk: &SimDisk) -> (String, Vec<u8>) {
 fn take_apart(disk: &SimDisk) -> Catalog {
     let (name, object) = disk.files().into_iter().find(|(name, _)| name.starts_with("catalog/")).unwrap();
     let offset = u64::from_le_bytes(segment(disk).1[32..40].try_into().unwrap()) as usize;
-    let index: Index = postcard::from_bytes(&object[offset..]).unwrap();
+    let index = Index::decode(&object[offset..]).unwrap();
     let chunk = |place: &Place| object[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
     let chunks = index.places().map(chunk).collect();
     Catalog { name, header: object[..16].to_vec(), chunks, index: object[offset..].to_vec() }
@@ -141,7 +141,7 @@ fn take_apart(disk: &SimDisk) -> Catalog {
 fn put_back(disk: &SimDisk, mut catalog: Catalog) {
     let name = catalog.name;
     let mut object = catalog.header;
-    if let Ok(index) = postcard::from_bytes::<Index>(&catalog.index) {
+    if let Ok(index) = Index::decode(&catalog.index) {
         let old: Vec<Place> = index.places().copied().collect();
         for (place, chunk) in old.into_iter().zip(&catalog.chunks) {
             let offset = object.len() as u64;

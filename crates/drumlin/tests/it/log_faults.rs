@@ -142,7 +142,8 @@ pub fn sync_together(roll: bool) -> std::result::Result<(), String> {
     store.put("n/1", Payload::bytes(&[7; 300]).unwrap()).unwrap();
     syncs.armed.store(1, SeqCst);
     let told: Vec<Result<()>> = std::thread::scope(|scope| {
-        let second = |store: Store| move || if roll { store.put("n/2", Payload::from(2)).map(drop) } else { store.sync() };
+        let second =
+            |store: Store| move || if roll { store.put("n/2", Payload::from(2)).map(drop) } else { store.sync() };
         let first = scope.spawn({
             let store = store.clone();
             move || store.sync()

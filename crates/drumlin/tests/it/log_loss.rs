@@ -132,7 +132,8 @@ fn a_good_entry_behind_a_damaged_end_mark_is_evidence_of_its_own() {
     disk.remove(MARK).unwrap();
     let (name, content) = disk.files().into_iter().filter(|(name, _)| name.starts_with("log/")).max().unwrap();
     // The end mark is the record with kind 2.
-    let end = (56..content.len()).step_by(8).find(|at| content[*at..*at + 4] == [0; 4] && content[at + 23] == 2).unwrap();
+    let end =
+        (56..content.len()).step_by(8).find(|at| content[*at..*at + 4] == [0; 4] && content[at + 23] == 2).unwrap();
     for at in end..end + 24 {
         let mut flipped = content.clone();
         flipped[at] ^= 1;

@@ -24,6 +24,7 @@ mod shared_support;
 mod storage;
 mod store;
 mod support;
+mod time_travel;
 mod transaction;
 mod tree;
 mod tree_model;

@@ -227,7 +227,11 @@ fn write_many_is_one_commit_and_few_blocks() {
     let before = disk.counters();
     assert_eq!(store.drop(&["t/**".into()], Missing::Refuse).unwrap().paths.len(), 1000);
     let after = disk.counters();
-    assert_eq!((after.changes - before.changes, after.syncs - before.syncs), (3, 1), "one write, one sync, and the mark of what is synced");
+    assert_eq!(
+        (after.changes - before.changes, after.syncs - before.syncs),
+        (3, 1),
+        "one write, one sync, and the mark of what is synced"
+    );
     let report = store.reclaim(&Default::default()).unwrap();
     assert_eq!((report.tables, report.blocks), (1000, 1));
     let twice = vec![("x".to_owned(), batch(&[]).into()), ("x".to_owned(), batch(&[]).into())];

@@ -220,7 +220,7 @@ fn records(shape: &[(u32, u32)]) -> Table {
     });
     let delete = Change { deletions: deletions.collect(), ..Change::new(VersionKind::Delete) };
     let table = table.change(&delete, Seq(2), Timestamp(2)).unwrap();
-    table.delete_versions(&[Version(0)], Seq(3)).unwrap().0
+    table.delete_versions(&[Version(0)], Seq(3), Timestamp(3)).unwrap().0
 }
 
 #[test]
