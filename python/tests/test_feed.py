@@ -164,7 +164,8 @@ def test_a_feed_keeps_its_store(folder: str) -> None:
     feed = store.changes(0)
     del store
     assert next(feed).events[0].path == "a"
-    with pytest.raises(drumlin.Locked):
-        drumlin.open(folder)
+    # It is still open: another handle of it must be opened with the same settings.
+    with pytest.raises(drumlin.Locked, match="in this process already"):
+        drumlin.open(folder, inline_bytes=1)
     del feed
-    drumlin.open(folder).close()
+    drumlin.open(folder, inline_bytes=1).close()

@@ -3,6 +3,8 @@
 import datetime as dt
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -51,8 +53,31 @@ def test_modes(folder: str) -> None:
 
 
 def test_one_process_writes(folder: str) -> None:
-    with drumlin.open(folder), pytest.raises(drumlin.Locked, match=str(os.getpid())):
-        drumlin.open(folder)
+    with drumlin.open(folder):
+        command = [sys.executable, "-c", f"import drumlin; drumlin.open({folder!r})"]
+        other = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "Locked" in other.stderr
+        assert str(os.getpid()) in other.stderr
+
+
+def test_a_process_may_open_a_store_twice(folder: str) -> None:
+    first = drumlin.open(folder)
+    second = drumlin.open(folder + "/.")
+    first.put("a", 1)
+    assert second.get("a") == 1
+    with pytest.raises(drumlin.Locked, match="other settings"):
+        drumlin.open(folder, inline_bytes=1)
+    first.close()
+    first.close()
+    with pytest.raises(drumlin.Closed):
+        first.get("a")
+    with pytest.raises(drumlin.Closed):
+        first.put("a", 2)
+    # The other goes on, and closes it.
+    second.put("a", 3)
+    second.close()
+    with drumlin.open(folder, inline_bytes=1) as store:
+        assert store.get("a") == 3
 
 
 @pytest.mark.parametrize("uri", ["", "s4://bucket/prefix", "memory://x"])

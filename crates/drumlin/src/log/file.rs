@@ -19,7 +19,7 @@ use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, DiskFile, Rename, names};
 
 /// Settings of a [`FileLog`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
     /// A segment that has grown past this is followed by a new one. Default 64 MiB.
     pub segment_bytes_max: u64,

@@ -40,6 +40,12 @@ impl OsDisk {
         Self::open(path)
     }
 
+    /// What tells this folder from any other: its device and inode.
+    pub fn id(&self) -> Result<(u64, u64)> {
+        let stat = fs::fstat(&self.root).map_err(|e| self.failed("look at", "", e))?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
     /// Walks to `folder` without following links.
     fn folder(&self, folder: &str) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

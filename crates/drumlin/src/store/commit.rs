@@ -197,6 +197,7 @@ impl Store {
 
     /// Waits for the turn, or for another that carries this one along.
     pub(super) fn commit(&self, proposal: Proposal) -> Answer {
+        self.check()?;
         self.inner.log()?;
         if self.handle.is_some() {
             self.inner.background.tell()?;

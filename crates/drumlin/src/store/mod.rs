@@ -11,6 +11,7 @@ mod drop;
 mod export;
 mod feed;
 mod flush;
+mod handles;
 mod keyed;
 mod keyed_bulk;
 mod keyed_read;
@@ -67,6 +68,7 @@ use crate::log::CommitLog;
 use crate::storage::{Guard, InlineStorage, names};
 use commit::Committer;
 use feed::Feeds;
+use handles::{Handle, Handles};
 use pins::{Pin, Pins};
 use syncer::Syncer;
 use trigger::Triggers;
@@ -78,16 +80,6 @@ pub struct Store {
     /// Shared by the handles of users; threads of the store's own have none: they keep nothing open, and are not told what
     /// automatic checkpoints failed at.
     handle: Option<Arc<Handle>>,
-}
-
-/// When the last one goes, the store is closed.
-struct Handle(Arc<Inner>);
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // A failure shows at the next open, as recovery.
-        let _ = self.0.close();
-    }
 }
 
 struct Inner {
@@ -115,6 +107,7 @@ struct Inner {
     /// Whether the newest catalog snapshot was found damaged.
     catalog_damaged: AtomicBool,
     closed: AtomicBool,
+    handles: Handles,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
 }
@@ -132,9 +125,15 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
+    /// Fails if this handle, or the store, is closed.
+    fn check(&self) -> Result<()> {
+        self.handle.as_ref().map_or(Ok(()), |handle| handle.check())?;
+        self.inner.check()
+    }
+
     /// The newest state known. O(1).
     fn current(&self) -> Result<Arc<State>> {
-        self.inner.check()?;
+        self.check()?;
         Ok(self.inner.state.read().clone())
     }
 
@@ -148,7 +147,7 @@ impl Store {
 
     /// The newest state, whose blocks stay on storage while the pin lives.
     fn pinned_state(&self) -> Result<(Arc<State>, Arc<Pin>)> {
-        self.inner.check()?;
+        self.check()?;
         if self.inner.options.fresh {
             self.refresh()?;
         }
@@ -166,8 +165,12 @@ impl Store {
     }
 
     /// Closes the store cleanly: no call is answered any more, and the next open needs no recovery. Scans that are
-    /// under way may still be read to their end.
+    /// under way may still be read to their end. Where this process has opened it more than once, it stays open for the other
+    /// handles.
     pub fn close(&self) -> Result<()> {
+        if self.handle.as_ref().is_some_and(|handle| !handle.close()) {
+            return Ok(());
+        }
         // Before the log is closed, so that they are not called again for what they have been called for.
         self.inner.triggers.stop();
         let open = !self.inner.read_only && self.inner.check().is_ok();

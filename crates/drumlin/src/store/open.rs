@@ -10,11 +10,12 @@ use parking_lot::{Mutex, RwLock};
 use super::background::Background;
 use super::commit::Committer;
 use super::feed::Feeds;
+use super::handles::{Handle, Handles};
 use super::pins::Pins;
 use super::probe::probe;
 use super::syncer::{self, Syncer};
 use super::trigger::Triggers;
-use super::{Handle, Inner, Maintenance, Mode, Options, Store, Sync, recover};
+use super::{Inner, Maintenance, Mode, Options, Store, Sync, handles, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
@@ -61,6 +62,10 @@ impl Store {
             Mode::Create => OsDisk::create(path)?,
             Mode::Write | Mode::Read => OsDisk::open(path)?,
         };
+        let folder = disk.id()?;
+        if let Some(store) = handles::join(folder, &options)? {
+            return Ok(store);
+        }
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let names: Vec<String> = match disk.list("") {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
@@ -76,7 +81,18 @@ impl Store {
                 check_foreign(&*disk, uri, options.mode)?;
                 Self::open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
             }
-            _ => Self::open_on(disk, env, uri, options),
+            _ => {
+                let settings = options.clone();
+                match Self::open_on(disk, env, uri, options) {
+                    // Another thread of this process may have been first.
+                    Err(e) if e.kind() == ErrorKind::Locked => handles::join(folder, &settings)?.ok_or(e),
+                    store => store.inspect(|store| {
+                        if !store.inner.read_only {
+                            handles::note(folder, store);
+                        }
+                    }),
+                }
+            }
         }
     }
 
@@ -181,6 +197,7 @@ impl Store {
             memtable_bytes: AtomicU64::new(memtable_bytes),
             catalog_damaged: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            handles: Handles::one(),
             process,
             lock: Mutex::new(lock),
             options,
@@ -188,7 +205,7 @@ impl Store {
         inner.hold_inline(&inner.state.read());
         let inner = Arc::new(inner);
         syncer::start(&inner)?;
-        Ok(Store { handle: Some(Arc::new(Handle(inner.clone()))), inner })
+        Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner })
     }
 
     /// Takes in what other processes have committed. Returns the last commit seen.

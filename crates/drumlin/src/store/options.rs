@@ -41,7 +41,7 @@ impl fmt::Debug for BucketOptions {
 }
 
 /// Settings of an open store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// What it is opened for. Default: reading and writing, made if it is not there.
     pub mode: Mode,
@@ -83,6 +83,14 @@ pub struct Options {
     pub accept_loss: bool,
     /// The commit log.
     pub log: LogOptions,
+}
+
+impl Options {
+    /// Whether a store that was opened with these is as one opened with `other` would be.
+    pub(super) fn same_settings(&self, other: &Options) -> bool {
+        let alike = |options: &Options| Options { mode: Mode::Write, accept_loss: false, ..options.clone() };
+        alike(self) == alike(other)
+    }
 }
 
 impl Default for Options {

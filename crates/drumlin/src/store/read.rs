@@ -185,7 +185,13 @@ impl Store {
 /// that version are left out.
 pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<Table>, Sight)> {
     if let AsOf::Snapshot(name) = as_of {
-        let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
+        let missing = || {
+            // A day, or a day and a time.
+            let digits = name.bytes().take(10).filter(u8::is_ascii_digit).count();
+            let hint =
+                if digits == 8 && name.len() >= 10 { "; a time is given as a datetime, not as a text" } else { "" };
+            Error::not_found(format!("snapshot '{name}' does not exist{hint}"))
+        };
         let snapshot = state.snapshots.get(name).ok_or_else(missing)?;
         let absent = || Error::not_found(format!("snapshot '{name}' holds no table at '{path}'"));
         let (id, version) = snapshot.pins.get(path).ok_or_else(absent)?;

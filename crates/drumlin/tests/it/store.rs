@@ -19,9 +19,14 @@ fn a_store_on_disk_is_found_again() {
     let uri = path.to_str().unwrap();
     let store = Store::open(uri, Options::default()).unwrap();
     store.write("t", batch(&numbered(0, 1000)), &Default::default()).unwrap();
-    let second = Store::open(uri, Options::default()).unwrap_err();
-    assert_eq!(second.kind(), ErrorKind::Locked);
-    assert!(second.message().contains(&format!("process {}", std::process::id())), "{second}");
+    let second = Store::open(uri, Options::default()).unwrap();
+    second.put("n", 1.into()).unwrap();
+    second.close().unwrap();
+    assert_eq!(second.get("n").unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(store.get("n").unwrap(), Some(1.into()));
+    let other = Store::open(uri, Options { cpu_threads: 1, ..Options::default() }).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::Locked);
+    assert!(other.message().contains("in this process already"), "{other}");
     let reader = Store::open(uri, Options { mode: Mode::Read, ..Options::default() }).unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap().len(), 1000);
     store.append("t", batch(&numbered(0, 5)), &Default::default()).unwrap();

@@ -1,0 +1,101 @@
+//! Handles of open stores. A folder that one process writes is locked by that process; a second open in the same process
+//! gives another handle of the same store.
+//!
+//! Invariants: a store is closed when its last handle is; a handle that was closed takes no more calls, whatever others of
+//! the same store do.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::{Inner, Mode, Options, Store};
+use crate::base::{Error, Result};
+
+/// Which folder a store is in: its device and inode.
+pub(super) type Folder = (u64, u64);
+
+/// The stores that this process has open, by folder.
+static OPEN: Mutex<BTreeMap<Folder, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+
+/// How many handles of a store are open.
+#[derive(Debug)]
+pub(super) struct Handles(AtomicUsize);
+
+impl Handles {
+    /// One.
+    pub fn one() -> Self {
+        Self(AtomicUsize::new(1))
+    }
+
+    /// One more, unless the last one is closed already.
+    fn join(&self) -> bool {
+        let more = |open: usize| (open > 0).then_some(open + 1);
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    /// One less; whether it was the last.
+    fn leave(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+}
+
+/// A user's hold on a store, shared by clones.
+pub(super) struct Handle {
+    inner: Arc<Inner>,
+    closed: AtomicBool,
+}
+
+impl Handle {
+    /// The hold of one that was counted.
+    pub fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, closed: AtomicBool::new(false) }
+    }
+
+    /// Closes it; whether it is the last of its store.
+    pub fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::SeqCst) && self.inner.handles.leave()
+    }
+
+    /// `Closed` if it was closed.
+    pub fn check(&self) -> Result<()> {
+        match self.closed.load(Ordering::SeqCst) {
+            true => Err(Error::closed(format!("the store {} is closed", self.inner.uri))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.close() {
+            // A failure shows at the next open, as recovery.
+            let _ = self.inner.close();
+        }
+    }
+}
+
+/// Another handle of the store in `folder`, if this process has it open for writing. `Locked` if it was opened otherwise than
+/// `options` say.
+pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
+    if options.mode == Mode::Read {
+        return Ok(None);
+    }
+    let open = OPEN.lock().get(&folder).and_then(Weak::upgrade);
+    let Some(inner) = open.filter(|inner| inner.check().is_ok()) else { return Ok(None) };
+    if !inner.options.same_settings(options) {
+        return Err(Error::locked(format!(
+            "{} is open in this process already, with other settings; open it with the same, or close it first",
+            inner.uri
+        )));
+    }
+    Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner }))
+}
+
+/// Notes that this process has the store in `folder` open for writing.
+pub(super) fn note(folder: Folder, store: &Store) {
+    let mut open = OPEN.lock();
+    open.retain(|_, inner| inner.strong_count() > 0);
+    open.insert(folder, Arc::downgrade(&store.inner));
+}

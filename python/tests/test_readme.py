@@ -1,0 +1,61 @@
+"""What the README shows runs, in its order."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import drumlin
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {"sym": ["A", "B", "C"], "close": [99.5, 101.0, 250.0], "volume": [10, 0, 30]}
+    names = {"df": pd.DataFrame(rows), "more": pd.DataFrame(rows), "pyarrow": pa}
+    opened = []
+    for block in blocks("python"):
+        # A folder that many processes write stands for a bucket.
+        local = block.replace('drumlin.open("s3://bucket/prefix")', f'drumlin.open({str(here / "shared")!r}, shared=True)')
+        exec(compile(local, "README.md", "exec"), names)
+        opened.append(names["store"])
+    assert len(opened) == 4
+    assert names["frames"]["prices/7"].equals(names["df"])
+    market = opened[0]
+    assert isinstance(market, drumlin.Store)
+    market.wait_for_triggers()
+    assert market.table("people").get(1) is None
+    assert market.projection("by_owner").get("me") == "config/feeds/a"
+    assert market.verify().ok
+    for store in {id(store): store for store in opened}.values():
+        store.close()
+
+
+def test_the_commands_of_the_readme_run(here: Path) -> None:
+    pq.write_table(pa.table({"price": [0.0, 99.0, 101.0]}), here / "trades.parquet")
+    (here / "people.csv").write_text("id,name\n1,Ada\n2,Grace\n")
+    with drumlin.open("market.drumlin") as store:
+        store.table("people").create({"id": pa.int64(), "name": pa.string()}, key=["id"])
+    program = Path(sys.executable).with_name("drumlin")
+    commands = [line[2:].split("#")[0].strip() for block in blocks("console") for line in block.splitlines()]
+    # No bucket is there.
+    commands = [command.replace("drumlin ", f"{program} ") for command in commands if "s3://" not in command]
+    assert len(commands) > 5
+    for command in commands:
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
