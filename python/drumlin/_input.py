@@ -47,7 +47,7 @@ _EXPECTED = (
 )
 
 
-def to_stream(data: Any) -> Any:
+def to_stream(data: Any, *, coerce: bool = False) -> Any:
     """``data`` as an object that the core draws rows from."""
     from drumlin._result import Result
 
@@ -55,9 +55,10 @@ def to_stream(data: Any) -> Any:
         return data._reading
     if (pandas := loaded("pandas")) is not None:
         if isinstance(data, pandas.DataFrame):
+            need("pyarrow", "a pandas DataFrame", "pandas")
             from drumlin._pandas import to_arrow
 
-            return to_arrow(data)
+            return to_arrow(data, coerce=coerce)
         if isinstance(data, pandas.Series):
             raise TypeError("a pandas Series is one column, not a table; write series.to_frame()")
     if (polars := loaded("polars")) is not None:

@@ -1,0 +1,126 @@
+"""A pandas frame as an Arrow table."""
+
+import json
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+
+from drumlin._errors import InvalidArgument
+from drumlin._json import to_json
+from drumlin._pandas.columns import encode
+from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, VERSION, pandas_metadata
+from drumlin._pandas.evidence import shown
+from drumlin._pandas.labels import labels_to_json
+from drumlin._pandas.plain import is_plain
+from drumlin._pandas.scalars import field_name, scalar_to_json
+
+
+def to_arrow(frame: pd.DataFrame, *, coerce: bool = False, keep_range: bool = False) -> pa.Table:
+    """The rows of ``frame``; its index as columns, unless it is a RangeIndex.
+
+    :class:`drumlin.InvalidArgument` names what would not come back as it is. With ``coerce`` that is stored as pyarrow
+    converts it instead, if it can. With ``keep_range`` a RangeIndex that does not count from 0 becomes a column, too.
+    """
+    ranged = frame.index if isinstance(frame.index, pd.RangeIndex) else None
+    if keep_range and ranged is not None and not ranged.equals(pd.RangeIndex(len(ranged))):
+        ranged = None
+    elif is_plain(frame):
+        try:
+            return pa.Table.from_pandas(frame, preserve_index=None)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InvalidArgument(f"the DataFrame has no Arrow form: {error}") from error
+    names = _field_names(frame)
+    columns, described = [], {}
+    for at, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
+        series = frame.iloc[:, at]
+        array, described[name] = encode(series.array, f"column {shown(label)}", coerce=coerce)
+        columns.append((label, array, name, series.array))
+    made: dict[str, Any] = {"version": VERSION, "columns": described}
+    levels: list[tuple[Any, ...]] = []
+    if ranged is None:
+        made["index"] = []
+        made["multi"] = isinstance(frame.index, pd.MultiIndex)
+        for at in range(frame.index.nlevels):
+            level = frame.index.get_level_values(at)
+            name = _level_name(level.name, at, [*names, *(name for _, _, name, _ in levels)])
+            what = f"index level {shown(level.name)}" if made["multi"] else "the index"
+            array, column = encode(level.array, what, coerce=coerce)
+            levels.append((level.name, array, name, level.array))
+            made["index"].append({"field": name, "name": _name_to_json(level.name, coerce), "column": column})
+    else:
+        span = [ranged.start, ranged.stop, ranged.step]
+        made["index"] = {"range": span, "name": _name_to_json(ranged.name, coerce)}
+    default = pd.Index(names)
+    if frame.columns.name is not None or frame.columns.dtype != default.dtype or list(frame.columns) != names:
+        made["labels"] = labels_to_json(frame.columns, coerce=coerce)
+    if frame.attrs and (attrs := _attrs(frame.attrs, coerce)):
+        made["attrs"] = attrs
+    if not frame.flags.allows_duplicate_labels:
+        made["unique"] = True
+    parts = [*columns, *levels]
+    fields = [pa.field(name, array.type) for _, array, name, _ in parts]
+    own = [(label, field, values) for (label, _, _, values), field in zip(parts, fields, strict=True)]
+    metadata = {
+        PANDAS_KEY: pandas_metadata(
+            own[: len(columns)], own[len(columns) :], ranged, frame.columns, made.get("attrs", {})
+        ),
+        DESCRIPTION_KEY: json.dumps(made, separators=(",", ":")).encode(),
+    }
+    return pa.table([array for _, array, _, _ in parts], schema=pa.schema(fields, metadata=metadata))
+
+
+def _field_names(frame: pd.DataFrame) -> list[str]:
+    duplicates = frame.columns[frame.columns.duplicated()]
+    if len(duplicates):
+        raise InvalidArgument(f"two columns are called {duplicates[0]!r}; names must be unique")
+    seen: dict[str, Any] = {}
+    for label in frame.columns:
+        name = field_name(label)
+        check_name(name, f"the column label {shown(label)}")
+        if name in seen:
+            both = f"the column labels {shown(seen[name])} and {shown(label)}"
+            raise InvalidArgument(f"{both} are both {name!r} as text; rename one of them")
+        seen[name] = label
+    return list(seen)
+
+
+def check_name(name: str, what: str) -> None:
+    """That Arrow hands on ``name`` as it is."""
+    if "\0" in name:
+        raise InvalidArgument(f"{what} has a NUL character, where Arrow's C interface would cut it; rename it")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{what} holds half a surrogate pair; rename it") from None
+
+
+def _level_name(name: Any, at: int, taken: list[str]) -> str:
+    """The name of the column that holds a level of the index, as pyarrow makes it."""
+    if name is not None and field_name(name) not in taken:
+        check_name(field_name(name), f"the name {shown(name)} of the index")
+        return field_name(name)
+    while f"__index_level_{at}__" in taken:
+        at += 1
+    return f"__index_level_{at}__"
+
+
+def _name_to_json(name: Any, coerce: bool) -> Any:
+    try:
+        return scalar_to_json(name, "the name of the index")
+    except InvalidArgument:
+        if not coerce:
+            raise
+        return str(name)
+
+
+def _attrs(attrs: Any, coerce: bool) -> Any:
+    """``attrs``, which must come back from JSON as they are."""
+    try:
+        return json.loads(to_json(attrs, "attrs"))
+    except InvalidArgument as error:
+        if coerce:
+            return None
+        raise InvalidArgument(
+            f"{error}; remove it from DataFrame.attrs, or give coerce=True to drop them all"
+        ) from None
