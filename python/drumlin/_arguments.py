@@ -5,9 +5,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from drumlin._errors import InvalidArgument, NotFound
+from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
 from drumlin._expr import Expr
-from drumlin._input import FrameLike, to_stream
+from drumlin._input import Fit, FrameLike, to_stream
 from drumlin._json import to_json
 from drumlin.tree import P, PatternLike, plain_text
 
@@ -116,7 +116,11 @@ def optional_micros(span: dt.timedelta | None, name: str) -> int | None:
     return None if span is None else micros(span, name)
 
 
-def to_streams(frames: Mapping[str, FrameLike], wrong: dict[str, Any] | None = None) -> list[tuple[str, Any]]:
+def to_streams(
+    frames: Mapping[str, FrameLike],
+    wrong: dict[str, Any] | None = None,
+    fit: Callable[[str], Fit] = lambda _: Fit(),
+) -> list[tuple[str, Any]]:
     """Frames by path, as objects that the core draws rows from. Those that are none are added to ``wrong``, if given,
     with what is wrong; else it is raised."""
     if not isinstance(frames, Mapping):
@@ -124,8 +128,8 @@ def to_streams(frames: Mapping[str, FrameLike], wrong: dict[str, Any] | None = N
     converted = []
     for path, data in frames.items():
         try:
-            converted.append((path, to_stream(data)))
-        except (InvalidArgument, TypeError) as error:
+            converted.append((path, to_stream(data, fit(path))))
+        except (InvalidArgument, SchemaMismatch, TypeError) as error:
             told = type(error)(f"{path!r}: {error}")
             if wrong is None:
                 raise told from error

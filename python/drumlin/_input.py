@@ -1,9 +1,10 @@
 """Whatever rows come in as, as something with an Arrow stream."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from drumlin._errors import InvalidArgument
+from drumlin._drumlin import Schema, Store
+from drumlin._errors import InvalidArgument, NotFound
 from drumlin._optional import have, loaded, need
 
 __all__ = ["FrameLike", "SchemaLike"]
@@ -47,7 +48,35 @@ _EXPECTED = (
 )
 
 
-def to_stream(data: Any, *, coerce: bool = False) -> Any:
+class Fit(NamedTuple):
+    """How a pandas frame becomes rows of a table."""
+
+    #: Whether values that would not come back are stored as pyarrow converts them.
+    coerce: bool = False
+    #: Whether the table puts rows in an order of its own. For writes.
+    ordered: Callable[[], bool] | None = None
+    #: The schema of the table, if it is there. For what adds rows.
+    onto: Callable[[], Schema | None] | None = None
+
+
+def is_ordered(store: Store, path: str) -> bool:
+    """Whether the table at ``path``, if there is one, puts rows in an order of its own."""
+    try:
+        stat = store.table_stat(path)
+    except NotFound:
+        return False
+    return bool(stat.sort or stat.key)
+
+
+def schema_of(store: Store, path: str) -> Schema | None:
+    """The schema of the table at ``path``, if there is one."""
+    try:
+        return store.schema(path, None)
+    except NotFound:
+        return None
+
+
+def to_stream(data: Any, fit: Fit | None = None) -> Any:
     """``data`` as an object that the core draws rows from."""
     from drumlin._result import Result
 
@@ -58,7 +87,7 @@ def to_stream(data: Any, *, coerce: bool = False) -> Any:
             need("pyarrow", "a pandas DataFrame", "pandas")
             from drumlin._pandas import to_arrow
 
-            return to_arrow(data, coerce=coerce)
+            return to_arrow(data, fit or Fit())
         if isinstance(data, pandas.Series):
             raise TypeError("a pandas Series is one column, not a table; write series.to_frame()")
     if (polars := loaded("polars")) is not None:

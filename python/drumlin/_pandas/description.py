@@ -25,11 +25,31 @@ DESCRIPTION_KEY = b"drumlin.pandas"
 VERSION = 1
 
 
-@lru_cache(maxsize=64)
+def _parsed(written: bytes) -> tuple[Any, dict[str, Any]]:
+    made = json.loads(written)
+    if made["version"] != VERSION:
+        return None, {}
+    index = [] if isinstance(made["index"], dict) else made["index"]
+    columns = {**made["columns"], **{level["field"]: level["column"] for level in index}}
+    return made, {field: column for field, column in columns.items() if has_meaning(column)}
+
+
+_parsed_remembered = lru_cache(maxsize=64)(_parsed)
+
+
 def description(written: bytes) -> Any:
     """Our description, which the caller must not change; None if a newer version wrote it."""
-    made = json.loads(written)
-    return made if made["version"] == VERSION else None
+    return _parsed_remembered(written)[0]
+
+
+def dtypes_of_meaning(written: bytes) -> dict[str, Any]:
+    """Of the columns whose numbers mean something else for another dtype: their descriptions."""
+    return _parsed_remembered(written)[1]
+
+
+def has_meaning(column: Any) -> bool:
+    """Whether a column's dtype says what its numbers mean: periods, and which ends intervals include."""
+    return isinstance(column, dict) and column["type"] in ("period", "interval")
 
 
 def index_columns(metadata: dict[bytes, bytes]) -> list[str]:

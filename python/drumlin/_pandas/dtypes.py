@@ -108,7 +108,13 @@ def _string(storage: str, missing: str) -> Any:
         return pd.StringDtype("pyarrow_numpy")
 
 
-@lru_cache(maxsize=256)
+def _arrow_type(schema: str) -> Any:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema))).field(0).type
+
+
+_arrow_type_remembered = lru_cache(maxsize=256)(_arrow_type)
+
+
 def arrow_type(schema: str) -> Any:
     """The Arrow type that a schema of one column has."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema))).field(0).type
+    return _arrow_type_remembered(schema)

@@ -184,7 +184,7 @@ def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, b
             frame.isetitem(at, pd.Series(table[name].to_pylist(), index=frame.index, dtype=object))
         elif (masked := _masked(table[name], types.get(name), dtype)) is not None:
             frame.isetitem(at, pd.Series(masked, index=frame.index))
-    if len(index) != 1:
+    if len(index) != 1 or index[0] not in table.schema.names:
         return
     [name] = index
     if types.get(name) in _INDEX_TYPES and str(frame.index.dtype) != types[name]:

@@ -80,15 +80,18 @@ def _index(table: pa.Table, made: Any, whole: bool) -> Any:
         if not (whole and len(written) == table.num_rows):
             written = range(table.num_rows)
         return pd.RangeIndex(written, name=scalar_from_json(index["name"]))
+    # A look-up's keys come without the rest.
+    index = [level for level in index if level["field"] in table.schema.names]
+    if not index:
+        return pd.RangeIndex(table.num_rows)
     arrays = [decode(table[level["field"]], level["column"]) for level in index]
     levels = [pd.Index(array, dtype=array.dtype, tupleize_cols=False) for array in arrays]
     names = [scalar_from_json(level["name"]) for level in index]
-    if made["multi"]:
+    if made["multi"] and (len(levels) > 1 or len(made["index"]) == 1):
         return pd.MultiIndex.from_arrays(levels, names=names)
     # A name that is a tuple is not several names.
-    [level] = levels
-    level.name = names[0]
-    return level
+    levels[0].name = names[0]
+    return levels[0]
 
 
 def _labels(made: Any, names: list[str]) -> Any:

@@ -6,30 +6,45 @@ from typing import Any
 import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
-from drumlin._errors import InvalidArgument
+from drumlin._drumlin import Schema
+from drumlin._errors import InvalidArgument, SchemaMismatch
+from drumlin._input import Fit
 from drumlin._json import to_json
 from drumlin._pandas.columns import encode
-from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, VERSION, pandas_metadata
+from drumlin._pandas.description import (
+    DESCRIPTION_KEY,
+    PANDAS_KEY,
+    VERSION,
+    dtypes_of_meaning,
+    has_meaning,
+    pandas_metadata,
+)
+from drumlin._pandas.dtypes import dtype_from_json
 from drumlin._pandas.evidence import shown
 from drumlin._pandas.labels import labels_to_json
 from drumlin._pandas.plain import is_plain
 from drumlin._pandas.scalars import field_name, scalar_to_json
 
 
-def to_arrow(frame: pd.DataFrame, *, coerce: bool = False, keep_range: bool = False) -> pa.Table:
+def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     """The rows of ``frame``; its index as columns, unless it is a RangeIndex.
 
-    :class:`drumlin.InvalidArgument` names what would not come back as it is. With ``coerce`` that is stored as pyarrow
-    converts it instead, if it can. With ``keep_range`` a RangeIndex that does not count from 0 becomes a column, too.
+    :class:`drumlin.InvalidArgument` names what would not come back as it is; by ``fit`` that may be stored as pyarrow
+    converts it instead, if it can. In a table with an order of its own, a RangeIndex that does not count from 0 becomes
+    a column, too; and if rows are added to a table that has a column for it.
     """
+    schema = None if fit.onto is None else fit.onto()
     ranged = frame.index if isinstance(frame.index, pd.RangeIndex) else None
-    if keep_range and ranged is not None and not ranged.equals(pd.RangeIndex(len(ranged))):
+    if ranged is not None and (_has_column(schema, ranged, frame) or _loses_order(ranged, fit)):
         ranged = None
     elif is_plain(frame):
+        if schema is not None and DESCRIPTION_KEY in schema.metadata:
+            _check_meaning(schema, {name: str(dtype) for name, dtype in frame.dtypes.items()})
         try:
             return pa.Table.from_pandas(frame, preserve_index=None)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InvalidArgument(f"the DataFrame has no Arrow form: {error}") from error
+    coerce = fit.coerce
     names = _field_names(frame)
     columns, described = [], {}
     for at, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
@@ -51,6 +66,8 @@ def to_arrow(frame: pd.DataFrame, *, coerce: bool = False, keep_range: bool = Fa
     else:
         span = [ranged.start, ranged.stop, ranged.step]
         made["index"] = {"range": span, "name": _name_to_json(ranged.name, coerce)}
+    kept = made["index"] if ranged is None else []
+    _check_meaning(schema, {**described, **{level["field"]: level["column"] for level in kept}})
     default = pd.Index(names)
     if frame.columns.name is not None or frame.columns.dtype != default.dtype or list(frame.columns) != names:
         made["labels"] = labels_to_json(frame.columns, coerce=coerce)
@@ -68,6 +85,40 @@ def to_arrow(frame: pd.DataFrame, *, coerce: bool = False, keep_range: bool = Fa
         DESCRIPTION_KEY: json.dumps(made, separators=(",", ":")).encode(),
     }
     return pa.table([array for _, array, _, _ in parts], schema=pa.schema(fields, metadata=metadata))
+
+
+def _loses_order(index: pd.RangeIndex, fit: Fit) -> bool:
+    return fit.ordered is not None and not index.equals(pd.RangeIndex(len(index))) and fit.ordered()
+
+
+def _has_column(schema: Schema | None, index: pd.RangeIndex, frame: pd.DataFrame) -> bool:
+    """Whether the table has a column for ``index`` that ``frame`` lacks."""
+    if schema is None:
+        return False
+    name = "__index_level_0__" if index.name is None else field_name(index.name)
+    return name in schema.names and name not in map(field_name, frame.columns)
+
+
+def _check_meaning(schema: Schema | None, columns: dict[str, Any]) -> None:
+    """That periods and intervals are added to those of the same dtype: Arrow's types do not tell them apart."""
+    if schema is None:
+        return
+    written = schema.metadata.get(DESCRIPTION_KEY)
+    there = {} if written is None else dtypes_of_meaning(written)
+    for field, column in columns.items():
+        wanted = there.get(field)
+        if column != wanted and (wanted is not None or (has_meaning(column) and field in schema.names)):
+            came, has = _dtype_name(column), _dtype_name(wanted)
+            raise SchemaMismatch(
+                f"column {field!r}: the table has {has}, the data has {came}; convert it with astype()"
+            )
+
+
+def _dtype_name(column: Any) -> str:
+    if column is None:
+        return "another dtype"
+    kind = column if isinstance(column, str) else column["type"]
+    return str(dtype_from_json(column)) if kind in ("period", "interval") else f"dtype {kind}"
 
 
 def _field_names(frame: pd.DataFrame) -> list[str]:
