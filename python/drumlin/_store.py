@@ -21,6 +21,7 @@ from drumlin._arguments import (
     names,
     note,
     optional_micros,
+    path_argument,
     paths_to_drop,
     rows_filter,
     selection,
@@ -279,7 +280,7 @@ class Store(Walks):
         """
         version: Version
         order = sort_columns(sort)
-        stream = to_stream(data, self._fit_to_write(path, order, coerce))
+        stream = to_stream(data, self._fit_to_write(path_argument(path), order, coerce))
         [version] = self._core.write_many([(path, stream)], note(metadata), order, progress)
         return version
 
@@ -586,7 +587,7 @@ class Store(Walks):
         [1, 2, 3]
         """
         result: Result
-        [result] = self._results([path], selection(as_of, columns, where, limit, head, tail, native))
+        [result] = self._results([path_argument(path)], selection(as_of, columns, where, limit, head, tail, native))
         return result
 
     @overload

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._errors import InvalidArgument
 from drumlin._pandas.arrow_json import array_from_json, array_to_json
@@ -157,7 +158,7 @@ def _decode_intervals(column: Any, made: Any) -> Any:
         return pd.arrays.IntervalArray.from_arrays([], [], closed=made["closed"], dtype=dtype)
     ends = []
     for name in ("left", "right"):
-        end = decode(pa.chunked_array([pa.compute.struct_field(chunk, name) for chunk in chunks]), made["ends"])
+        end = decode(pa.chunked_array([pc.struct_field(chunk, name) for chunk in chunks]), made["ends"])
         ends.append(pd.Index(end))
     return pd.arrays.IntervalArray.from_arrays(*ends, closed=made["closed"])
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, index_columns, range_index
 from drumlin._pandas.dtypes import MASKED, MOMENTS, NUMBERS
@@ -202,7 +203,7 @@ def _masked(column: pa.ChunkedArray, written: str | None, dtype: str) -> Any:
         return None
     if written != kind:
         # It was not pandas who wrote it: as pyarrow makes it, if doubles hold its values.
-        ends = pa.compute.min_max(column).as_py()
+        ends = pc.min_max(column).as_py()
         if ends["min"] is None or (ends["min"] >= -(2**53) and ends["max"] <= 2**53):
             return None
     if kind not in MASKED or kind.startswith("float"):

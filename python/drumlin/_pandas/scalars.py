@@ -102,20 +102,3 @@ def scalar_from_json(made: Any) -> Any:
         case "Decimal":
             return decimal.Decimal(value)
     raise ValueError(f"a label of kind {kind!r} is not known")
-
-
-def field_name(label: Any) -> str:
-    """The name of the Arrow column with this label, as pyarrow makes it."""
-    return str(_texts(label))
-
-
-def _texts(label: Any) -> Any:
-    if isinstance(label, str):
-        return label
-    if isinstance(label, bytes):
-        return label.decode("utf8", "backslashreplace")
-    if isinstance(label, tuple):
-        return str(tuple(map(_texts, label)))
-    if label is None or (isinstance(label, float) and math.isnan(label)):
-        return label
-    return str(label)

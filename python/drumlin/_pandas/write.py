@@ -10,6 +10,7 @@ from drumlin._drumlin import Schema
 from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._input import Fit
 from drumlin._json import to_json
+from drumlin._names import check_arrow_names, check_name, field_name
 from drumlin._pandas.columns import encode
 from drumlin._pandas.description import (
     DESCRIPTION_KEY,
@@ -23,7 +24,7 @@ from drumlin._pandas.dtypes import dtype_from_json
 from drumlin._pandas.evidence import shown
 from drumlin._pandas.labels import labels_to_json
 from drumlin._pandas.plain import is_plain
-from drumlin._pandas.scalars import field_name, scalar_to_json
+from drumlin._pandas.scalars import scalar_to_json
 
 
 def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
@@ -84,7 +85,9 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
         ),
         DESCRIPTION_KEY: json.dumps(made, separators=(",", ":")).encode(),
     }
-    return pa.table([array for _, array, _, _ in parts], schema=pa.schema(fields, metadata=metadata))
+    schema_to_write = pa.schema(fields, metadata=metadata)
+    check_arrow_names(schema_to_write)
+    return pa.table([array for _, array, _, _ in parts], schema=schema_to_write)
 
 
 def _loses_order(index: pd.RangeIndex, fit: Fit) -> bool:
@@ -128,7 +131,7 @@ def _field_names(frame: pd.DataFrame) -> list[str]:
     seen: dict[str, Any] = {}
     for label in frame.columns:
         name = field_name(label)
-        check_name(name, f"the column label {shown(label)}")
+        _check_text(name, f"the column label {shown(label)}")
         if name in seen:
             both = f"the column labels {shown(seen[name])} and {shown(label)}"
             raise InvalidArgument(f"{both} are both {name!r} as text; rename one of them")
@@ -136,10 +139,8 @@ def _field_names(frame: pd.DataFrame) -> list[str]:
     return list(seen)
 
 
-def check_name(name: str, what: str) -> None:
-    """That Arrow hands on ``name`` as it is."""
-    if "\0" in name:
-        raise InvalidArgument(f"{what} has a NUL character, where Arrow's C interface would cut it; rename it")
+def _check_text(name: str, what: str) -> None:
+    check_name(name, what)
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -149,7 +150,7 @@ def check_name(name: str, what: str) -> None:
 def _level_name(name: Any, at: int, taken: list[str]) -> str:
     """The name of the column that holds a level of the index, as pyarrow makes it."""
     if name is not None and field_name(name) not in taken:
-        check_name(field_name(name), f"the name {shown(name)} of the index")
+        _check_text(field_name(name), f"the name {shown(name)} of the index")
         return field_name(name)
     while f"__index_level_{at}__" in taken:
         at += 1
