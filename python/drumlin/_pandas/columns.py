@@ -24,7 +24,8 @@ _CATEGORIES_MAX = 1000
 
 def encode(array: Any, what: str, *, coerce: bool = False) -> tuple[Any, Any]:
     """``array``, pandas' or NumPy's, as an Arrow array; and its description. ``what`` is what messages call it."""
-    if isinstance(array, pd.arrays.NumpyExtensionArray):
+    # Not a subclass, such as texts.
+    if type(array) is pd.arrays.NumpyExtensionArray:
         array = array.to_numpy()
     dtype = array.dtype
     if dtype == np.dtype(object):
@@ -152,15 +153,24 @@ def _without_zone(column: Any) -> Any:
 
 
 def _decode_intervals(column: Any, made: Any) -> Any:
-    chunks = [chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk for chunk in column.chunks]
+    stored = _storage(column)
     dtype = dtype_from_json(made)
-    if not chunks:
+    if not stored.num_chunks:
         return pd.arrays.IntervalArray.from_arrays([], [], closed=made["closed"], dtype=dtype)
-    ends = []
-    for name in ("left", "right"):
-        end = decode(pa.chunked_array([pc.struct_field(chunk, name) for chunk in chunks]), made["ends"])
-        ends.append(pd.Index(end))
-    return pd.arrays.IntervalArray.from_arrays(*ends, closed=made["closed"])
+    of = made["ends"]
+    if stored.null_count and isinstance(of, str) and of in NUMBERS and not of.startswith("float"):
+        # Missing intervals, which rows appended later brought, have no ends.
+        of = "float64"
+    parts = [pa.chunked_array([pc.struct_field(chunk, end) for chunk in stored.chunks]) for end in ("left", "right")]
+    left, right = (pd.Index(decode(part.cast(pa.float64()) if of != made["ends"] else part, of)) for part in parts)
+    return pd.arrays.IntervalArray.from_arrays(left, right, closed=made["closed"])
+
+
+def _storage(column: Any) -> Any:
+    """The values of ``column`` without the name of an Arrow extension."""
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
 
 
 def _decode_arrow(column: Any, made: Any) -> Any:
@@ -202,9 +212,13 @@ def _decode_categories(column: Any, made: Any) -> Any:
         if categories is None:
             categories = _index(pa.chunked_array([], column.type.value_type), made["of"])
     else:
-        values = _index(column, made["of"])
+        stored = _storage(column)
+        valid = stored.is_valid()
+        values = _index(stored.filter(valid), made["of"])
         categories = _joined(categories, values)
-        parts.append((np.arange(len(values)), values))
+        indices = np.full(len(stored), -1)
+        indices[valid.to_numpy()] = np.arange(len(values))
+        parts.append((indices, values))
     placed = [_placed(indices, values, categories) for indices, values in parts]
     codes = np.concatenate(placed) if placed else np.empty(0, dtype="int8")
     if "name" in made:

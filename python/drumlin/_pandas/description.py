@@ -67,7 +67,9 @@ def range_index(metadata: dict[bytes, bytes]) -> range | None:
     return None
 
 
-def pandas_metadata(columns: list[Any], levels: list[Any], ranged: Any, labels: Any, attrs: dict[str, Any]) -> bytes:
+def pandas_metadata(
+    columns: list[Any], levels: list[Any], ranged: Any, label_levels: list[Any], attrs: dict[str, Any]
+) -> bytes:
     """pandas' own metadata, for others that read the rows by pyarrow: ``columns`` and ``levels`` are triples of label,
     Arrow field and pandas array; ``ranged`` is the RangeIndex that is no column."""
     index: list[Any] = [field.name for _, field, _ in levels]
@@ -78,7 +80,7 @@ def pandas_metadata(columns: list[Any], levels: list[Any], ranged: Any, labels: 
     return json.dumps(
         {
             "index_columns": index,
-            "column_indexes": [_labels(labels.get_level_values(at)) for at in range(labels.nlevels)],
+            "column_indexes": [_labels(level) for level in label_levels],
             "columns": [_column(*column) for column in [*columns, *levels]],
             "attributes": attrs,
             "creator": {"library": "pyarrow", "version": pa.__version__},

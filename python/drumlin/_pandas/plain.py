@@ -40,6 +40,9 @@ def is_plain(frame: pd.DataFrame) -> bool:
         return False
     if index.name is not None and (index.name in labels or "\0" in index.name):
         return False
+    # pyarrow takes such a name for none.
+    if index.name is not None and index.name.startswith("__index_level_"):
+        return False
     if not all(str(dtype) in _PLAIN for dtype in set(frame.dtypes)) or not frame.flags.allows_duplicate_labels:
         return False
     names = list(labels)

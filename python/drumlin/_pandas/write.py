@@ -22,7 +22,7 @@ from drumlin._pandas.description import (
 )
 from drumlin._pandas.dtypes import dtype_from_json
 from drumlin._pandas.evidence import shown
-from drumlin._pandas.labels import labels_to_json
+from drumlin._pandas.labels import labels_to_json, levels_of
 from drumlin._pandas.plain import is_plain
 from drumlin._pandas.scalars import scalar_to_json
 
@@ -57,8 +57,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     if ranged is None:
         made["index"] = []
         made["multi"] = isinstance(frame.index, pd.MultiIndex)
-        for at in range(frame.index.nlevels):
-            level = frame.index.get_level_values(at)
+        for at, level in enumerate(levels_of(frame.index)):
             name = _level_name(level.name, at, [*names, *(name for _, _, name, _ in levels)])
             what = f"index level {shown(level.name)}" if made["multi"] else "the index"
             array, column = encode(level.array, what, coerce=coerce)
@@ -81,7 +80,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     own = [(label, field, values) for (label, _, _, values), field in zip(parts, fields, strict=True)]
     metadata = {
         PANDAS_KEY: pandas_metadata(
-            own[: len(columns)], own[len(columns) :], ranged, frame.columns, made.get("attrs", {})
+            own[: len(columns)], own[len(columns) :], ranged, levels_of(frame.columns), made.get("attrs", {})
         ),
         DESCRIPTION_KEY: json.dumps(made, separators=(",", ":")).encode(),
     }
