@@ -68,9 +68,10 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
         made["index"] = {"range": span, "name": _name_to_json(ranged.name, coerce)}
     kept = made["index"] if ranged is None else []
     _check_meaning(schema, {**described, **{level["field"]: level["column"] for level in kept}})
-    default = pd.Index(names)
-    if frame.columns.name is not None or frame.columns.dtype != default.dtype or list(frame.columns) != names:
-        made["labels"] = labels_to_json(frame.columns, coerce=coerce)
+    labels, default = frame.columns, pd.Index(names)
+    same = type(labels) is pd.Index and labels.dtype == default.dtype and labels.name is None and list(labels) == names
+    if not same:
+        made["labels"] = labels_to_json(labels, coerce=coerce)
     if frame.attrs and (attrs := _attrs(frame.attrs, coerce)):
         made["attrs"] = attrs
     if not frame.flags.allows_duplicate_labels:
