@@ -71,7 +71,7 @@ def pandas_metadata(
     columns: list[Any], levels: list[Any], ranged: Any, label_levels: list[Any], attrs: dict[str, Any]
 ) -> bytes:
     """pandas' own metadata, for others that read the rows by pyarrow: ``columns`` and ``levels`` are triples of label,
-    Arrow field and pandas array; ``ranged`` is the RangeIndex that is no column."""
+    Arrow field and pandas series or index; ``ranged`` is the RangeIndex that is no column."""
     index: list[Any] = [field.name for _, field, _ in levels]
     if ranged is not None:
         name = None if ranged.name is None else str(ranged.name)
@@ -97,12 +97,12 @@ def _labels(level: Any) -> dict[str, Any]:
     return {**made, "pandas_type": "unicode", "numpy_type": "object", "metadata": {"encoding": "UTF-8"}}
 
 
-def _column(name: Any, field: Any, array: Any) -> dict[str, Any]:
+def _column(name: Any, field: Any, values: Any) -> dict[str, Any]:
     made = {"name": None if name is None else str(name), "field_name": field.name, "metadata": None}
-    dtype, kind = array.dtype, field.type
+    dtype, kind = values.dtype, field.type
     if isinstance(dtype, pd.CategoricalDtype):
         counts = {"num_categories": len(dtype.categories), "ordered": bool(dtype.ordered)}
-        numpy_type = str(array.codes.dtype) if pa.types.is_dictionary(kind) else "object"
+        numpy_type = str(values.array.codes.dtype) if pa.types.is_dictionary(kind) else "object"
         return {**made, "pandas_type": "categorical", "numpy_type": numpy_type, "metadata": counts}
     if isinstance(dtype, pd.DatetimeTZDtype):
         zone = {"timezone": kind.tz}

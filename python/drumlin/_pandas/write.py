@@ -51,7 +51,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     for at, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
         series = frame.iloc[:, at]
         array, described[name] = encode(series.array, f"column {shown(label)}", coerce=coerce)
-        columns.append((label, array, name, series.array))
+        columns.append((label, array, name, series))
     made: dict[str, Any] = {"version": VERSION, "columns": described}
     levels: list[tuple[Any, ...]] = []
     if ranged is None:
@@ -61,7 +61,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
             name = _level_name(level.name, at, [*names, *(name for _, _, name, _ in levels)])
             what = f"index level {shown(level.name)}" if made["multi"] else "the index"
             array, column = encode(level.array, what, coerce=coerce)
-            levels.append((level.name, array, name, level.array))
+            levels.append((level.name, array, name, level))
             made["index"].append({"field": name, "name": _name_to_json(level.name, coerce), "column": column})
     else:
         span = [ranged.start, ranged.stop, ranged.step]
