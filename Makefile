@@ -9,6 +9,10 @@ SCALE ?= 1
 # Tests are built with the switches that break one rule each; see crates/drumlin/src/base/planted.rs.
 PLANTED := --features drumlin/planted-bugs
 
+# pandas 2, which tests of frames run on, too: a folder that goes before the packages of .venv.
+PANDAS2 := $(CURDIR)/.venv/pandas2
+PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
+
 .PHONY: build demo test check bench fuzz clean
 
 build: $(BIN)/.installed
@@ -19,13 +23,19 @@ $(BIN)/.installed: python/requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r python/requirements-dev.txt
 	touch $@
 
+$(PANDAS2)/.installed: python/requirements-pandas2.txt $(BIN)/.installed
+	rm -rf $(PANDAS2)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PANDAS2) -r $<
+	touch $@
+
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
-test: build
+test: build $(PANDAS2)/.installed
 	cargo test --release --workspace $(PLANTED)
 	cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/interleavings cargo test --release
 	$(BIN)/python -m pytest -q python/tests
+	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
 	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin
 	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
 

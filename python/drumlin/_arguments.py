@@ -5,10 +5,11 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from drumlin._errors import InvalidArgument, NotFound
+from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
 from drumlin._expr import Expr
-from drumlin._input import FrameLike, to_stream
+from drumlin._input import Fit, FrameLike, to_stream
 from drumlin._json import to_json
+from drumlin._names import field_name
 from drumlin.tree import P, PatternLike, plain_text
 
 #: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
@@ -27,7 +28,10 @@ def count(value: int | None, name: str) -> int | None:
         return None
     if isinstance(value, bool):
         raise TypeError(f"{name} is a number, not a bool")
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a number, not a {type(value).__name__}") from None
     if not 0 <= number < 2**63:
         raise InvalidArgument(f"{name}={number} is out of range; expected 0 or more")
     return number
@@ -84,22 +88,35 @@ def listed(values: Iterable[Any], name: str) -> list[Any]:
     """A list, which a single text is not."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{name} is a list of names, not one name: write [{values!r}]")
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name} is a list of names, not a {type(values).__name__}")
     return list(values)
 
 
 def names(values: Iterable[str], name: str) -> list[str]:
     """A list of names."""
-    return listed(values, name)
+    checked = listed(values, name)
+    for value in checked:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a list of names, each a str; {value!r} is a {type(value).__name__}")
+    return checked
+
+
+def path_argument(path: Any) -> str:
+    """The path of a table."""
+    if not isinstance(path, str):
+        raise TypeError(f"path is a str, not a {type(path).__name__}")
+    return path
 
 
 def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
-    """The columns to sort by, if they are given."""
-    return None if columns is None else names(columns, "sort")
+    """The columns to sort by, if they are given. Names that are no text were written as their text."""
+    return None if columns is None else [field_name(name) for name in listed(columns, "sort")]
 
 
 def column_names(columns: Iterable[Any] | None) -> list[str] | None:
     """The columns to read, if they are given. Names that are no text were written as their text."""
-    return None if columns is None else [str(name) for name in listed(columns, "columns")]
+    return None if columns is None else [field_name(name) for name in listed(columns, "columns")]
 
 
 def micros(span: dt.timedelta, name: str) -> int:
@@ -116,16 +133,21 @@ def optional_micros(span: dt.timedelta | None, name: str) -> int | None:
     return None if span is None else micros(span, name)
 
 
-def to_streams(frames: Mapping[str, FrameLike], wrong: dict[str, Any] | None = None) -> list[tuple[str, Any]]:
+def to_streams(
+    frames: Mapping[str, FrameLike],
+    wrong: dict[str, Any] | None = None,
+    fit: Callable[[str], Fit] = lambda _: Fit(),
+) -> list[tuple[str, Any]]:
     """Frames by path, as objects that the core draws rows from. Those that are none are added to ``wrong``, if given,
     with what is wrong; else it is raised."""
     if not isinstance(frames, Mapping):
         raise TypeError(f"frames is a dict of paths and frames, not a {type(frames).__name__}")
     converted = []
     for path, data in frames.items():
+        path_argument(path)
         try:
-            converted.append((path, to_stream(data)))
-        except (InvalidArgument, TypeError) as error:
+            converted.append((path, to_stream(data, fit(path))))
+        except (InvalidArgument, SchemaMismatch, TypeError) as error:
             told = type(error)(f"{path!r}: {error}")
             if wrong is None:
                 raise told from error

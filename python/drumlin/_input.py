@@ -1,9 +1,12 @@
 """Whatever rows come in as, as something with an Arrow stream."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from drumlin._errors import InvalidArgument
+from drumlin._drumlin import Schema, Store
+from drumlin._errors import InvalidArgument, NotFound
+from drumlin._names import check_arrow_names, check_name
 from drumlin._optional import have, loaded, need
 
 __all__ = ["FrameLike", "SchemaLike"]
@@ -47,7 +50,35 @@ _EXPECTED = (
 )
 
 
-def to_stream(data: Any) -> Any:
+class Fit(NamedTuple):
+    """How a pandas frame becomes rows of a table."""
+
+    #: Whether values that would not come back are stored as pyarrow converts them.
+    coerce: bool = False
+    #: Whether the table puts rows in an order of its own. For writes.
+    ordered: Callable[[], bool] | None = None
+    #: The schema of the table, if it is there. For what adds rows.
+    onto: Callable[[], Schema | None] | None = None
+
+
+def is_ordered(store: Store, path: str) -> bool:
+    """Whether the table at ``path``, if there is one, puts rows in an order of its own."""
+    try:
+        stat = store.table_stat(path)
+    except NotFound:
+        return False
+    return bool(stat.sort or stat.key)
+
+
+def schema_of(store: Store, path: str) -> Schema | None:
+    """The schema of the table at ``path``, if there is one."""
+    try:
+        return store.schema(path, None)
+    except NotFound:
+        return None
+
+
+def to_stream(data: Any, fit: Fit | None = None) -> Any:
     """``data`` as an object that the core draws rows from."""
     from drumlin._result import Result
 
@@ -55,9 +86,10 @@ def to_stream(data: Any) -> Any:
         return data._reading
     if (pandas := loaded("pandas")) is not None:
         if isinstance(data, pandas.DataFrame):
+            need("pyarrow", "a pandas DataFrame", "pandas")
             from drumlin._pandas import to_arrow
 
-            return to_arrow(data)
+            return to_arrow(data, fit or Fit())
         if isinstance(data, pandas.Series):
             raise TypeError("a pandas Series is one column, not a table; write series.to_frame()")
     if (polars := loaded("polars")) is not None:
@@ -67,8 +99,11 @@ def to_stream(data: Any) -> Any:
             raise TypeError("a Polars Series is one column, not a table; write series.to_frame()")
         if isinstance(data, polars.DataFrame):
             return _from_polars(data)
-    if (pyarrow := loaded("pyarrow")) is not None and isinstance(data, (pyarrow.Array, pyarrow.ChunkedArray)):
-        raise TypeError("a pyarrow array is one column, not a table; write pyarrow.table({name: array})")
+    if (pyarrow := loaded("pyarrow")) is not None:
+        if isinstance(data, (pyarrow.Array, pyarrow.ChunkedArray)):
+            raise TypeError("a pyarrow array is one column, not a table; write pyarrow.table({name: array})")
+        if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.RecordBatchReader)):
+            check_arrow_names(data.schema)
     if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
         return _from_python(data)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
@@ -80,6 +115,9 @@ def _from_polars(frame: Any) -> Any:
     """``frame``; by way of pyarrow if it has columns of nulls, which Polars exports with buffers too many."""
     polars = need("polars", "", "")
     for name, dtype in frame.schema.items():
+        check_name(name, f"the name {name!r}")
+        for part in _polars_parts(dtype):
+            check_name(part, f"column {name!r}: the field's name {part!r}")
         if _holds(dtype, polars.Object):
             raise InvalidArgument(f"column {name!r}: values of type Object cannot be stored")
         if _holds(dtype, polars.Null):
@@ -94,19 +132,62 @@ def _holds(dtype: Any, kind: Any) -> bool:
     return bool(dtype == kind) or any(_holds(part, kind) for part in inner if part is not None)
 
 
+def _polars_parts(dtype: Any) -> Iterator[str]:
+    """The names of all fields within a Polars type."""
+    for field in getattr(dtype, "fields", []):
+        yield field.name
+        yield from _polars_parts(field.dtype)
+    if (inner := getattr(dtype, "inner", None)) is not None:
+        yield from _polars_parts(inner)
+
+
 def _from_python(data: Any) -> Any:
-    what = "dict of columns" if isinstance(data, Mapping) else "list of dicts"
+    if isinstance(data, Mapping):
+        what, columns = "dict of columns", dict(data)
+    else:
+        what, columns = "list of dicts", _columns_of(data)
+    for name, values in columns.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a column's name is a str, not {name!r} ({type(name).__name__})")
+        check_name(name, f"the name {name!r}")
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+            raise TypeError(f"column {name!r} is a list or array of values, not a {type(values).__name__}")
+        if isinstance(values, (list, tuple)):
+            _check_values(name, values)
     try:
         if have("pyarrow"):
-            pyarrow = need("pyarrow", "", "")
-            return pyarrow.table(dict(data)) if isinstance(data, Mapping) else pyarrow.Table.from_pylist(data)
+            table = need("pyarrow", "", "").table(columns)
+            check_arrow_names(table.schema)
+            return table
         if have("polars"):
-            return need("polars", "", "").DataFrame(data)
-    except ImportError:
+            return _from_polars(need("polars", "", "").DataFrame(columns))
+    except (ImportError, InvalidArgument):
         raise
     except Exception as error:
         raise InvalidArgument(f"the {what} is no table: {error}") from error
     return need("pyarrow", f"a {what}", "pyarrow")
+
+
+def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:
+    """A list of dicts as columns, in the order in which their names appear; what a row does not have is None."""
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {at} is a {type(row).__name__}; expected a list of dicts")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+#: Values of the second become those of the first beside them, without what the second has more.
+_MIXTURES = ((bytes, str), (dt.date, dt.datetime))
+
+
+def _check_values(name: str, values: list[Any] | tuple[Any, ...]) -> None:
+    kinds = set(map(type, values))
+    for pair in _MIXTURES:
+        if kinds.issuperset(pair):
+            rows = [next(row for row, value in enumerate(values) if type(value) is kind) for kind in pair]
+            told = " and ".join(f"{values[row]!r} in row {row}" for row in sorted(rows))
+            raise InvalidArgument(f"column {name!r} has values of several types: {told}; convert them to one")
 
 
 def to_schema(schema: Any) -> Any:
@@ -114,10 +195,14 @@ def to_schema(schema: Any) -> Any:
     if isinstance(schema, Mapping) and not hasattr(schema, "__arrow_c_schema__"):
         pyarrow = need("pyarrow", "a schema as a dict", "pyarrow")
         try:
-            return pyarrow.schema(list(schema.items()))
+            return to_schema(pyarrow.schema(list(schema.items())))
+        except InvalidArgument:
+            raise
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"the dict is no schema: {error}") from error
     if hasattr(schema, "__arrow_c_schema__"):
+        if (pyarrow := loaded("pyarrow")) is not None and isinstance(schema, pyarrow.Schema):
+            check_arrow_names(schema)
         return schema
     raise TypeError(
         f"a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, anything "

@@ -24,5 +24,9 @@ def have(module: str) -> bool:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """The module called ``module`` if something has imported it: otherwise no object can be of its classes."""
-    return sys.modules.get(module)
+    """The module called ``module`` if it has been imported: otherwise no object can be of its classes. One that another
+    thread is importing does not have its classes yet."""
+    found = sys.modules.get(module)
+    if found is None or getattr(getattr(found, "__spec__", None), "_initializing", False):
+        return None
+    return found

@@ -200,10 +200,10 @@ def collect(
 
 def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataFrame]":
     """Frames of results: of numbers straight from the store, else by pyarrow."""
-    from drumlin import _pandas
-
     pyarrow = need("pyarrow", "to_pandas()", "pandas")
     need("pandas", "to_pandas()", "pandas")
+    from drumlin import _pandas
+
     plans: list[_pandas.Plain | None] = []
     asked: list[_Asked] = []
     for result in results:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from drumlin._errors import InvalidArgument
-from drumlin._input import FrameLike, to_stream
+from drumlin._input import Fit, FrameLike, to_stream
 from drumlin._optional import have, loaded, need
 
 __all__ = ["KeysLike", "RowsLike"]
@@ -18,13 +18,13 @@ RowsLike: TypeAlias = FrameLike | Mapping[str, Any]
 KeysLike: TypeAlias = FrameLike | Iterable[Any]
 
 
-def to_rows(data: Any) -> Any:
+def to_rows(data: Any, fit: Fit | None = None) -> Any:
     """Rows as the core takes them."""
     if isinstance(data, Mapping):
         return _from_dict(data)
     if isinstance(data, list):
         return _from_dicts(data)
-    return to_stream(data)
+    return to_stream(data, fit or Fit())
 
 
 def to_keys(keys: Any) -> Any:

@@ -21,6 +21,7 @@ from drumlin._arguments import (
     names,
     note,
     optional_micros,
+    path_argument,
     paths_to_drop,
     rows_filter,
     selection,
@@ -56,7 +57,7 @@ from drumlin._drumlin import (
 )
 from drumlin._errors import Conflict, InvalidArgument, NotFound
 from drumlin._expr import Expr
-from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._input import Fit, FrameLike, SchemaLike, is_ordered, schema_of, to_schema, to_stream
 from drumlin._lookup import Lookup
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
@@ -264,12 +265,16 @@ class Store(Walks):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> Version:
         """Makes a version of the table at ``path`` that holds exactly the rows of ``data``; makes the table if needed,
         ordered by the columns ``sort`` when read (by default rows keep their order).
 
         ``metadata`` is a JSON value noted with the version.
+
+        A pandas frame that would not come back equal is refused with :class:`drumlin.InvalidArgument`, which names
+        column, row and type; with ``coerce`` such values are stored as pyarrow converts them.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -279,7 +284,9 @@ class Store(Walks):
         [1, 2, 3]
         """
         version: Version
-        [version] = self._core.write_many([(path, to_stream(data))], note(metadata), sort_columns(sort), progress)
+        order = sort_columns(sort)
+        stream = to_stream(data, self._fit_to_write(path_argument(path), order, coerce))
+        [version] = self._core.write_many([(path, stream)], note(metadata), order, progress)
         return version
 
     def append(
@@ -288,12 +295,15 @@ class Store(Walks):
         data: FrameLike,
         *,
         metadata: Any = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> Version:
         """Makes a version of the table at ``path`` with the rows of ``data`` behind those there are. The columns must
         be the table's, in any order."""
         version: Version
-        [version] = self._core.append_many([(path, to_stream(data))], note(metadata), progress)
+        [version] = self._core.append_many(
+            [(path, to_stream(data, self._fit_to_add(path, coerce)))], note(metadata), progress
+        )
         return version
 
     def update(
@@ -302,6 +312,7 @@ class Store(Walks):
         data: FrameLike,
         *,
         metadata: Any = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> Version:
         """Makes a version in which the rows of ``data`` stand in the place of all rows between its least and its
@@ -314,7 +325,7 @@ class Store(Walks):
         >>> store.read("ticks").to_arrow()["n"].to_pylist()
         [0, 7, 7, 0]
         """
-        return self._core.update(path, to_stream(data), note(metadata), progress)
+        return self._core.update(path, to_stream(data, self._fit_to_add(path, coerce)), note(metadata), progress)
 
     @overload
     def write_many(
@@ -324,6 +335,7 @@ class Store(Walks):
         metadata: Any = None,
         sort: Iterable[str] | None = None,
         return_exceptions: Literal[False] = False,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Version]: ...
     @overload
@@ -334,6 +346,7 @@ class Store(Walks):
         metadata: Any = None,
         sort: Iterable[str] | None = None,
         return_exceptions: bool,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Version | Exception]: ...
     def write_many(
@@ -343,6 +356,7 @@ class Store(Walks):
         metadata: Any = None,
         sort: Iterable[str] | None = None,
         return_exceptions: bool = False,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> Any:
         """Writes many tables in one commit: all of them or none. See :meth:`write`.
@@ -361,8 +375,9 @@ class Store(Walks):
         ['InvalidArgument', 'InvalidArgument']
         """
         wrong: dict[str, Any] | None = {} if return_exceptions else None
-        streams = to_streams(frames, wrong)
-        answers = self._core.write_many(streams, note(metadata), sort_columns(sort), progress, return_exceptions)
+        order = sort_columns(sort)
+        streams = to_streams(frames, wrong, lambda path: self._fit_to_write(path, order, coerce))
+        answers = self._core.write_many(streams, note(metadata), order, progress, return_exceptions)
         return _by_path(frames, streams, answers, wrong)
 
     @overload
@@ -372,6 +387,7 @@ class Store(Walks):
         *,
         metadata: Any = None,
         return_exceptions: Literal[False] = False,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Version]: ...
     @overload
@@ -381,6 +397,7 @@ class Store(Walks):
         *,
         metadata: Any = None,
         return_exceptions: bool,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Version | Exception]: ...
     def append_many(
@@ -389,6 +406,7 @@ class Store(Walks):
         *,
         metadata: Any = None,
         return_exceptions: bool = False,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> Any:
         """Appends to many tables in one commit: all of them or none, or with ``return_exceptions`` those that can be
@@ -402,9 +420,15 @@ class Store(Walks):
         (2, NotFound("no table at 'b'"))
         """
         wrong: dict[str, Any] | None = {} if return_exceptions else None
-        streams = to_streams(frames, wrong)
+        streams = to_streams(frames, wrong, lambda path: self._fit_to_add(path, coerce))
         answers = self._core.append_many(streams, note(metadata), progress, return_exceptions)
         return _by_path(frames, streams, answers, wrong)
+
+    def _fit_to_write(self, path: str, order: _List[str] | None, coerce: bool) -> Fit:
+        return Fit(coerce, ordered=lambda: is_ordered(self._core, path) if order is None else bool(order))
+
+    def _fit_to_add(self, path: str, coerce: bool) -> Fit:
+        return Fit(coerce, onto=lambda: schema_of(self._core, path))
 
     def delete_rows(
         self,
@@ -432,6 +456,7 @@ class Store(Walks):
         rows: RowsLike,
         *,
         metadata: Any = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> RowsReport:
         """Puts rows into a table with a key, each in the place of the row with its key if there is one. Of rows with
@@ -451,7 +476,7 @@ class Store(Walks):
         >>> store.read("people").to_arrow()["name"].to_pylist()
         ['Ada', 'Grace H.']
         """
-        return self._core.upsert(path, to_rows(rows), note(metadata), progress)
+        return self._core.upsert(path, to_rows(rows, self._fit_to_add(path, coerce)), note(metadata), progress)
 
     def insert(
         self,
@@ -459,6 +484,7 @@ class Store(Walks):
         rows: RowsLike,
         *,
         metadata: Any = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> RowsReport:
         """Puts rows into a table with a key that has none with their keys. :class:`drumlin.AlreadyExists`, naming keys,
@@ -474,7 +500,7 @@ class Store(Walks):
         ...     print(error)
         'names' has rows with the key 1; nothing was written
         """
-        return self._core.insert(path, to_rows(rows), note(metadata), progress)
+        return self._core.insert(path, to_rows(rows, self._fit_to_add(path, coerce)), note(metadata), progress)
 
     def delete_keys(
         self,
@@ -566,7 +592,7 @@ class Store(Walks):
         [1, 2, 3]
         """
         result: Result
-        [result] = self._results([path], selection(as_of, columns, where, limit, head, tail, native))
+        [result] = self._results([path_argument(path)], selection(as_of, columns, where, limit, head, tail, native))
         return result
 
     @overload
@@ -1284,30 +1310,39 @@ class Table:
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> Version:
         """See :meth:`Store.write`."""
-        return self._store.write(self._path, data, metadata=metadata, sort=sort, progress=progress)
+        return self._store.write(self._path, data, metadata=metadata, sort=sort, coerce=coerce, progress=progress)
 
-    def append(self, data: FrameLike, *, metadata: Any = None, progress: Progress | None = None) -> Version:
+    def append(
+        self, data: FrameLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> Version:
         """See :meth:`Store.append`."""
-        return self._store.append(self._path, data, metadata=metadata, progress=progress)
+        return self._store.append(self._path, data, metadata=metadata, coerce=coerce, progress=progress)
 
-    def update(self, data: FrameLike, *, metadata: Any = None, progress: Progress | None = None) -> Version:
+    def update(
+        self, data: FrameLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> Version:
         """See :meth:`Store.update`."""
-        return self._store.update(self._path, data, metadata=metadata, progress=progress)
+        return self._store.update(self._path, data, metadata=metadata, coerce=coerce, progress=progress)
 
     def delete(self, where: str | Expr, *, metadata: Any = None, progress: Progress | None = None) -> DeleteReport:
         """See :meth:`Store.delete_rows`."""
         return self._store.delete_rows(self._path, where, metadata=metadata, progress=progress)
 
-    def upsert(self, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> RowsReport:
+    def upsert(
+        self, rows: RowsLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> RowsReport:
         """See :meth:`Store.upsert`."""
-        return self._store.upsert(self._path, rows, metadata=metadata, progress=progress)
+        return self._store.upsert(self._path, rows, metadata=metadata, coerce=coerce, progress=progress)
 
-    def insert(self, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> RowsReport:
+    def insert(
+        self, rows: RowsLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> RowsReport:
         """See :meth:`Store.insert`."""
-        return self._store.insert(self._path, rows, metadata=metadata, progress=progress)
+        return self._store.insert(self._path, rows, metadata=metadata, coerce=coerce, progress=progress)
 
     def delete_keys(self, keys: KeysLike, *, metadata: Any = None, progress: Progress | None = None) -> RowsReport:
         """See :meth:`Store.delete_keys`."""

@@ -21,7 +21,7 @@ from drumlin._arguments import (
 )
 from drumlin._errors import Abort
 from drumlin._expr import Expr
-from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._input import Fit, FrameLike, SchemaLike, is_ordered, schema_of, to_schema, to_stream
 from drumlin._lookup import Lookup
 from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
@@ -54,11 +54,13 @@ class Transaction(_drumlin.Transaction, Walks):
     ('loading', ['prices/us'])
     """
 
-    # By path, whether the last write of a table was of all its rows.
-    __slots__ = ("_whole",)
+    # By path, whether the last write of a table was of all its rows; and of tables that were made or written whole,
+    # whether they put rows in an order of their own (None: as before).
+    __slots__ = ("_ordered", "_whole")
 
     def __init__(self, store: _drumlin.Store, read_only: bool) -> None:
         self._whole: dict[str, bool] = {}
+        self._ordered: dict[str, bool | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -83,8 +85,10 @@ class Transaction(_drumlin.Transaction, Walks):
 
     def create(self, path: str, schema: SchemaLike, *, sort: Iterable[str] = (), key: Iterable[str] = ()) -> None:
         """See :meth:`Store.create <drumlin.Store.create>`."""
-        self._create(path, to_schema(schema), names(sort, "sort"), names(key, "key"))
+        order, by_key = names(sort, "sort"), names(key, "key")
+        self._create(path, to_schema(schema), order, by_key)
         self._whole[path] = False
+        self._ordered[path] = bool(order or by_key)
 
     def write(
         self,
@@ -93,20 +97,60 @@ class Transaction(_drumlin.Transaction, Walks):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """See :meth:`Store.write <drumlin.Store.write>`."""
-        self._write_many([(path, to_stream(data))], note(metadata), sort_columns(sort), progress)
-        self._whole[path] = True
+        order = sort_columns(sort)
+        stream = to_stream(data, self._fit_to_write(path, order, coerce))
+        self._write_many([(path, stream)], note(metadata), order, progress)
+        self._wrote(path, order)
 
-    def append(self, path: str, data: FrameLike, *, metadata: Any = None, progress: Progress | None = None) -> None:
+    def _wrote(self, path: str, order: list[str] | None) -> None:
+        self._whole[path] = True
+        self._ordered[path] = self._ordered.get(path) if order is None else bool(order)
+
+    def _is_ordered(self, path: str, order: list[str] | None) -> bool:
+        known = self._ordered.get(path) if order is None else bool(order)
+        return is_ordered(self._store, path) if known is None else known
+
+    def _fit_to_write(self, path: str, order: list[str] | None, coerce: bool) -> Fit:
+        return Fit(coerce, ordered=lambda: self._is_ordered(path, order))
+
+    def _fit_to_add(self, path: str, coerce: bool) -> Fit:
+        return Fit(coerce, onto=lambda: self._schema(path))
+
+    def _schema(self, path: str) -> _drumlin.Schema | None:
+        if path not in self._ordered:
+            # Not by a read of the transaction, which would then conflict with whoever adds rows.
+            return schema_of(self._store, path)
+        reading: _drumlin.Reading = self._read(path, *selection(None, None, None, None, None, None, False))
+        return reading.schema
+
+    def append(
+        self,
+        path: str,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         """See :meth:`Store.append <drumlin.Store.append>`."""
-        self._append_many([(path, to_stream(data))], note(metadata), progress)
+        self._append_many([(path, to_stream(data, self._fit_to_add(path, coerce)))], note(metadata), progress)
         self._whole[path] = False
 
-    def update(self, path: str, data: FrameLike, *, metadata: Any = None, progress: Progress | None = None) -> None:
+    def update(
+        self,
+        path: str,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         """See :meth:`Store.update <drumlin.Store.update>`."""
-        self._update(path, to_stream(data), note(metadata), progress)
+        self._update(path, to_stream(data, self._fit_to_add(path, coerce)), note(metadata), progress)
         self._whole[path] = False
 
     def write_many(
@@ -115,21 +159,26 @@ class Transaction(_drumlin.Transaction, Walks):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """See :meth:`Store.write_many <drumlin.Store.write_many>`."""
-        self._write_many(to_streams(frames), note(metadata), sort_columns(sort), progress)
-        self._whole |= dict.fromkeys(frames, True)
+        order = sort_columns(sort)
+        streams = to_streams(frames, fit=lambda path: self._fit_to_write(path, order, coerce))
+        self._write_many(streams, note(metadata), order, progress)
+        for path in frames:
+            self._wrote(path, order)
 
     def append_many(
         self,
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
+        coerce: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """See :meth:`Store.append_many <drumlin.Store.append_many>`."""
-        self._append_many(to_streams(frames), note(metadata), progress)
+        self._append_many(to_streams(frames, fit=lambda path: self._fit_to_add(path, coerce)), note(metadata), progress)
         self._whole |= dict.fromkeys(frames, False)
 
     def delete_rows(
@@ -145,15 +194,19 @@ class Transaction(_drumlin.Transaction, Walks):
         self._whole[path] = False
         return rows
 
-    def upsert(self, path: str, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> int:
+    def upsert(
+        self, path: str, rows: RowsLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> int:
         """See :meth:`Store.upsert <drumlin.Store.upsert>`. Gives how many rows were written."""
         self._whole[path] = False
-        return self._upsert(path, to_rows(rows), note(metadata), progress)
+        return self._upsert(path, to_rows(rows, self._fit_to_add(path, coerce)), note(metadata), progress)
 
-    def insert(self, path: str, rows: RowsLike, *, metadata: Any = None, progress: Progress | None = None) -> int:
+    def insert(
+        self, path: str, rows: RowsLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> int:
         """See :meth:`Store.insert <drumlin.Store.insert>`. Gives how many rows were written."""
         self._whole[path] = False
-        return self._insert(path, to_rows(rows), note(metadata), progress)
+        return self._insert(path, to_rows(rows, self._fit_to_add(path, coerce)), note(metadata), progress)
 
     def delete_keys(self, path: str, keys: KeysLike, *, metadata: Any = None, progress: Progress | None = None) -> int:
         """See :meth:`Store.delete_keys <drumlin.Store.delete_keys>`. Gives how many keys were deleted."""

@@ -1,88 +1,54 @@
-"""pandas frames to Arrow and back, such that index, column names and types come back as they were.
+"""Frames of plain columns: what pyarrow and pandas' own metadata bring back. Also those that an earlier version of
+drumlin wrote, or that came as Arrow tables: they have no description of ours.
 
-What Arrow has no place for travels as pandas' own metadata in the Arrow schema, which a version keeps. One part of it
-can become stale: a RangeIndex is no column but three numbers. It comes back as it was if a read gives just the rows
-that one write wrote; otherwise rows are numbered from 0.
+Frames of numbers alone are made from the core's arrays without pyarrow.
 """
 
 import json
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from drumlin._errors import InvalidArgument
-from drumlin._optional import need
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
-if TYPE_CHECKING:
-    import numpy as _np
-    import pandas as _pd  # type: ignore[import-untyped, unused-ignore]
-    import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
+from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, index_columns, range_index
+from drumlin._pandas.dtypes import MASKED, MOMENTS, NUMBERS
 
-_KEY = b"pandas"
-# Names of columns of more than one type, which pandas' metadata cannot say.
+# What earlier versions wrote: names of columns of more than one type, and the first categories of each categorical
+# column, for reads that give no rows and so no dictionary.
 _NAMES_KEY = b"drumlin.pandas.names"
-# The first categories of each categorical column, for reads that give no rows and so no dictionary.
 _CATEGORIES_KEY = b"drumlin.pandas.categories"
-_CATEGORIES_MAX = 1000
 # Types that pyarrow gives back to columns, but not to an index.
-_INDEX_TYPES = frozenset(
-    {"object", "boolean", "Float32", "Float64"}
-    | {f"{sign}nt{bits}" for sign in ("I", "UI") for bits in (8, 16, 32, 64)}
-)
+_INDEX_TYPES = frozenset({"object", *MASKED.values()})
+#: dtypes that pyarrow gives back as they were, to columns.
+_PLAIN = (NUMBERS | MOMENTS) - {"float16"}
+#: And to an index.
+_PLAIN_INDEX = _PLAIN - {"bool"}
 
 
-def to_arrow(frame: "_pd.DataFrame") -> "_pa.Table":
-    """The rows of ``frame``; its index as columns, unless it is a RangeIndex."""
-    pa = need("pyarrow", "a pandas DataFrame", "pandas")
-    mixed = frame.columns.nlevels == 1 and frame.columns.inferred_type.startswith("mixed")
-    if mixed and not all(type(name) in (str, int, bool, float, type(None)) for name in frame.columns):
-        raise InvalidArgument(f"column names {list(frame.columns)!r}: names of mixed type must be str or numbers")
-    duplicates = frame.columns[frame.columns.duplicated()]
-    if len(duplicates):
-        raise InvalidArgument(f"two columns are called {duplicates[0]!r}; names must be unique")
-    with warnings.catch_warnings():
-        # Names of mixed type are kept here.
-        warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type", UserWarning)
-        try:
-            table = pa.Table.from_pandas(frame, preserve_index=None)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InvalidArgument(f"the DataFrame has no Arrow form: {error}") from error
-    metadata = dict(table.schema.metadata or {})
-    if mixed:
-        metadata[_NAMES_KEY] = json.dumps(list(frame.columns)).encode()
-    if categories := _categories(table):
-        metadata[_CATEGORIES_KEY] = json.dumps(categories).encode()
-    return table.replace_schema_metadata(metadata)
-
-
-def _categories(table: "_pa.Table") -> dict[str, list[Any]]:
-    pa = need("pyarrow", "a pandas DataFrame", "pandas")
-    categories = {}
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if not pa.types.is_dictionary(field.type) or not column.num_chunks:
-            continue
-        kind = field.type.value_type
-        plain = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
-        dictionary = column.chunk(0).dictionary
-        if plain and len(dictionary) <= _CATEGORIES_MAX:
-            categories[field.name] = dictionary.to_pylist()
-    return categories
-
-
-def index_columns(metadata: dict[bytes, bytes]) -> list[str]:
-    """The columns that hold the index."""
-    if _KEY not in metadata:
-        return []
-    return [index for index in json.loads(metadata[_KEY])["index_columns"] if isinstance(index, str)]
-
-
-def range_index(metadata: dict[bytes, bytes]) -> range | None:
-    """The RangeIndex that the rows were written with, if they had one."""
-    for index in json.loads(metadata.get(_KEY, b'{"index_columns": []}'))["index_columns"]:
-        if not isinstance(index, str) and index.get("kind") == "range":
-            return range(index["start"], index["stop"], index["step"])
-    return None
+def is_plain(frame: pd.DataFrame) -> bool:
+    """Whether pyarrow brings back ``frame`` by pandas' metadata alone."""
+    labels, index = frame.columns, frame.index
+    if type(labels) is not pd.Index or labels.inferred_type != "string" or not labels.is_unique:
+        return False
+    if not set(map(type, (labels.name, *index.names))) <= {str, type(None)} or frame.attrs:
+        return False
+    if type(index) is not pd.RangeIndex and (index.nlevels > 1 or str(index.dtype) not in _PLAIN_INDEX):
+        return False
+    if index.name is not None and (index.name in labels or "\0" in index.name):
+        return False
+    # pyarrow takes such a name for none.
+    if index.name is not None and index.name.startswith("__index_level_"):
+        return False
+    if not all(str(dtype) in _PLAIN for dtype in set(frame.dtypes)) or not frame.flags.allows_duplicate_labels:
+        return False
+    names = list(labels)
+    if "\0" in "".join(names) or set(map(type, names)) != {str}:
+        return False
+    return bool(pd.Index(names[:1]).dtype == labels.dtype)
 
 
 #: Types of NumPy that hold all values of Arrow's.
@@ -100,7 +66,7 @@ class Plain:
     """How a frame is made of columns that are numbers and nothing else."""
 
     #: The names of all columns, but for the index.
-    columns: "_pd.Index"
+    columns: pd.Index
     #: Where the index is among the columns, and its name.
     index: tuple[int, str | None] | None
     #: The RangeIndex that the rows were written with.
@@ -109,7 +75,6 @@ class Plain:
 
 def _plain(names: tuple[str, ...], types: tuple[str, ...], written: bytes | None) -> Plain | None:
     """``types`` are Arrow's, ``written`` is pandas' metadata."""
-    pd = need("pandas", "to_pandas()", "pandas")
     kinds = [_KINDS.get(kind) for kind in types]
     if None in kinds:
         return None
@@ -143,20 +108,19 @@ _plain_remembered = lru_cache(maxsize=256)(_plain)
 def plain(schema: Any) -> Plain | None:
     """How frames are made of columns with ``schema``, if they may be all plain numbers."""
     metadata = schema.metadata
-    if _NAMES_KEY in metadata or _CATEGORIES_KEY in metadata:
+    if not metadata.keys().isdisjoint((DESCRIPTION_KEY, _NAMES_KEY, _CATEGORIES_KEY)):
         return None
     try:
-        how = _plain_remembered(tuple(schema.names), tuple(schema.types), metadata.get(_KEY))
+        how = _plain_remembered(tuple(schema.names), tuple(schema.types), metadata.get(PANDAS_KEY))
     except (KeyError, TypeError, ValueError):
         # It was not pandas who wrote this.
         return None
     return how if how is not None and len(how.columns) > 0 else None
 
 
-def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: bool) -> "_pd.DataFrame":
+def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: bool) -> pd.DataFrame:
     """The frame of columns in ``groups``: an array with a row for each, their type, and which they are."""
-    pd = need("pandas", "to_pandas()", "pandas")
-    arrays: dict[int, _np.ndarray[Any, Any]] = {}
+    arrays: dict[int, np.ndarray[Any, Any]] = {}
     for array, kind, places in groups:
         typed = array.view(kind) if kind.startswith("datetime64") else array
         arrays.update(zip(places, typed, strict=True))
@@ -179,17 +143,16 @@ def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: b
 _THREADS_FROM_BYTES = 4 << 20
 
 
-def from_arrow(table: "_pa.Table", *, whole: bool, options: dict[str, Any]) -> "_pd.DataFrame":
-    """The frame that ``table`` was; ``whole`` says that it has just the rows that one write wrote."""
-    pd = need("pandas", "to_pandas()", "pandas")
+def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.DataFrame:
+    """The frame that pyarrow makes of ``table``, its types restored unless ``options`` for pyarrow are given."""
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     written = range_index(metadata)
     if written is not None and not (whole and len(written) == table.num_rows):
-        pandas = json.loads(metadata[_KEY])
+        pandas = json.loads(metadata[PANDAS_KEY])
         for index in pandas["index_columns"]:
             if not isinstance(index, str):
                 index.update(start=0, stop=table.num_rows, step=1)
-        metadata = {**metadata, _KEY: json.dumps(pandas).encode()}
+        metadata = {**metadata, PANDAS_KEY: json.dumps(pandas).encode()}
         table = table.replace_schema_metadata(metadata)
     if table.num_rows == 0 and _CATEGORIES_KEY in metadata:
         table = _with_categories(table, json.loads(metadata[_CATEGORIES_KEY]))
@@ -204,8 +167,7 @@ def from_arrow(table: "_pa.Table", *, whole: bool, options: dict[str, Any]) -> "
     return frame
 
 
-def _with_categories(table: "_pa.Table", categories: dict[str, list[Any]]) -> "_pa.Table":
-    pa = need("pyarrow", "to_pandas()", "pandas")
+def _with_categories(table: pa.Table, categories: dict[str, list[Any]]) -> pa.Table:
     for at, field in enumerate(table.schema):
         if field.name in categories and pa.types.is_dictionary(field.type):
             values = pa.array(categories[field.name], field.type.value_type)
@@ -215,15 +177,38 @@ def _with_categories(table: "_pa.Table", categories: dict[str, list[Any]]) -> "_
     return table
 
 
-def _restore_types(frame: "_pd.DataFrame", table: "_pa.Table", metadata: dict[bytes, bytes]) -> None:
-    """Python objects that pyarrow gives a type of their own."""
-    if _KEY not in metadata:
-        return
-    pd = need("pandas", "to_pandas()", "pandas")
-    types = {column["field_name"]: column["numpy_type"] for column in json.loads(metadata[_KEY])["columns"]}
+def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, bytes]) -> None:
+    """Python objects that pyarrow gives a type of their own, and integers that it makes floats beside nulls."""
+    written = json.loads(metadata.get(PANDAS_KEY, b'{"columns": []}'))["columns"]
+    types = {column["field_name"]: column["numpy_type"] for column in written}
     index = index_columns(metadata)
     for at, name in enumerate(name for name in table.schema.names if name not in index):
-        if types.get(name) == "object" and str(frame.dtypes.iloc[at]) != "object":
+        dtype = str(frame.dtypes.iloc[at])
+        if types.get(name) == "object" and dtype != "object":
             frame.isetitem(at, pd.Series(table[name].to_pylist(), index=frame.index, dtype=object))
-    if len(index) == 1 and types.get(index[0]) in _INDEX_TYPES and str(frame.index.dtype) != types[index[0]]:
-        frame.index = pd.Index(table[index[0]].to_pylist(), dtype=types[index[0]], name=frame.index.name)
+        elif (masked := _masked(table[name], types.get(name), dtype)) is not None:
+            frame.isetitem(at, pd.Series(masked, index=frame.index))
+    if len(index) != 1 or index[0] not in table.schema.names:
+        return
+    [name] = index
+    if types.get(name) in _INDEX_TYPES and str(frame.index.dtype) != types[name]:
+        frame.index = pd.Index(table[name].to_pylist(), dtype=types[name], name=frame.index.name)
+    elif (masked := _masked(table[name], types.get(name), str(frame.index.dtype))) is not None:
+        frame.index = pd.Index(masked, name=frame.index.name)
+
+
+def _masked(column: pa.ChunkedArray, written: str | None, dtype: str) -> Any:
+    """``column`` with a mask for its nulls, if pyarrow made it floats that do not say its integers, or objects."""
+    if dtype not in ("float64", "object") or not column.null_count:
+        return None
+    kind = str(column.type)
+    if written != kind and not (pa.types.is_int64(column.type) or pa.types.is_uint64(column.type)):
+        return None
+    if written != kind:
+        # It was not pandas who wrote it: as pyarrow makes it, if doubles hold its values.
+        ends = pc.min_max(column).as_py()
+        if ends["min"] is None or (ends["min"] >= -(2**53) and ends["max"] <= 2**53):
+            return None
+    if kind not in MASKED or kind.startswith("float"):
+        return None
+    return pd.api.types.pandas_dtype(MASKED[kind]).__from_arrow__(column)
