@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use drumlin::{Error, Result};
 
-use super::form::{Origin, TextForm, check_encoding, misfit, names};
+use super::form::{Origin, TextForm, check_encoding, misfit, names, no_text};
 use super::text::{NO_VALUE, Parser, convert};
 
 const BATCH_ROWS: usize = 16_384;
@@ -35,7 +35,13 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     check_encoding(buffered.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?)?;
     // Rows with too few values, or too many, are for the reader to refuse, which knows the line.
     let format = format(form).with_truncated_rows(true);
-    let (schema, _) = format.infer_schema(buffered, form.sampled()).map_err(plain)?;
+    let (schema, _) = format.infer_schema(buffered, form.sampled()).map_err(|e| {
+        let plain = plain(e);
+        match plain.message().rsplit_once("at line ") {
+            Some((what, line)) if what.contains("UTF-8") => no_text(line),
+            _ => plain,
+        }
+    })?;
     form.settle(&schema)
 }
 
@@ -233,7 +239,7 @@ impl<R: Read> Rows<R> {
     fn uneven(&self, line: u64, error: ArrowError) -> Error {
         let text = error.to_string();
         let Some((_, counts)) = text.rsplit_once("expected ") else {
-            return Error::invalid(format!("line {line}: {}; expected text in UTF-8", plain(error).message()));
+            return no_text(&line.to_string());
         };
         let (expected, got) = counts.split_once(" got ").unwrap_or((counts, "another number"));
         let columns = names(&self.wanted);

@@ -5,6 +5,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use drumlin::{Error, Result};
 
+use crate::grid::one_line;
+use crate::text_form::cut_short;
+
+/// Characters of a value that a message shows.
+const VALUE_CHARS_MAX: usize = 80;
+
 /// A column's name and the type that the user says it has.
 #[derive(Clone, Debug)]
 pub struct ColumnType(String, DataType);
@@ -139,10 +145,17 @@ pub fn check_encoding(head: &[u8]) -> Result<()> {
     }
 }
 
+/// What is wrong with a line whose bytes are no text.
+pub fn no_text(line: &str) -> Error {
+    Error::invalid(format!(
+        "line {line} has bytes that are not UTF-8; give what 'iconv -f LATIN1 -t UTF-8', or from whatever it is in, makes of it to -"
+    ))
+}
+
 /// What is wrong with a value, and what to do about it.
 pub fn misfit(line: u64, field: &Field, value: &str, reason: &str, origin: Origin) -> Error {
     let (name, data_type) = (field.name(), field.data_type());
-    let value: String = value.chars().take(80).flat_map(char::escape_debug).collect();
+    let value = cut_short(one_line(value), VALUE_CHARS_MAX);
     let advice = match origin {
         Origin::Table => "that is the type in the table: change the value, or import into another table".to_owned(),
         Origin::Told => "that is the type given by --type: give another, or change the value".to_owned(),

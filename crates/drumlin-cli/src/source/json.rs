@@ -41,7 +41,13 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     if let Some(error) = failed {
         return Err(error);
     }
-    let inferred = inferred.map_err(plain)?;
+    let inferred = inferred.map_err(|e| {
+        let (line, what) = (lines.number, plain(e));
+        Error::invalid(format!(
+            "line {line} has a value of another kind (an object, an array or neither) than the lines before: {}",
+            what.message()
+        ))
+    })?;
     let in_order = columns.names.iter().filter_map(|name| inferred.field_with_name(name).ok().cloned());
     form.settle(&Schema::new(in_order.collect::<Vec<_>>()))
 }
@@ -50,11 +56,10 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
 fn sampled(form: &TextForm, lines: &mut Lines<&mut dyn Read>, columns: &mut Columns) -> Result<Option<Value>> {
     loop {
         let mut text = Vec::new();
-        if !lines.next_into(&mut text)? {
-            return Ok(None);
-        }
-        if text.trim_ascii().is_empty() {
-            continue;
+        match lines.next_into(&mut text)? {
+            None => return Ok(None),
+            Some(Line::Blank) => continue,
+            Some(Line::Row) => {}
         }
         let value = object(&text, lines.number)?;
         let Keys(keys) = serde_json::from_slice(&text).unwrap_or_default();
@@ -123,6 +128,13 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
+/// Whether there is anything on a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Row,
+    Blank,
+}
+
 /// Lines, counted.
 struct Lines<R> {
     bytes: BufReader<R>,
@@ -141,11 +153,13 @@ impl<R: Read> Lines<R> {
         Ok(Self { bytes, number: 0 })
     }
 
-    /// Appends the next line; `false` if there is none.
-    fn next_into(&mut self, text: &mut Vec<u8>) -> Result<bool> {
+    /// Appends the next line, if there is one.
+    fn next_into(&mut self, text: &mut Vec<u8>) -> Result<Option<Line>> {
+        let start = text.len();
         let n = self.bytes.read_until(b'\n', text).map_err(|e| Error::unavailable(e.to_string()))?;
         self.number += u64::from(n > 0);
-        Ok(n > 0)
+        let kind = if text[start..].trim_ascii_start().is_empty() { Line::Blank } else { Line::Row };
+        Ok((n > 0).then_some(kind))
     }
 }
 
@@ -198,22 +212,29 @@ impl<R: Read> Rows<R> {
         loop {
             let first = self.lines.number + 1;
             self.text.clear();
+            let mut rows = 0;
             while self.lines.number + 1 - first < BATCH_LINES as u64 && self.text.len() < BATCH_BYTES {
-                if !self.lines.next_into(&mut self.text)? {
-                    break;
+                match self.lines.next_into(&mut self.text)? {
+                    None => break,
+                    Some(line) => rows += usize::from(line == Line::Row),
                 }
             }
             if self.text.is_empty() {
                 return Ok(None);
             }
+            if rows == 0 {
+                continue;
+            }
             let batches = decode(&mut self.decoder, &self.text).and_then(|batches| {
-                let converted = batches.iter().map(|batch| converted(batch, &self.wanted));
-                converted.collect::<Result<Vec<_>>>()
+                let batches = batches.iter().map(|batch| converted(batch, &self.wanted));
+                Ok(concat_batches(&self.wanted, &batches.collect::<Result<Vec<_>>>()?)?)
             });
             match batches {
-                // Lines without anything on them.
-                Ok(batches) if batches.is_empty() => {}
-                Ok(batches) => return Ok(Some(concat_batches(&self.wanted, &batches)?)),
+                Ok(batch) if batch.num_rows() == rows => return Ok(Some(batch)),
+                Ok(batch) => {
+                    let found = format!("{rows} lines hold {} objects", batch.num_rows());
+                    return Err(self.explained(first, Error::invalid(found)));
+                }
                 Err(error) => return Err(self.explained(first, error)),
             }
         }
@@ -297,7 +318,10 @@ fn object(text: &[u8], line: u64) -> Result<Value> {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(Value::Array(_)) => Err(invalid("this is an array; 'jq -c .[]' makes lines of its elements".to_owned())),
         Ok(_) => Err(invalid("this is no object".to_owned())),
-        Err(e) if e.is_eof() && text.trim_ascii().starts_with(b"[") => {
+        Err(e) if e.is_eof() && text.trim_ascii_start().starts_with(b"{") => {
+            Err(invalid("an object begins here and does not end on this line".to_owned()))
+        }
+        Err(e) if e.is_eof() && text.trim_ascii_start().starts_with(b"[") => {
             Err(invalid("an array begins here; 'jq -c .[]' makes lines of its elements".to_owned()))
         }
         Err(e) => {

@@ -8,6 +8,7 @@ mod json;
 mod parquet;
 mod text;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,7 +91,8 @@ impl Source {
         let format = format.map_or_else(|| Format::of(&plain), Ok)?;
         let mut input = Input::open(file)?;
         let form = csv::form_of_file(form, &plain);
-        let schema = schema(&mut input, format, &form).map_err(|e| of(&input.name(), e))?;
+        let schema = schema(&mut input, format, &form).and_then(with_names_of_their_own);
+        let schema = schema.map_err(|e| of(&input.name(), e))?;
         Ok(Self { input, format, schema, form })
     }
 
@@ -132,6 +134,15 @@ fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRe
         Format::Arrow => ipc::schema(input),
         Format::Csv => input.look(|bytes| csv::infer(form, bytes)),
         Format::Json => input.look(|bytes| json::infer(form, bytes)),
+    }
+}
+
+/// The schema, unless two of its columns have the same name.
+fn with_names_of_their_own(schema: SchemaRef) -> Result<SchemaRef> {
+    let mut seen = HashSet::new();
+    match schema.fields().iter().find(|field| !seen.insert(field.name())) {
+        Some(twice) => Err(Error::invalid(format!("two columns are called '{}'; rename one", twice.name()))),
+        None => Ok(schema),
     }
 }
 
