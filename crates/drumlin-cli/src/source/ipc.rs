@@ -4,6 +4,7 @@
 //! batches would be taken for whole.
 
 use std::io::{self, BufReader, Read};
+use std::sync::atomic::Ordering;
 
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::{FileReader, StreamReader};
@@ -62,13 +63,10 @@ pub fn read(mut input: Input) -> Result<Batches> {
             let mut reader = StreamReader::try_new(tail, None)?;
             let mut ended = false;
             Ok(Box::new(std::iter::from_fn(move || match reader.next() {
-                Some(Ok(batch)) => Some(Ok((batch, taken.load(std::sync::atomic::Ordering::Relaxed)))),
+                Some(Ok(batch)) => Some(Ok((batch, taken.load(Ordering::Relaxed)))),
                 Some(Err(error)) => Some(Err(error.into())),
-                None if ended || reader.get_ref().last == STREAM_END => None,
-                None => {
-                    ended = true;
-                    Some(Err(Error::invalid("the stream ends without its end marker: it was cut off; make it again")))
-                }
+                None if std::mem::replace(&mut ended, true) => None,
+                None => reader.get_mut().check_end().err().map(Err),
             })))
         }
     }
@@ -78,6 +76,23 @@ pub fn read(mut input: Input) -> Result<Batches> {
 struct Tail<R> {
     inner: R,
     last: [u8; 8],
+}
+
+impl<R: Read> Tail<R> {
+    /// Fails unless the end marker was read last and nothing follows it. To see that is what has the sum over compressed
+    /// bytes checked.
+    fn check_end(&mut self) -> Result<()> {
+        if self.last != STREAM_END {
+            return Err(Error::invalid("the stream ends without its end marker: it was cut off; make it again"));
+        }
+        match io::copy(&mut self.inner.by_ref().take(1), &mut io::sink()) {
+            Ok(0) => Ok(()),
+            Ok(_) => {
+                Err(Error::invalid("there are bytes after the end of the stream; expected one stream and no more"))
+            }
+            Err(e) => Err(Error::unavailable(e.to_string())),
+        }
+    }
 }
 
 impl<R: Read> Read for Tail<R> {

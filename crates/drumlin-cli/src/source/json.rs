@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow_json::ReaderBuilder;
 use arrow_json::reader::{Decoder, infer_json_schema_from_iterator};
 use drumlin::{Error, Result};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::form::{Origin, TextForm, check_encoding, misfit, names};
 use super::text::{NO_VALUE, Parser, convert};
@@ -48,7 +48,11 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
             what.message()
         ))
     })?;
-    let in_order = columns.names.iter().filter_map(|name| inferred.field_with_name(name).ok().cloned());
+    let in_order = columns.names.iter().filter_map(|name| {
+        let field = inferred.field_with_name(name).ok()?.clone();
+        let large = columns.large.contains(name) && field.data_type() == &DataType::Float64;
+        Some(if large { field.with_data_type(DataType::UInt64) } else { field })
+    });
     form.settle(&Schema::new(in_order.collect::<Vec<_>>()))
 }
 
@@ -64,11 +68,15 @@ fn sampled(form: &TextForm, lines: &mut Lines<&mut dyn Read>, columns: &mut Colu
         let value = object(&text, lines.number)?;
         let Keys(keys) = serde_json::from_slice(&text).unwrap_or_default();
         for key in keys {
-            if form.origin(&key) != Origin::Told && value.get(&key).is_some_and(is_too_large) {
-                let line = lines.number;
-                return Err(Error::invalid(format!(
-                    "line {line}, column '{key}': an integer beyond 64 bits with sign would be rounded; give --type '{key}=UInt64', Float64 or Utf8"
-                )));
+            match value.get(&key) {
+                Some(Value::Number(number)) if is_large(number) => drop(columns.large.insert(key.clone())),
+                Some(within) if has_large(within) && form.origin(&key) != Origin::Told => {
+                    let line = lines.number;
+                    return Err(Error::invalid(format!(
+                        "line {line}, column '{key}': it holds an integer beyond Int64, which would be rounded; give --type '{key}=TYPE' with the type of the whole column, such as List(UInt64)"
+                    )));
+                }
+                _ => {}
             }
             columns.note(key);
         }
@@ -76,12 +84,16 @@ fn sampled(form: &TextForm, lines: &mut Lines<&mut dyn Read>, columns: &mut Colu
     }
 }
 
-/// Whether an integer in `value` would be taken for a number with a fraction.
-fn is_too_large(value: &Value) -> bool {
+/// Whether it is an integer that would be taken for a number with a fraction, and rounded.
+fn is_large(number: &Number) -> bool {
+    number.is_u64() && !number.is_i64()
+}
+
+fn has_large(value: &Value) -> bool {
     match value {
-        Value::Number(number) => number.is_u64() && !number.is_i64(),
-        Value::Array(values) => values.iter().any(is_too_large),
-        Value::Object(members) => members.values().any(is_too_large),
+        Value::Number(number) => is_large(number),
+        Value::Array(values) => values.iter().any(has_large),
+        Value::Object(members) => members.values().any(has_large),
         _ => false,
     }
 }
@@ -91,6 +103,8 @@ fn is_too_large(value: &Value) -> bool {
 struct Columns {
     names: Vec<String>,
     known: HashSet<String>,
+    /// Those with integers beyond Int64.
+    large: HashSet<String>,
 }
 
 impl Columns {

@@ -192,7 +192,9 @@ pub fn stream(
     read: Arc<AtomicU64>,
     cancel: Cancel,
 ) -> impl Iterator<Item = Result<RecordBatch>> {
-    sources.into_iter().flat_map(move |source| {
+    // Ctrl-C ends the other side of a pipe too: what looks like the end of the rows may not be one.
+    let at_end = std::iter::once(cancel.clone()).filter_map(|cancel| cancel.check().err().map(Err));
+    let rows = sources.into_iter().flat_map(move |source| {
         let (schema, bar, read, cancel) = (schema.clone(), bar.clone(), read.clone(), cancel.clone());
         let name = source.input.name();
         let batches = source.read(&schema, added).unwrap_or_else(|e| Box::new(std::iter::once(Err(e))));
@@ -207,5 +209,6 @@ pub fn stream(
             });
             fitted.map_err(|e| of(&name, e))
         })
-    })
+    });
+    rows.chain(at_end)
 }
