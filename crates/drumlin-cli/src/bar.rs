@@ -24,6 +24,11 @@ impl Bar {
         bar
     }
 
+    /// One that nobody sees.
+    pub fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
     fn set_total(&self, total: u64) {
         let template = if total > 0 { KNOWN } else { UNKNOWN };
         let style = ProgressStyle::with_template(template).expect("the template is well-formed");

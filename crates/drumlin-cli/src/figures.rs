@@ -1,10 +1,13 @@
 //! Numbers, sizes, times and spans as people write and read them.
 
-use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
+use arrow::array::timezone::Tz;
+use arrow::compute::kernels::cast_utils::string_to_datetime;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use drumlin::base::Timestamp;
 use indicatif::{DecimalBytes, HumanCount};
 use serde_json::Value;
+
+use crate::text_form::UTC;
 
 /// `1234567` as `1,234,567`.
 pub fn count(n: u64) -> String {
@@ -35,7 +38,8 @@ pub fn time(time: Timestamp) -> String {
 
 /// A time or date in RFC 3339; UTC if it names no offset.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
-    string_to_timestamp_nanos(text).ok().map(|nanos| Timestamp(nanos.div_euclid(1000)))
+    let utc: Tz = UTC.parse().ok()?;
+    string_to_datetime(&utc, text).ok().map(|time| Timestamp(time.timestamp_micros()))
 }
 
 /// A span such as `30d`, `12h`, `90m`, `45s` or `2w`, in microseconds.
@@ -100,6 +104,8 @@ mod tests {
         assert_eq!(parse_time(&time(micros)), Some(micros));
         assert_eq!(parse_time("1969-12-31T23:59:59.9999999Z"), Some(Timestamp(-1)));
         assert_eq!(parse_time("2023-11-14T23:13:20+01:00"), Some(Timestamp(1_700_000_000_000_000)));
+        assert_eq!(parse_time("2023-11-14"), Some(Timestamp(1_699_920_000_000_000)));
+        assert_eq!(time(parse_time("2999-01-01 00:00:01").unwrap()), "2999-01-01T00:00:01.000000Z");
         assert_eq!(parse_time("eod"), None);
         for text in ["45s", "90m", "12h", "30d", "2w", "0s"] {
             assert_eq!(span(parse_span(text).unwrap()), text);

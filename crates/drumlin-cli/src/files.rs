@@ -1,22 +1,53 @@
 //! Files of the user: what is imported, and what an export makes. The store's own files are the core's business.
+//!
+//! An export replaces regular files only, whole, once it is complete. A symbolic link is followed: the file that it points
+//! to is replaced and the link stays. A FIFO or a character device is written as it is; nothing takes its place.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, Permissions};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use drumlin::{Error, ErrorKind, Result};
+use tempfile::NamedTempFile;
 
-/// Opens a file for reading; gives its size too.
+/// Whether a file argument means standard input.
+pub fn is_stdin(place: &Path) -> bool {
+    ["-", "/dev/stdin"].iter().any(|name| place.as_os_str() == *name)
+}
+
+/// Whether a file argument means standard output. By its name in /dev it would be opened once more, at its beginning.
+pub fn is_stdout(place: &Path) -> bool {
+    ["-", "/dev/stdout"].iter().any(|name| place.as_os_str() == *name)
+}
+
+/// What messages call a file argument that is read.
+pub fn name(place: &Path) -> String {
+    if is_stdin(place) { "standard input".to_owned() } else { place.display().to_string() }
+}
+
+/// What messages call a file argument that is written.
+pub fn name_written(place: &Path) -> String {
+    if is_stdout(place) { "standard output".to_owned() } else { place.display().to_string() }
+}
+
+/// Standard input, without a buffer of its own.
+pub fn stdin() -> io::Result<File> {
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Opens a file for reading; gives its size too, if it is a regular one.
 #[expect(clippy::disallowed_methods, reason = "a file to import is the user's, on the user's file system")]
-pub fn open(path: &Path) -> Result<(File, u64)> {
+pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(|e| failed(path, &e))?;
     let metadata = file.metadata().map_err(|e| failed(path, &e))?;
     if metadata.is_dir() {
         return Err(Error::invalid(format!("{} is a folder; name the files in it", path.display())));
     }
-    Ok((file, metadata.len()))
+    Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 
 /// An I/O error with the name of its file.
@@ -24,12 +55,13 @@ pub fn failed(path: &Path, error: &io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
         io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+        io::ErrorKind::InvalidData => ErrorKind::InvalidArgument,
         _ => ErrorKind::Unavailable,
     };
-    Error::new(kind, format!("{}: {error}", path.display()))
+    Error::new(kind, format!("{}: {error}", name(path)))
 }
 
-/// What to do about a file that is there already.
+/// What to do about a regular file that is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// Leave it and fail.
@@ -38,30 +70,49 @@ pub enum Existing {
     Replace,
 }
 
-/// A file in the making: written under a temporary name beside its place, and put there whole. Removed if not kept.
+/// What is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Lines, which a terminal may show.
+    Text,
+    /// Bytes that would spoil a terminal.
+    Binary,
+}
+
+/// What an export writes to.
 pub struct NewFile {
-    file: File,
     place: PathBuf,
-    temporary: PathBuf,
-    existing: Existing,
+    target: Target,
     bytes: Arc<AtomicU64>,
-    kept: bool,
+    gone: Arc<AtomicBool>,
+}
+
+enum Target {
+    /// A regular file: written under a temporary name beside its place, and put there whole. Removed if not kept.
+    Made(NamedTempFile, Existing),
+    /// Standard output, a FIFO or a character device: written as it goes.
+    Through(File),
 }
 
 impl NewFile {
-    /// Begins the file that shall be at `place`.
-    pub fn new(place: &Path, existing: Existing) -> Result<Self> {
-        if existing == Existing::Keep && place.symlink_metadata().is_ok() {
-            return Err(taken(place));
+    /// Begins what shall be at `place`; `-` is standard output.
+    pub fn new(place: &Path, existing: Existing, content: Content) -> Result<Self> {
+        let (place, target) = if is_stdout(place) {
+            let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(|e| failed(place, &e))?;
+            (PathBuf::from(name_written(place)), Target::Through(stdout.into()))
+        } else {
+            target(place, existing)?
+        };
+        if let Target::Through(file) = &target
+            && content == Content::Binary
+            && file.is_terminal()
+        {
+            return Err(Error::invalid(format!(
+                "{} is a terminal, and this format is not text; send it to a file or a pipe, or choose --format csv",
+                place.display()
+            )));
         }
-        if place.is_dir() {
-            return Err(Error::invalid(format!("{} is a folder", place.display())));
-        }
-        let name = place.file_name().ok_or_else(|| Error::invalid(format!("'{}' is no file name", place.display())))?;
-        let temporary = place.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-        let file = File::options().write(true).create_new(true).open(&temporary);
-        let file = file.map_err(|e| failed(&temporary, &e))?;
-        Ok(Self { file, place: place.to_owned(), temporary, existing, bytes: Arc::default(), kept: false })
+        Ok(Self { place, target, bytes: Arc::default(), gone: Arc::default() })
     }
 
     /// Bytes written so far.
@@ -69,24 +120,82 @@ impl NewFile {
         self.bytes.clone()
     }
 
-    /// Makes the file durable and puts it in its place; returns its size.
-    #[expect(clippy::disallowed_methods, reason = "an exported file is the user's, on the user's file system")]
-    pub fn keep(mut self) -> Result<u64> {
-        self.file.sync_all().map_err(|e| failed(&self.temporary, &e))?;
-        match self.existing {
-            Existing::Replace => {}
-            // A link, unlike a rename, never replaces what somebody else has put there meanwhile.
-            Existing::Keep => match fs::hard_link(&self.temporary, &self.place) {
-                Ok(()) => return Ok(self.bytes.load(Ordering::Relaxed)),
-                Err(_) if self.place.symlink_metadata().is_ok() => return Err(taken(&self.place)),
-                // Not every file system has links.
-                Err(_) => {}
-            },
-        }
-        fs::rename(&self.temporary, &self.place).map_err(|e| failed(&self.place, &e))?;
-        self.kept = true;
-        Ok(self.bytes.load(Ordering::Relaxed))
+    /// Set once whoever reads a pipe has gone.
+    pub fn gone(&self) -> Arc<AtomicBool> {
+        self.gone.clone()
     }
+
+    /// Makes the file durable and puts it in its place; returns its size.
+    pub fn keep(self) -> Result<u64> {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        let Target::Made(temporary, existing) = self.target else { return Ok(bytes) };
+        temporary.as_file().sync_all().map_err(|e| failed(&self.place, &e))?;
+        let kept = match existing {
+            Existing::Replace => temporary.persist(&self.place),
+            // Unlike a rename this never replaces what somebody else has put there meanwhile.
+            Existing::Keep => temporary.persist_noclobber(&self.place).or_else(|e| match e.error.kind() {
+                io::ErrorKind::AlreadyExists => Err(e),
+                // Not every file system can do that.
+                _ if self.place.symlink_metadata().is_err() => e.file.persist(&self.place),
+                _ => Err(e),
+            }),
+        };
+        match kept {
+            Ok(_) => Ok(bytes),
+            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Err(taken(&self.place)),
+            Err(e) => Err(failed(&self.place, &e.error)),
+        }
+    }
+}
+
+/// What to write for `place`, and where it really is.
+fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
+    let io_failed = |e: io::Error| failed(place, &e);
+    let link = place.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    let metadata = match place.metadata() {
+        Ok(metadata) => Some(metadata),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && link => {
+            return Err(Error::invalid(format!(
+                "{} is a symbolic link to nothing; remove it, or name the file that it shall point to",
+                place.display()
+            )));
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(io_failed(e)),
+    };
+    if let Some(metadata) = &metadata {
+        let kind = metadata.file_type();
+        if kind.is_fifo() || kind.is_char_device() {
+            let file = File::options().write(true).open(place).map_err(io_failed)?;
+            return Ok((place.to_owned(), Target::Through(file)));
+        }
+        if !kind.is_file() {
+            let what = if kind.is_dir() { "a folder" } else { "neither a file nor a FIFO" };
+            return Err(Error::invalid(format!("{} is {what}; name a file in a folder, or -", place.display())));
+        }
+        if existing == Existing::Keep {
+            return Err(taken(place));
+        }
+    }
+    let place = if link { fs::canonicalize(place).map_err(io_failed)? } else { place.to_owned() };
+    let name = place.file_name().ok_or_else(|| Error::invalid(format!("'{}' is no file name", place.display())))?;
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let (place, folder) = (place.display(), folder.display());
+        return Err(Error::not_found(format!("{place}: there is no folder {folder}; make it first")));
+    }
+    let temporary = tempfile::Builder::new()
+        .prefix(&format!(".{}.", name.to_string_lossy()))
+        .suffix(".tmp")
+        // What the process may not give away is taken off by its mask.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(|e| failed(&place, &e))?;
+    if let Some(metadata) = metadata {
+        // A file that not everybody may read stays one.
+        temporary.as_file().set_permissions(metadata.permissions()).map_err(|e| failed(&place, &e))?;
+    }
+    Ok((place, Target::Made(temporary, existing)))
 }
 
 fn taken(place: &Path) -> Error {
@@ -95,22 +204,22 @@ fn taken(place: &Path) -> Error {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.file.write(bytes)?;
-        self.bytes.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
+        let written = match &mut self.target {
+            Target::Made(file, _) => file.write(bytes),
+            Target::Through(file) => file.write(bytes),
+        };
+        match &written {
+            Ok(n) => drop(self.bytes.fetch_add(*n as u64, Ordering::Relaxed)),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.gone.store(true, Ordering::Relaxed),
+            Err(_) => {}
+        }
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for NewFile {
-    #[expect(clippy::disallowed_methods, reason = "an exported file is the user's, on the user's file system")]
-    fn drop(&mut self) {
-        if !self.kept {
-            // What cannot be removed has a name that says what it is.
-            let _ = fs::remove_file(&self.temporary);
+        match &mut self.target {
+            Target::Made(file, _) => file.flush(),
+            Target::Through(file) => file.flush(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Ctrl-C during a long command: the first asks it to stop at its next step, the second ends the process at once. A store
 //! is never damaged by either.
 
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use drumlin::base::Cancel;
@@ -17,7 +18,7 @@ pub fn listen() -> Cancel {
                 std::process::exit(130);
             }
             flag.cancel();
-            eprintln!("\ndrumlin: stopping; press Ctrl-C again to end at once");
+            let _ = writeln!(io::stderr(), "\ndrumlin: stopping; press Ctrl-C again to end at once");
         };
         // If the process that embeds this has its own handler, that one is asked instead.
         let _ = ctrlc::set_handler(handler);

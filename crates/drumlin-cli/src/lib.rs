@@ -26,6 +26,7 @@ mod sink;
 mod source;
 mod text_form;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Mutex;
@@ -34,7 +35,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use failure::Failure;
-use output::Output;
+use output::{Output, say};
 
 /// Drumlin: an embedded, versioned table store.
 ///
@@ -58,7 +59,7 @@ Example:
   drumlin watch market.drumlin config";
 
 /// Runs the command in `args`, of which the first is the program's name; returns the exit code.
-pub fn main(args: Vec<String>) -> i32 {
+pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     memory::configure();
     let arguments = match Arguments::try_parse_from(args) {
         Ok(arguments) => arguments,
@@ -77,13 +78,13 @@ pub fn main(args: Vec<String>) -> i32 {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {
             if let Some(message) = failure.message() {
-                eprintln!("drumlin: {message}");
+                say(message);
             }
             failure.code()
         }
         Err(_) => {
             let what = PANIC.lock().map_or(String::new(), |mut what| std::mem::take(&mut *what));
-            eprintln!("drumlin: internal error: {what}");
+            say(format_args!("internal error: {what}"));
             Failure::INTERNAL
         }
     }
@@ -118,7 +119,7 @@ fn explain(error: &clap::Error) -> i32 {
         }
         _ => {
             let text = error.render().to_string();
-            eprint!("drumlin: {}", text.strip_prefix("error: ").unwrap_or(&text));
+            say(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
             Failure::USAGE
         }
     }

@@ -1,8 +1,14 @@
-//! Standard output, buffered; a reader that has gone ends the command quietly.
+//! Standard output, buffered; a reader that has gone ends the command quietly. Standard error, of which nobody needs to
+//! read.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
+
+/// Prints `text` on standard error after the program's name. That it cannot be printed is no failure of the command.
+pub fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "drumlin: {text}");
+}
 
 /// Where answers go.
 pub struct Output {

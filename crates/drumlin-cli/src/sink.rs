@@ -12,7 +12,8 @@ use parquet::basic::{Compression as Codec, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::failure::{Failure, Outcome};
-use crate::files::NewFile;
+use crate::files::{Content, NewFile};
+use crate::json_rows;
 use crate::source::Format;
 use crate::text_form::printable;
 
@@ -30,14 +31,27 @@ pub enum Compression {
 /// Encoded rows that a Parquet writer keeps before it begins the next row group.
 const PARQUET_BUFFER_BYTES: usize = 256 << 20;
 
+/// Rows turned to JSON at a time.
+const JSON_ROWS: usize = 4096;
+
 /// Writes rows to a file.
 pub enum Sink {
     /// As Parquet.
     Parquet(Box<ArrowWriter<NewFile>>),
     /// As CSV.
     Csv(Box<CsvWriter<BufWriter<NewFile>>>),
+    /// As lines of JSON.
+    Json(Box<BufWriter<NewFile>>),
     /// As an Arrow IPC file.
     Arrow(Box<FileWriter<BufWriter<NewFile>>>),
+}
+
+/// Whether a terminal may show what a format is written as.
+pub fn content(format: Format) -> Content {
+    match format {
+        Format::Csv | Format::Json => Content::Text,
+        Format::Parquet | Format::Arrow => Content::Binary,
+    }
 }
 
 impl Sink {
@@ -65,6 +79,7 @@ impl Sink {
                 writer.write(&printable(&RecordBatch::new_empty(schema.clone()))?)?;
                 Sink::Csv(Box::new(writer))
             }
+            Format::Json => Sink::Json(Box::new(BufWriter::new(file))),
             Format::Arrow => Sink::Arrow(Box::new(FileWriter::try_new(BufWriter::new(file), schema)?)),
         })
     }
@@ -79,6 +94,14 @@ impl Sink {
                 }
             }
             Sink::Csv(writer) => writer.write(&printable(batch)?)?,
+            Sink::Json(writer) => {
+                let mut text = Vec::new();
+                for at in (0..batch.num_rows()).step_by(JSON_ROWS) {
+                    text.clear();
+                    json_rows::write(&printable(&batch.slice(at, JSON_ROWS.min(batch.num_rows() - at)))?, &mut text)?;
+                    writer.write_all(&text).map_err(|e| Failure::Error(e.to_string()))?;
+                }
+            }
             Sink::Arrow(writer) => writer.write(batch)?,
         }
         Ok(())
@@ -89,6 +112,7 @@ impl Sink {
         let file = match self {
             Sink::Parquet(writer) => writer.into_inner()?,
             Sink::Csv(writer) => unbuffered(writer.into_inner())?,
+            Sink::Json(writer) => unbuffered(*writer)?,
             Sink::Arrow(mut writer) => {
                 writer.finish()?;
                 unbuffered(writer.into_inner()?)?

@@ -47,7 +47,7 @@ fn printable_field(field: &FieldRef) -> Option<FieldRef> {
 }
 
 /// The type to print instead, if this one does not print.
-fn printable_type(data_type: &DataType) -> Option<DataType> {
+pub fn printable_type(data_type: &DataType) -> Option<DataType> {
     use DataType::*;
     match data_type {
         Timestamp(unit, Some(zone)) if !is_offset(zone) => Some(Timestamp(*unit, Some(UTC.into()))),

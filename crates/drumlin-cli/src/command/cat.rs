@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::grid::{Align, Grid};
 use crate::interrupt;
 use crate::json_rows;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::place::Place;
 use crate::text_form::{OPTIONS, cut_short, printable};
 
@@ -125,7 +125,7 @@ fn table(scan: Scan, most: u64, out: &mut Output) -> Outcome {
         for row in 0..batch.num_rows() {
             if printed == most {
                 grid.print(out)?;
-                eprintln!("drumlin: the first {most} rows; --head or --tail prints as many as you say");
+                say(format_args!("the first {most} rows; --head or --tail prints as many as you say"));
                 return Ok(());
             }
             let texts: Vec<String> =

@@ -12,7 +12,7 @@ use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes, count, counted};
 use crate::interrupt;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::place::Place;
 
 /// Remove deleted rows and expired versions, merge small row groups, and shorten the log
@@ -45,7 +45,7 @@ pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Ou
     let report = report.map_err(|e| Failure::from(e).or_interrupted("the content is as it was"))?;
     store.close()?;
     for failure in &report.failures {
-        eprintln!("drumlin: left as it is: {failure}");
+        say(format_args!("left as it is: {failure}"));
     }
     if json {
         return Ok(out.json(&json!({

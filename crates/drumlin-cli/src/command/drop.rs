@@ -93,7 +93,8 @@ impl Drop {
 
 /// Asks for a yes on the terminal.
 pub fn ask(question: &str) -> Outcome {
-    eprint!("drumlin: {question} [y/N] ");
+    // Whoever cannot read the question does not say yes.
+    let _ = write!(std::io::stderr(), "drumlin: {question} [y/N] ");
     let mut answer = String::new();
     // An answer that cannot be read is none.
     let _ = std::io::stdin().read_line(&mut answer);

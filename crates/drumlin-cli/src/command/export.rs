@@ -1,6 +1,6 @@
 //! `export`: a version of a table becomes a file, put in its place whole.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -14,28 +14,31 @@ use crate::as_of;
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
 use crate::figures;
-use crate::files::{Existing, NewFile};
+use crate::files::{self, Existing, NewFile};
 use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
-use crate::sink::{Compression, Sink};
-use crate::source::{Format, parse_delimiter};
+use crate::sink::{self, Compression, Sink};
+use crate::source::{Format, parse_delimiter, uncompressed_name};
 
-/// Export a table to a Parquet, CSV or Arrow file
+/// Export a table to a Parquet, CSV, JSON lines or Arrow file
 ///
-/// The file appears under its name only once it is complete. In CSV nulls are empty, and times in named zones are in UTC.
+/// The file appears under its name only once it is complete; if the export fails, a file of that name stays as it was. A
+/// symbolic link is followed, and stays. What is no regular file (-, a FIFO, a device) is written as it goes. In CSV nulls are
+/// empty, and times in named zones are in UTC. JSON has no NaN and no infinity: both are null there.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  drumlin export market.drumlin prices/us/aapl aapl.parquet --where 'volume > 0' --as-of 3")]
+  drumlin export market.drumlin prices/us/aapl aapl.parquet --where 'volume > 0' --as-of 3
+  drumlin export market.drumlin prices/us/aapl - --format csv | gzip > aapl.csv.gz")]
 pub struct Export {
     #[command(flatten)]
     place: Place,
     /// The table
     table: String,
-    /// The file to make
+    /// The file to make; - is standard output
     file: PathBuf,
-    /// Replace the file if it is there
+    /// Replace a regular file that is there
     #[arg(long)]
     force: bool,
     /// The format of the file [default: by extension]
@@ -61,6 +64,12 @@ pub struct Export {
 impl Export {
     /// Reads and writes batch by batch.
     pub fn run(self, out: &mut Output) -> Outcome {
+        if uncompressed_name(&self.file) != self.file {
+            return Err(Failure::Usage(format!(
+                "{}: export does not compress; give - and send it through gzip or zstd, or choose Parquet",
+                self.file.display()
+            )));
+        }
         let format = self.format.map_or_else(|| Format::of(&self.file), Ok)?;
         let delimiter = self.delimiter.unwrap_or_else(|| {
             let tabs = self.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
@@ -74,14 +83,17 @@ impl Export {
         let scan = ScanOptions { columns: self.columns, filter, cancel: cancel.clone(), ..ScanOptions::default() };
         let scan = store.read(&self.table, &ReadOptions { as_of, scan })?;
         let existing = if self.force { Existing::Replace } else { Existing::Keep };
-        let file = NewFile::new(&self.file, existing)?;
-        let written = file.bytes();
+        let file = NewFile::new(&self.file, existing, sink::content(format))?;
+        let (written, gone) = (file.bytes(), file.gone());
         let in_file = |failure| match failure {
-            Failure::Error(message) => Failure::Error(format!("{}: {message}", self.file.display())),
+            _ if gone.load(Ordering::Relaxed) => Failure::NobodyReads,
+            Failure::Error(message) => Failure::Error(format!("{}: {message}", files::name_written(&self.file))),
             other => other,
         };
         let mut sink = Sink::new(file, format, &scan.schema(), self.compression, delimiter).map_err(in_file)?;
-        let bar = Bar::new("exporting", total);
+        let to_terminal = files::is_stdout(&self.file) && std::io::stdout().is_terminal();
+        // A bar among the rows would be in the way.
+        let bar = if to_terminal { Bar::hidden() } else { Bar::new("exporting", total) };
         let mut rows = 0;
         for batch in scan {
             let batch = batch?;
@@ -93,6 +105,9 @@ impl Export {
         cancel.check()?;
         let bytes = sink.finish().map_err(in_file)?;
         bar.clear();
+        if files::is_stdout(&self.file) {
+            return Ok(());
+        }
         writeln!(out, "{}: {}, {}", self.file.display(), figures::counted(rows, "row"), figures::bytes(bytes))?;
         Ok(())
     }

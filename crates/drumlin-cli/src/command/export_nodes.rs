@@ -10,7 +10,7 @@ use drumlin::base::Task;
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes, counted};
-use crate::files::{self, Existing, NewFile};
+use crate::files::{self, Content, Existing, NewFile};
 use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
@@ -31,9 +31,9 @@ pub struct ExportNodes {
     place: Place,
     /// A path, for itself and all below it, or a pattern with *, ? and **
     pattern: String,
-    /// The file to make [default: standard output]
+    /// The file to make; - is standard output, the default
     file: Option<PathBuf>,
-    /// Replace the file if it is there
+    /// Replace a regular file that is there
     #[arg(long, requires = "file")]
     force: bool,
 }
@@ -46,7 +46,7 @@ impl ExportNodes {
         scope.check(&store)?;
         let cancel = interrupt::listen();
         let bar = Bar::new("exporting", 0);
-        let Some(file) = &self.file else {
+        let Some(file) = self.file.as_ref().filter(|file| !files::is_stdout(file)) else {
             // A bar among the lines would be in the way.
             let task = match io::stdout().is_terminal() {
                 true => Task { cancel, progress: None },
@@ -58,8 +58,11 @@ impl ExportNodes {
             return Ok(());
         };
         let existing = if self.force { Existing::Replace } else { Existing::Keep };
-        let failed = |e: io::Error| files::failed(file, &e).into();
-        let mut to = BufWriter::new(NewFile::new(file, existing)?);
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::BrokenPipe => Failure::NobodyReads,
+            _ => files::failed(file, &e).into(),
+        };
+        let mut to = BufWriter::new(NewFile::new(file, existing, Content::Text)?);
         let nodes = export(&store, &scope, &mut to, &bar.task_counting(&cancel, "node"), failed)?;
         let size = to.into_inner().map_err(|e| failed(e.into_error()))?.keep()?;
         bar.clear();

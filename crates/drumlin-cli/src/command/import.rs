@@ -1,4 +1,4 @@
-//! `import`: files become tables, streamed, all of them in one commit.
+//! `import`: files and streams become tables, all of them in one commit.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use arrow::datatypes::SchemaRef;
 use clap::Args;
 use drumlin::store::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
 use drumlin::{Error, ErrorKind, Store};
@@ -14,25 +13,33 @@ use drumlin::{Error, ErrorKind, Store};
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
 use crate::figures;
+use crate::files;
 use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
-use crate::source::{self, ColumnType, CsvForm, Format, Source, parse_column_type, parse_delimiter};
+use crate::source::{self, ColumnType, Destination, Format, Source, TextForm, parse_column_type, parse_delimiter};
 
-/// Import Parquet, CSV or Arrow files
+/// Import Parquet, CSV, JSON lines or Arrow files
 ///
 /// Without --append and --upsert a new version of each table replaces all its rows. All tables are written in one
-/// commit: all of them or none. The store is made if it is not there. Empty values in CSV are null.
+/// commit: all of them or none. The store is made if it is not there. Empty values in CSV are null, and so are members
+/// that a line of JSON lacks.
+///
+/// A file may be a FIFO or - for standard input. Files compressed by gzip or zstd are told by their first bytes. The types
+/// of CSV and JSON columns are inferred from the first rows (--sample); a later value that does not fit is an error, and
+/// nothing is imported. What must be sought in (Parquet, an Arrow file) is kept in a temporary file while it comes from a pipe
+/// or is compressed, and so is text from a pipe with --sample 0; TMPDIR names its folder.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   drumlin import market.drumlin aapl.parquet msft.parquet --under prices/us
-  drumlin import market.drumlin 2026-*.csv --table trades --append --type price=Decimal128(12,2)
+  drumlin import market.drumlin 2026-*.csv.gz --table trades --append --type 'price=Decimal128(12,2)'
+  curl https://example.com/trades | drumlin import market.drumlin - --format json --table trades
   drumlin import market.drumlin accounts.csv --key id --upsert")]
 pub struct Import {
     #[command(flatten)]
     place: Place,
-    /// The files
+    /// The files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The table that all files go to, in the order given
@@ -66,10 +73,10 @@ pub struct Import {
     /// CSV: what stands between values: one character, or tab [default: a comma; a tab in .tsv files]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
-    /// CSV: the Arrow type of a column; may be given again for other columns
+    /// CSV, JSON: the Arrow type of a column; may be given again for other columns
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = parse_column_type)]
     types: Vec<ColumnType>,
-    /// CSV: how many rows of each file to look at to infer types; 0 is all
+    /// CSV, JSON: how many rows of each file to look at to infer types; 0 is all
     #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
     sample: usize,
 }
@@ -84,7 +91,10 @@ enum Done {
 impl Import {
     /// Looks at all files before the store is touched.
     pub fn run(self, out: &mut Output) -> Outcome {
-        let csv = CsvForm {
+        if self.files.iter().filter(|file| files::is_stdin(file)).count() > 1 {
+            return Err(Failure::Usage("standard input is named twice; it can be read only once".into()));
+        }
+        let form = TextForm {
             header: !self.no_header,
             delimiter: self.delimiter,
             sample: self.sample,
@@ -94,7 +104,7 @@ impl Import {
         for file in &self.files {
             let path = self.path_of(file)?;
             let sources = tables.entry(path).or_default();
-            let source = Source::new(file, self.format, &csv)?;
+            let source = Source::new(file, self.format, &form)?;
             if let (None, Some(other)) = (&self.table, sources.first()) {
                 let (a, b) = (other.file().display(), file.display());
                 return Err(Failure::Usage(format!(
@@ -106,12 +116,13 @@ impl Import {
         let cancel = interrupt::listen();
         let makes = !self.append && (!self.upsert || self.key.is_some());
         let store = if makes { self.place.create()? } else { self.place.write()? };
-        let bar = Bar::new("importing", tables.values().flatten().map(Source::bytes).sum());
+        let bar = Bar::new("importing", tables.values().flatten().map(Source::bytes).sum::<Option<u64>>().unwrap_or(0));
         let read = Arc::new(AtomicU64::new(0));
         let mut frames = Vec::with_capacity(tables.len());
         for (path, sources) in tables {
-            let schema = self.schema_of(&store, &path, &sources)?;
-            let rows = source::stream(sources, schema.clone(), bar.clone(), read.clone(), cancel.clone());
+            let to = self.destination(&store, &path, &sources)?;
+            let schema = to.schema.clone();
+            let rows = source::stream(sources, to, bar.clone(), read.clone(), cancel.clone());
             frames.push((path, Frame::new(schema, rows)));
         }
         let paths: Vec<String> = frames.iter().map(|(path, _)| path.clone()).collect();
@@ -185,20 +196,25 @@ impl Import {
         if let Some(table) = &self.table {
             return Ok(table.clone());
         }
-        let unnamed = || Failure::Usage(format!("{} has no name to make a table's of; give --table", file.display()));
-        let name = file.file_stem().and_then(|stem| stem.to_str()).ok_or_else(unnamed)?;
+        let unnamed =
+            || Failure::Usage(format!("{} has no name to make a table's of; give --table", files::name(file)));
+        if files::is_stdin(file) || ["/dev", "/proc"].iter().any(|folder| file.starts_with(folder)) {
+            return Err(unnamed());
+        }
+        let plain = source::uncompressed_name(file);
+        let name = plain.file_stem().and_then(|stem| stem.to_str()).ok_or_else(unnamed)?;
         Ok(match &self.under {
             Some(under) => format!("{}/{name}", under.trim_end_matches('/')),
             None => name.to_owned(),
         })
     }
 
-    /// The schema of the rows: that of the table they are appended to.
-    fn schema_of(&self, store: &Store, path: &str, sources: &[Source]) -> Result<SchemaRef, Failure> {
+    /// Where the rows go: those of a table that is there take its columns.
+    fn destination(&self, store: &Store, path: &str, sources: &[Source]) -> Result<Destination, Failure> {
         match store.schema(path, &AsOf::Newest) {
-            Ok(schema) if self.append || self.upsert => Ok(schema),
+            Ok(schema) if self.append || self.upsert => Ok(Destination { schema, added: true }),
             Err(error) if self.append || self.upsert && self.key.is_none() => Err(error.into()),
-            _ => Ok(source::schema_of(sources)),
+            _ => Ok(Destination { schema: source::schema_of(sources), added: false }),
         }
     }
 }

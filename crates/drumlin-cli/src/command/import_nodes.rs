@@ -36,7 +36,7 @@ pub struct ImportNodes {
 impl ImportNodes {
     /// Puts them, and says how many.
     pub fn run(self, out: &mut Output) -> Outcome {
-        let (mut lines, name): (Box<dyn BufRead>, _) = match self.file.as_os_str() == "-" {
+        let (mut lines, name): (Box<dyn BufRead>, _) = match files::is_stdin(&self.file) {
             true => (Box::new(std::io::stdin().lock()), "standard input".to_owned()),
             false => (Box::new(BufReader::new(files::open(&self.file)?.0)), self.file.display().to_string()),
         };

@@ -51,12 +51,18 @@ impl Ls {
     }
 }
 
-/// The nodes that are meant, in path order.
+/// The nodes that are meant, in path order. Rows written by key that wait in memory are counted.
 pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
     scope.check(store)?;
     let mut entries = Vec::new();
     for pattern in scope.patterns() {
         entries.extend(store.list(pattern)?);
+    }
+    for entry in &mut entries {
+        if let Some((rows, _, _)) = &mut entry.table {
+            // One that was dropped meanwhile had as many.
+            *rows = store.table_stat(&entry.path).map_or(*rows, |stat| stat.rows);
+        }
     }
     Ok(entries)
 }

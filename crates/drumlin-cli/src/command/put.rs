@@ -76,7 +76,7 @@ impl Put {
         match (&self.bytes, self.json.as_deref()) {
             (Some(file), _) => {
                 let mut bytes = Vec::new();
-                if file.as_os_str() == "-" {
+                if files::is_stdin(file) {
                     std::io::stdin().read_to_end(&mut bytes).map_err(stdin)?;
                 } else {
                     files::open(file)?.0.read_to_end(&mut bytes).map_err(|e| files::failed(file, &e))?;

@@ -1,196 +1,265 @@
-//! Rows of a CSV file. Types are inferred from a sample, unless told, or known from the table appended to.
+//! Rows of CSV. Types are inferred from the first rows, unless told, or known from the table appended to.
 //!
 //! An empty value is null, in columns of text too: CSV does not tell them apart.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::csv::ReaderBuilder;
-use arrow::csv::reader::Format;
+use arrow::csv::reader::{Decoder, Format};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use drumlin::{Error, Result};
 
-use super::Batches;
-use crate::text_form::UTC;
+use super::form::{Origin, TextForm, check_encoding, misfit, names, no_text};
+use super::text::{NO_VALUE, Parser, convert};
 
 const BATCH_ROWS: usize = 16_384;
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// A column's name and the type that the user says it has.
-#[derive(Clone, Debug)]
-pub struct ColumnType(String, DataType);
-
-/// Parses `NAME=TYPE`.
-pub fn parse_column_type(text: &str) -> Result<ColumnType, String> {
-    let (name, data_type) = text.rsplit_once('=').ok_or("expected NAME=TYPE, such as price=Decimal128(12,2)")?;
-    let data_type = data_type.parse().map_err(|_| {
-        format!("'{data_type}' is no Arrow type; expected one such as Utf8, Int32, Float64, Date32, Decimal128(12,2)")
-    })?;
-    Ok(ColumnType(name.to_owned(), data_type))
+/// The form with the delimiter that the name of the file tells, if none was given.
+pub fn form_of_file(form: &TextForm, file: &Path) -> TextForm {
+    let tabs = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
+    TextForm { delimiter: form.delimiter.or(Some(if tabs { b'\t' } else { b',' })), ..form.clone() }
 }
 
-/// Parses a delimiter: one ASCII character, `\t` or `tab`.
-pub fn parse_delimiter(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"\\t" | b"tab" => Ok(b'\t'),
-        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err(format!("'{text}' is no delimiter; expected one ASCII character, or tab")),
-    }
+fn format(form: &TextForm) -> Format {
+    Format::default().with_header(form.header).with_delimiter(form.delimiter.unwrap_or(b','))
 }
 
-/// How CSV files are read.
-#[derive(Clone, Debug)]
-pub struct CsvForm {
-    /// Whether the first line names the columns.
-    pub header: bool,
-    /// What stands between values; `None`: a tab in `.tsv` files, a comma in others.
-    pub delimiter: Option<u8>,
-    /// Rows looked at to infer types; 0 is all.
-    pub sample: usize,
-    /// Types told.
-    pub types: Vec<ColumnType>,
-}
-
-impl CsvForm {
-    /// The same with the delimiter that the name of the file tells, if none was given.
-    pub fn of_file(&self, file: &Path) -> Self {
-        let tabs = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
-        Self { delimiter: self.delimiter.or(Some(if tabs { b'\t' } else { b',' })), ..self.clone() }
-    }
-
-    fn format(&self) -> Format {
-        Format::default().with_header(self.header).with_delimiter(self.delimiter.unwrap_or(b','))
-    }
-
-    /// The schema, from a sample of the rows and the types told. A column that is empty all over is text.
-    pub fn infer(&self, file: File) -> Result<SchemaRef> {
-        let sample = (self.sample > 0).then_some(self.sample);
-        let buffered = BufReader::with_capacity(BUFFER_BYTES, file);
-        let (schema, _) = self.format().infer_schema(buffered, sample).map_err(plain)?;
-        if schema.fields().is_empty() {
-            return Err(Error::invalid("it is empty: there is no column to import"));
+/// The schema, from the first rows and the types told. A column that is empty in all of them is text.
+pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
+    let mut buffered = BufReader::with_capacity(BUFFER_BYTES, bytes);
+    check_encoding(buffered.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?)?;
+    // Rows with too few values, or too many, are for the reader to refuse, which knows the line.
+    let format = format(form).with_truncated_rows(true);
+    let (schema, _) = format.infer_schema(buffered, form.sampled()).map_err(|e| {
+        let plain = plain(e);
+        match plain.message().rsplit_once("at line ") {
+            Some((what, line)) if what.contains("UTF-8") => no_text(line),
+            _ => plain,
         }
-        for ColumnType(name, _) in &self.types {
-            if schema.index_of(name).is_err() {
-                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-                return Err(Error::invalid(format!("--type '{name}': the columns are '{}'", names.join("', '"))));
+    })?;
+    form.settle(&schema)
+}
+
+/// A column to read.
+struct Column {
+    wanted: Field,
+    origin: Origin,
+}
+
+/// The rows of `bytes`, whose own schema is `own`, in the types that `target` has for its columns. Without a header the
+/// columns are `target`'s, one by one. `added` says whether the rows are for a table that is there.
+pub fn read<R: Read>(form: &TextForm, bytes: R, own: &Schema, target: &Schema, added: bool) -> Result<Rows<R>> {
+    let by_place = !form.header && own.fields().len() == target.fields().len();
+    let column = |(at, field): (usize, &Arc<Field>)| {
+        let known = if by_place { Some(target.field(at)) } else { target.field_with_name(field.name()).ok() };
+        let origin = if added && known.is_some() { Origin::Table } else { form.origin(field.name()) };
+        let known = known.unwrap_or(field);
+        Column { wanted: Field::new(known.name(), known.data_type().clone(), true), origin }
+    };
+    let columns: Vec<Column> = own.fields().iter().enumerate().map(column).collect();
+    let decoded = columns.iter().map(|Column { wanted, .. }| {
+        let (name, data_type) = (wanted.name(), wanted.data_type());
+        let decoded = Parser::Csv
+            .decoded(data_type)
+            .ok_or_else(|| Error::invalid(format!("column '{name}' has type {data_type}, which CSV cannot hold")))?;
+        Ok(Field::new(name, decoded, true))
+    });
+    let decoded: SchemaRef = Arc::new(Schema::new(decoded.collect::<Result<Vec<_>>>()?));
+    let wanted = Arc::new(Schema::new(columns.iter().map(|column| column.wanted.clone()).collect::<Vec<_>>()));
+    let decoder = ReaderBuilder::new(decoded.clone()).with_format(format(form)).with_batch_size(BATCH_ROWS);
+    Ok(Rows {
+        bytes: BufReader::with_capacity(BUFFER_BYTES, bytes),
+        decoder: decoder.build_decoder(),
+        form: form.clone(),
+        columns,
+        decoded,
+        wanted,
+        raw: Vec::new(),
+        line: 1,
+        ended: false,
+    })
+}
+
+/// Rows, batch by batch.
+pub struct Rows<R> {
+    bytes: BufReader<R>,
+    decoder: Decoder,
+    form: TextForm,
+    columns: Vec<Column>,
+    decoded: SchemaRef,
+    wanted: SchemaRef,
+    /// The text of the batch, of which an error is explained.
+    raw: Vec<u8>,
+    /// The line that it begins with, from 1.
+    line: u64,
+    ended: bool,
+}
+
+impl<R: Read> Iterator for Rows<R> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batch().transpose()
+    }
+}
+
+impl<R: Read> Rows<R> {
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.line += lines(&self.raw);
+        self.raw.clear();
+        loop {
+            let text = self.bytes.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?;
+            if text.is_empty() && !self.ended && self.decoder.capacity() > 0 {
+                self.end()?;
+                break;
+            }
+            let decoded = self.decoder.decode(text);
+            let taken = *decoded.as_ref().unwrap_or(&text.len());
+            self.raw.extend_from_slice(&text[..taken]);
+            self.bytes.consume(taken);
+            match decoded {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(self.explained(error)),
             }
         }
-        let field = |field: &Arc<Field>| {
-            let told = self.types.iter().find(|ColumnType(name, _)| name == field.name());
-            let data_type = match (told, field.data_type()) {
-                (Some(ColumnType(_, data_type)), _) => data_type.clone(),
-                (None, DataType::Null) => DataType::Utf8,
-                (None, inferred) => inferred.clone(),
-            };
-            Field::new(field.name(), data_type, true)
+        let batch = match self.decoder.flush() {
+            Ok(batch) => batch,
+            Err(error) => return Err(self.explained(error)),
         };
-        Ok(Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>())))
-    }
-
-    /// The rows of a file whose own schema is `own`, in the types that `target` has for its columns. Without a header the
-    /// columns are `target`'s, one by one.
-    pub fn read(&self, file: File, own: &Schema, target: &Schema) -> Result<Batches> {
-        let by_place = !self.header && own.fields().len() == target.fields().len();
-        let wanted: Vec<Field> = own
-            .fields()
-            .iter()
-            .enumerate()
-            .map(|(at, field)| {
-                let known = if by_place { Some(target.field(at)) } else { target.field_with_name(field.name()).ok() };
-                let known = known.unwrap_or(field);
-                Field::new(known.name(), known.data_type().clone(), true)
-            })
-            .collect();
-        let parsed: Vec<Field> = wanted
-            .iter()
-            .map(|field| Ok(Field::new(field.name(), parsed_type(field)?, true)))
-            .collect::<Result<_>>()?;
-        let read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { file, read: read.clone() };
-        let reader = ReaderBuilder::new(Arc::new(Schema::new(parsed)))
-            .with_format(self.format())
-            .with_batch_size(BATCH_ROWS)
-            .build_buffered(BufReader::with_capacity(BUFFER_BYTES, counted))
-            .map_err(plain)?;
-        let wanted = Arc::new(Schema::new(wanted));
-        let sampled = self.sample > 0;
-        Ok(Box::new(reader.map(move |batch| {
-            let batch = batch.map_err(|e| explained(e, sampled))?;
-            let columns = batch.columns().iter().zip(wanted.fields()).map(|(column, field)| relabelled(column, field));
-            let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-            Ok((RecordBatch::try_new(wanted.clone(), columns)?, read.load(Ordering::Relaxed)))
-        })))
-    }
-}
-
-/// What a column is parsed as, so that it can become `field`'s type without loss.
-fn parsed_type(field: &Field) -> Result<DataType> {
-    use DataType::*;
-    match field.data_type() {
-        Timestamp(unit, Some(_)) => Ok(Timestamp(*unit, Some(UTC.into()))),
-        LargeUtf8 => Ok(Utf8),
-        Dictionary(_, values) if matches!(**values, Utf8 | LargeUtf8 | Utf8View) => Ok(Utf8),
-        other @ (Boolean | Utf8 | Utf8View | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Null) => {
-            Ok(other.clone())
+        let Some(batch) = batch else { return Ok(None) };
+        let columns = batch.columns().iter().zip(self.wanted.fields());
+        let columns: Result<Vec<ArrayRef>> =
+            columns.map(|(column, field)| convert(column, field.data_type())).collect();
+        match columns {
+            Ok(columns) => Ok(Some(RecordBatch::try_new(self.wanted.clone(), columns)?)),
+            Err(error) => Err(self.explained(ArrowError::ParseError(error.message().to_owned()))),
         }
-        other if other.is_numeric() => Ok(other.clone()),
-        other => Err(Error::invalid(format!("column '{}' has type {other}, which CSV cannot hold", field.name()))),
+    }
+
+    /// Takes the last row, which may have no end of line. A quote that is still open has swallowed the lines after it.
+    fn end(&mut self) -> Result<()> {
+        self.ended = true;
+        let mut ended = || -> Result<bool, ArrowError> {
+            self.decoder.decode(b"\n")?;
+            let room = self.decoder.capacity();
+            self.decoder.decode(&[])?;
+            Ok(self.decoder.capacity() == room)
+        };
+        match ended() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let line = self.line + lines(&self.raw[..self.last_row()]);
+                Err(Error::invalid(format!(
+                    "line {line}: a quote is not closed before the end; close it, or double it if it belongs to the value"
+                )))
+            }
+            Err(error) => Err(self.explained(error)),
+        }
+    }
+
+    /// Where the last row begins in the text of the batch.
+    fn last_row(&self) -> usize {
+        let mut last = self.raw.len();
+        self.rows(|start, _, _| {
+            last = start;
+            Ok(())
+        })
+        .unwrap_or_default();
+        last
+    }
+
+    /// Calls `each` for each row in the text of the batch: where it begins, its text, and its values or what is wrong
+    /// with their number.
+    fn rows(&self, mut each: impl FnMut(usize, &[u8], Result<RecordBatch, ArrowError>) -> Result<()>) -> Result<()> {
+        let as_text = self.decoded.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
+        let as_text = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
+        let mut start = 0;
+        let mut header = self.form.header && self.line == 1;
+        while start < self.raw.len() {
+            start += self.raw[start..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+            let text = &self.raw[start..];
+            let mut decoder = one_row(&self.form, as_text.clone());
+            let taken = match decoder.decode(text) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    each(start, text, Err(error))?;
+                    break;
+                }
+            };
+            let text = &text[..taken];
+            if !std::mem::take(&mut header) {
+                let ended = decoder.decode(b"\n").and_then(|_| decoder.decode(&[]));
+                match ended.and_then(|_| decoder.flush()) {
+                    Ok(Some(row)) => each(start, text, Ok(row))?,
+                    Ok(None) => {}
+                    Err(error) => each(start, text, Err(error))?,
+                }
+            }
+            start += taken.max(1);
+        }
+        Ok(())
+    }
+
+    /// An error of the batch, with line, column and value.
+    fn explained(&self, error: ArrowError) -> Error {
+        let found = self.rows(|start, text, row| {
+            let line = self.line + lines(&self.raw[..start]);
+            let row = row.map_err(|e| self.uneven(line, e))?;
+            for (at, column) in self.columns.iter().enumerate() {
+                if let Err(reason) = self.value(text, at) {
+                    let value = row.column(at).as_string::<i32>();
+                    let value = if value.is_null(0) { "" } else { value.value(0) };
+                    return Err(misfit(line, &column.wanted, value, &reason, column.origin));
+                }
+            }
+            Ok(())
+        });
+        found.err().unwrap_or_else(|| plain(error))
+    }
+
+    /// Reads the value in column `at` of one row; the reason if that fails.
+    fn value(&self, row: &[u8], at: usize) -> Result<(), String> {
+        let builder = ReaderBuilder::new(self.decoded.clone()).with_format(format(&self.form).with_header(false));
+        let mut decoder = builder.with_batch_size(1).with_projection(vec![at]).build_decoder();
+        let no_value = |_| NO_VALUE.to_owned();
+        decoder.decode(row).map_err(no_value)?;
+        decoder.decode(b"\n").map_err(no_value)?;
+        let Some(batch) = decoder.flush().map_err(no_value)? else { return Ok(()) };
+        convert(batch.column(0), self.wanted.field(at).data_type()).map_err(|e| e.message().to_owned())?;
+        Ok(())
+    }
+
+    /// An error of a row whose values could not be told apart.
+    fn uneven(&self, line: u64, error: ArrowError) -> Error {
+        let text = error.to_string();
+        let Some((_, counts)) = text.rsplit_once("expected ") else {
+            return no_text(&line.to_string());
+        };
+        let (expected, got) = counts.split_once(" got ").unwrap_or((counts, "another number"));
+        let columns = names(&self.wanted);
+        Error::invalid(format!(
+            "line {line}: expected {expected} values, for {columns}, got {got}; add or remove some, or quote values that hold a delimiter"
+        ))
     }
 }
 
-/// Brings a column from [`parsed_type`] to `field`'s type: the same text or instant in another dress.
-fn relabelled(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
-    if column.data_type() == field.data_type() { Ok(column.clone()) } else { Ok(cast(column, field.data_type())?) }
+/// Decodes one row that has no header before it.
+fn one_row(form: &TextForm, schema: SchemaRef) -> Decoder {
+    ReaderBuilder::new(schema).with_format(format(form).with_header(false)).with_batch_size(1).build_decoder()
 }
 
-/// The schema in which rows of both can be: types that differ become the wider of both, or text.
-pub fn agree(a: &SchemaRef, b: &SchemaRef) -> SchemaRef {
-    let field = |field: &Arc<Field>| {
-        let other = b.field_with_name(field.name()).map_or(field.data_type(), Field::data_type);
-        Field::new(field.name(), agreed(field.data_type(), other), true)
-    };
-    Arc::new(Schema::new(a.fields().iter().map(field).collect::<Vec<_>>()))
+fn lines(text: &[u8]) -> u64 {
+    text.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-fn agreed(a: &DataType, b: &DataType) -> DataType {
-    use DataType::*;
-    match (a, b) {
-        _ if a == b => a.clone(),
-        (Int64, Float64) | (Float64, Int64) => Float64,
-        (Date32, Timestamp(unit, None)) | (Timestamp(unit, None), Date32) => Timestamp(*unit, None),
-        (Timestamp(a, None), Timestamp(b, None)) => Timestamp(*a.max(b), None),
-        _ => Utf8,
-    }
-}
-
-fn plain(error: arrow::error::ArrowError) -> Error {
+fn plain(error: ArrowError) -> Error {
     let text = error.to_string();
-    Error::invalid(text.strip_prefix("Parser error: ").unwrap_or(&text).to_owned())
-}
-
-/// A value that does not parse may be one that the sample did not show.
-fn explained(error: arrow::error::ArrowError, sampled: bool) -> Error {
-    let hint = if sampled { ", or --sample 0 to look at every row" } else { "" };
-    let text = plain(error);
-    Error::invalid(format!("{}; give --type COLUMN=TYPE{hint}", text.message()))
-}
-
-/// Counts what is read of a file.
-struct Counted {
-    file: File,
-    read: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.read(buffer)?;
-        self.read.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
-    }
+    let text = ["Parser error: ", "Csv error: "].iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(&text);
+    Error::invalid(text.to_owned())
 }

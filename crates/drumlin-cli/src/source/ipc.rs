@@ -1,23 +1,107 @@
-//! Rows of an Arrow IPC file.
+//! Rows of Arrow IPC, as a file (Feather V2) or as a stream.
+//!
+//! A stream must end with its end marker, as all writers of note leave it: without, one that was cut off between two
+//! batches would be taken for whole.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
+use std::sync::atomic::Ordering;
 
 use arrow::datatypes::SchemaRef;
-use arrow::ipc::reader::FileReader;
-use drumlin::Result;
+use arrow::ipc::reader::{FileReader, StreamReader};
+use drumlin::{Error, Result};
 
 use super::Batches;
+use super::input::Input;
 
-/// The schema of the file.
-pub fn schema(file: File) -> Result<SchemaRef> {
-    Ok(FileReader::try_new_buffered(file, None)?.schema())
+const FILE: &[u8] = b"ARROW1";
+const STREAM: &[u8] = &[0xff; 4];
+const STREAM_END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+
+enum Form {
+    File,
+    Stream,
 }
 
-/// The rows. How far the file, of `bytes`, is read is told by the batches read.
-pub fn read(file: File, bytes: u64) -> Result<Batches> {
-    let reader = FileReader::try_new(BufReader::new(file), None)?;
-    let total = reader.num_batches().max(1) as u64;
-    let batches = reader.enumerate().map(move |(at, batch)| Ok((batch?, bytes / total * (at as u64 + 1))));
-    Ok(Box::new(batches))
+fn form(input: &mut Input) -> Result<Form> {
+    let mut head = Vec::new();
+    input.look(|bytes| {
+        let read = bytes.take(FILE.len() as u64).read_to_end(&mut head);
+        read.map_err(|e| Error::unavailable(e.to_string()))
+    })?;
+    match head {
+        head if head.starts_with(FILE) => Ok(Form::File),
+        head if head.starts_with(STREAM) => Ok(Form::Stream),
+        head if head.starts_with(b"FEA1") => {
+            Err(Error::unsupported("this is Feather version 1; write it again as version 2 (Arrow IPC)"))
+        }
+        _ => Err(Error::invalid("this is neither an Arrow file nor an Arrow stream")),
+    }
+}
+
+/// The schema.
+pub fn schema(input: &mut Input) -> Result<SchemaRef> {
+    match form(input)? {
+        Form::File => Ok(FileReader::try_new(BufReader::new(input.seekable()?.0), None)?.schema()),
+        Form::Stream => input.look(|bytes| Ok(StreamReader::try_new(bytes, None)?.schema())),
+    }
+}
+
+/// The rows. How far a file is read is told by the batches read.
+pub fn read(mut input: Input) -> Result<Batches> {
+    match form(&mut input)? {
+        Form::File => {
+            let (file, _) = input.seekable()?;
+            let bytes = input.bytes().unwrap_or(0);
+            let reader = FileReader::try_new(BufReader::new(file), None)?;
+            let total = reader.num_batches().max(1) as u64;
+            let batches = reader.enumerate().map(move |(at, batch)| Ok((batch?, bytes / total * (at as u64 + 1))));
+            Ok(Box::new(batches))
+        }
+        Form::Stream => {
+            let (bytes, taken) = input.into_bytes()?;
+            let tail = Tail { inner: BufReader::new(bytes), last: [0; 8] };
+            let mut reader = StreamReader::try_new(tail, None)?;
+            let mut ended = false;
+            Ok(Box::new(std::iter::from_fn(move || match reader.next() {
+                Some(Ok(batch)) => Some(Ok((batch, taken.load(Ordering::Relaxed)))),
+                Some(Err(error)) => Some(Err(error.into())),
+                None if std::mem::replace(&mut ended, true) => None,
+                None => reader.get_mut().check_end().err().map(Err),
+            })))
+        }
+    }
+}
+
+/// Remembers the last bytes read.
+struct Tail<R> {
+    inner: R,
+    last: [u8; 8],
+}
+
+impl<R: Read> Tail<R> {
+    /// Fails unless the end marker was read last and nothing follows it. To see that is what has the sum over compressed
+    /// bytes checked.
+    fn check_end(&mut self) -> Result<()> {
+        if self.last != STREAM_END {
+            return Err(Error::invalid("the stream ends without its end marker: it was cut off; make it again"));
+        }
+        match io::copy(&mut self.inner.by_ref().take(1), &mut io::sink()) {
+            Ok(0) => Ok(()),
+            Ok(_) => {
+                Err(Error::invalid("there are bytes after the end of the stream; expected one stream and no more"))
+            }
+            Err(e) => Err(Error::unavailable(e.to_string())),
+        }
+    }
+}
+
+impl<R: Read> Read for Tail<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        let kept = n.min(self.last.len());
+        self.last.rotate_left(kept);
+        let from = self.last.len() - kept;
+        self.last[from..].copy_from_slice(&buffer[n - kept..n]);
+        Ok(n)
+    }
 }

@@ -1,24 +1,30 @@
-//! What is imported: files of rows, looked at for their schema first, then opened again one by one and streamed.
+//! What is imported: files and streams of rows, looked at for their schema first, then read one after the other.
 
 mod csv;
+mod form;
+mod input;
 mod ipc;
+mod json;
 mod parquet;
+mod text;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use clap::ValueEnum;
 use drumlin::base::Cancel;
 use drumlin::table::conform;
 use drumlin::{Error, Result};
 
-pub use csv::{ColumnType, CsvForm, parse_column_type, parse_delimiter};
+pub use form::{ColumnType, TextForm, parse_column_type, parse_delimiter};
 
 use crate::bar::Bar;
 use crate::files;
+use input::Input;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,7 +33,11 @@ pub enum Format {
     Parquet,
     /// Comma-separated values
     Csv,
-    /// Arrow IPC file (Feather V2)
+    /// JSON lines: one object a line
+    #[value(aliases = ["jsonl", "ndjson"])]
+    Json,
+    /// Arrow IPC: a file (Feather V2) or a stream
+    #[value(aliases = ["feather", "ipc"])]
     Arrow,
 }
 
@@ -38,95 +48,167 @@ impl Format {
         match extension.as_deref() {
             Some("parquet" | "pq" | "parq") => Ok(Format::Parquet),
             Some("csv" | "tsv" | "txt") => Ok(Format::Csv),
-            Some("arrow" | "feather" | "ipc") => Ok(Format::Arrow),
+            Some("json" | "jsonl" | "ndjson") => Ok(Format::Json),
+            Some("arrow" | "arrows" | "feather" | "ipc") => Ok(Format::Arrow),
             _ => Err(Error::invalid(format!(
-                "{}: its name does not tell the format; give --format parquet, csv or arrow",
-                file.display()
+                "{}: its name does not tell the format; give --format parquet, csv, json or arrow",
+                files::name(file)
             ))),
         }
     }
+
+    /// Whether types are read off the values.
+    fn is_text(self) -> bool {
+        matches!(self, Format::Csv | Format::Json)
+    }
 }
 
-/// A file to import.
+/// The name of a file without the extension that says how it is compressed.
+pub fn uncompressed_name(file: &Path) -> PathBuf {
+    let compressed =
+        |extension: &&std::ffi::OsStr| ["gz", "zst", "zstd"].iter().any(|e| extension.eq_ignore_ascii_case(e));
+    match file.extension().filter(compressed) {
+        Some(_) => file.with_extension(""),
+        None => file.to_owned(),
+    }
+}
+
+/// Something to import.
 pub struct Source {
-    file: PathBuf,
+    input: Input,
     format: Format,
-    bytes: u64,
     schema: SchemaRef,
-    csv: CsvForm,
+    form: TextForm,
 }
 
-/// Rows of a file, with the share of the file, in bytes, read so far.
+/// Rows, with how much was read of what they are stored in so far, in bytes.
 type Batches = Box<dyn Iterator<Item = Result<(RecordBatch, u64)>>>;
 
 impl Source {
-    /// Looks at `file` and closes it again.
-    pub fn new(file: &Path, format: Option<Format>, csv: &CsvForm) -> Result<Self> {
-        let format = format.map_or_else(|| Format::of(file), Ok)?;
-        let (handle, bytes) = files::open(file)?;
-        let csv = csv.of_file(file);
-        let schema = match format {
-            Format::Parquet => parquet::schema(handle),
-            Format::Csv => csv.infer(handle),
-            Format::Arrow => ipc::schema(handle),
-        };
-        let schema = schema.map_err(|e| e.context(file.display()))?;
-        Ok(Self { file: file.to_owned(), format, bytes, schema, csv })
+    /// Looks at `file`; a regular one is closed again.
+    pub fn new(file: &Path, format: Option<Format>, form: &TextForm) -> Result<Self> {
+        let plain = uncompressed_name(file);
+        let format = format.map_or_else(|| Format::of(&plain), Ok)?;
+        let mut input = Input::open(file)?;
+        let form = csv::form_of_file(form, &plain);
+        let schema = schema(&mut input, format, &form).and_then(with_names_of_their_own);
+        let schema = schema.map_err(|e| of(&input.name(), e))?;
+        Ok(Self { input, format, schema, form })
     }
 
     /// Where it is.
     pub fn file(&self) -> &Path {
-        &self.file
+        self.input.place()
     }
 
-    /// Its size.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// Its size, if that is known.
+    pub fn bytes(&self) -> Option<u64> {
+        self.input.bytes()
     }
 
-    /// The rows, in the types of `target` as far as a file of text leaves a choice.
-    fn read(&self, target: &Schema) -> Result<Batches> {
-        let (handle, bytes) = files::open(&self.file)?;
+    /// The rows, in the types of `target` as far as text leaves a choice. `added` says whether they are for a table that
+    /// is there.
+    fn read(self, target: &Schema, added: bool) -> Result<Batches> {
         match self.format {
-            Format::Parquet => parquet::read(handle, bytes),
-            Format::Csv => self.csv.read(handle, &self.schema, target),
-            Format::Arrow => ipc::read(handle, bytes),
+            Format::Parquet => parquet::read(self.input),
+            Format::Arrow => ipc::read(self.input),
+            Format::Csv => {
+                let (bytes, taken) = self.input.into_bytes()?;
+                Ok(counted(csv::read(&self.form, bytes, &self.schema, target, added)?, taken))
+            }
+            Format::Json => {
+                let (bytes, taken) = self.input.into_bytes()?;
+                Ok(counted(json::read(&self.form, bytes, target, added)?, taken))
+            }
         }
     }
+}
+
+fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRef> {
+    if format.is_text() && form.sampled().is_none() && input.is_stream() {
+        // All of it is looked at, which may be more than memory holds.
+        input.spool()?;
+    }
+    match format {
+        Format::Parquet => parquet::schema(input),
+        Format::Arrow => ipc::schema(input),
+        Format::Csv => input.look(|bytes| csv::infer(form, bytes)),
+        Format::Json => input.look(|bytes| json::infer(form, bytes)),
+    }
+}
+
+/// The schema, unless two of its columns have the same name.
+fn with_names_of_their_own(schema: SchemaRef) -> Result<SchemaRef> {
+    let mut seen = HashSet::new();
+    match schema.fields().iter().find(|field| !seen.insert(field.name())) {
+        Some(twice) => Err(Error::invalid(format!("two columns are called '{}'; rename one", twice.name()))),
+        None => Ok(schema),
+    }
+}
+
+fn counted(rows: impl Iterator<Item = Result<RecordBatch>> + 'static, taken: Arc<AtomicU64>) -> Batches {
+    Box::new(rows.map(move |batch| Ok((batch?, taken.load(Ordering::Relaxed)))))
+}
+
+/// An error with the name of what it is about, unless it begins with that.
+fn of(name: &str, error: Error) -> Error {
+    if error.message().starts_with(name) { error } else { error.context(name) }
 }
 
 /// The schema of a new table made of `sources`: the first one's, unless all of them are text, whose types are agreed on.
 pub fn schema_of(sources: &[Source]) -> SchemaRef {
     let first = sources[0].schema.clone();
-    if sources.iter().any(|source| source.format != Format::Csv) {
+    if sources.iter().any(|source| !source.format.is_text()) {
         return first;
     }
-    sources[1..].iter().fold(first, |schema, source| csv::agree(&schema, &source.schema))
+    sources[1..].iter().fold(first, |schema, source| match source.format {
+        // A member that is not there is null, so each file may have its own.
+        Format::Json => with_more(&form::agree(&schema, &source.schema), &source.schema),
+        _ => form::agree(&schema, &source.schema),
+    })
 }
 
-/// The rows of `sources`, one after the other, brought to `schema`. Files are opened as their turn comes. The bar is
-/// moved by the bytes of all imports so far, which `read` counts.
+/// `schema` with the columns of `other` that it lacks.
+fn with_more(schema: &SchemaRef, other: &SchemaRef) -> SchemaRef {
+    let more = other.fields().iter().filter(|field| schema.index_of(field.name()).is_err());
+    let fields = schema.fields().iter().chain(more).map(|field| Field::clone(field));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Where the rows of `sources` go.
+pub struct Destination {
+    /// The columns.
+    pub schema: SchemaRef,
+    /// Whether it is a table that is there.
+    pub added: bool,
+}
+
+/// The rows of `sources`, one after the other, brought to their destination's schema. Files are opened as their turn
+/// comes. The bar is moved by the bytes of all imports so far, which `read` counts.
 pub fn stream(
     sources: Vec<Source>,
-    schema: SchemaRef,
+    Destination { schema, added }: Destination,
     bar: Bar,
     read: Arc<AtomicU64>,
     cancel: Cancel,
 ) -> impl Iterator<Item = Result<RecordBatch>> {
-    sources.into_iter().flat_map(move |source| {
+    // Ctrl-C ends the other side of a pipe too: what looks like the end of the rows may not be one.
+    let at_end = std::iter::once(cancel.clone()).filter_map(|cancel| cancel.check().err().map(Err));
+    let rows = sources.into_iter().flat_map(move |source| {
         let (schema, bar, read, cancel) = (schema.clone(), bar.clone(), read.clone(), cancel.clone());
-        let place = source.file.display().to_string();
-        let batches = source.read(&schema).unwrap_or_else(|e| Box::new(std::iter::once(Err(e))));
+        let name = source.input.name();
+        let batches = source.read(&schema, added).unwrap_or_else(|e| Box::new(std::iter::once(Err(e))));
         let mut before = 0;
         batches.map(move |item| {
             cancel.check()?;
             let fitted = item.and_then(|(batch, at)| {
-                let read = read.fetch_add(at - before, Ordering::Relaxed) + at - before;
-                before = at;
-                bar.set(read);
+                let new = at.saturating_sub(before);
+                before = at.max(before);
+                bar.set(read.fetch_add(new, Ordering::Relaxed) + new);
                 conform(&batch, &schema)
             });
-            fitted.map_err(|e| e.context(&place))
+            fitted.map_err(|e| of(&name, e))
         })
-    })
+    });
+    rows.chain(at_end)
 }

@@ -1,4 +1,4 @@
-//! Rows of a Parquet file.
+//! Rows of a Parquet file. Its schema is at its end: what cannot be sought in is kept in a temporary file first.
 
 use std::fs::File;
 
@@ -7,6 +7,7 @@ use drumlin::{Error, Result};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::Batches;
+use super::input::Input;
 
 /// Rows of a batch; a store's row groups are gathered from several.
 const BATCH_ROWS: usize = 32_768;
@@ -16,13 +17,14 @@ fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>> {
 }
 
 /// The schema of the file: that of Arrow if an Arrow writer left it there.
-pub fn schema(file: File) -> Result<SchemaRef> {
-    Ok(open(file)?.schema().clone())
+pub fn schema(input: &mut Input) -> Result<SchemaRef> {
+    Ok(open(input.seekable()?.0)?.schema().clone())
 }
 
-/// The rows. How far the file, of `bytes`, is read is told by the rows read.
-pub fn read(file: File, bytes: u64) -> Result<Batches> {
-    let builder = open(file)?;
+/// The rows. How far the file is read is told by the rows read.
+pub fn read(mut input: Input) -> Result<Batches> {
+    let builder = open(input.seekable()?.0)?;
+    let bytes = input.bytes().unwrap_or(0);
     let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
     let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| Error::invalid(e.to_string()))?;
     let mut rows = 0;

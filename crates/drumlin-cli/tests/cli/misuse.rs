@@ -1,0 +1,191 @@
+//! Every command with arguments that nobody meant, and with standard streams that are closed or full: it says what is
+//! wrong and ends; it never panics.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Output, Stdio};
+
+use crate::desk::Desk;
+
+/// What each command takes behind the store. Watch ends by itself.
+const COMMANDS: [(&str, &[&str]); 27] = [
+    ("import", &["x.csv"]),
+    ("export", &["b", "out.csv"]),
+    ("ls", &["a"]),
+    ("tree", &["a"]),
+    ("cat", &["b"]),
+    ("schema", &["b"]),
+    ("stat", &["b"]),
+    ("versions", &["b"]),
+    ("delete", &["b", "--where=n = 7"]),
+    ("delete-versions", &["b", "7"]),
+    ("drop", &["zz"]),
+    ("undrop", &["zz"]),
+    ("trash", &[]),
+    ("snapshot create", &["eod"]),
+    ("snapshot list", &[]),
+    ("snapshot drop", &["eod"]),
+    ("retention", &["a"]),
+    ("checkpoint", &[]),
+    ("vacuum", &[]),
+    ("reclaim", &[]),
+    ("verify", &[]),
+    ("get", &["note"]),
+    ("put", &["note", "1"]),
+    ("rm", &["note"]),
+    ("export-nodes", &["note"]),
+    ("import-nodes", &["nodes"]),
+    ("watch", &["--since=0", "--count=1"]),
+];
+
+/// What is given to every option.
+const ODD: [&str; 10] =
+    ["", "-1", "0", "NaN", "1e308", "18446744073709551615", "18446744073709551616", "=", "日本", "{"];
+
+/// What is given in every other place too.
+fn odd() -> Vec<Vec<u8>> {
+    let more = ["-", "--", "/", "a//b", "**", "\n\u{1b}[31m\u{202e}", "s", "0-18446744073709551615", "n in ("];
+    let mut odd: Vec<Vec<u8>> = ODD.iter().chain(&more).map(|text| text.as_bytes().to_vec()).collect();
+    odd.extend([
+        vec![b'x'; 100_000],
+        "a/".repeat(1000).into_bytes(),
+        "((".repeat(5000).into_bytes(),
+        b"\xff\xfe".to_vec(),
+    ]);
+    odd
+}
+
+/// The options of a command that take a value.
+fn options(desk: &Desk, command: &[&str]) -> Vec<String> {
+    let help = desk.ok(&[command, &["--help"]].concat());
+    let lines = help.lines().filter_map(|line| line.trim_start().split_once("--"));
+    let named = lines.filter(|(before, rest)| (before.is_empty() || before.starts_with('-')) && rest.contains('<'));
+    let options = named.map(|(_, rest)| format!("--{}", rest.split([' ', '=']).next().unwrap())).collect::<Vec<_>>();
+    assert!(options.contains(&"--storage-option".to_owned()), "{options:?}");
+    options
+}
+
+fn check(ended: &Output, what: &dyn std::fmt::Debug) {
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let code = ended.status.code();
+    assert!(code.is_some_and(|code| [0, 1, 2, 3].contains(&code)), "{what:?}: {code:?} {said}");
+    assert!(!said.contains("panicked") && !said.contains("internal error"), "{what:?}: {said}");
+    assert!(code == Some(0) || !said.is_empty() || !ended.stdout.is_empty(), "{what:?}: failed in silence");
+}
+
+#[test]
+fn every_command_is_tried() {
+    let desk = Desk::new();
+    let help = desk.ok(&["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    for command in commands.map(|line| line.split_whitespace().next().unwrap()) {
+        // One asks a bucket, the other has no arguments.
+        let known = COMMANDS.iter().any(|(name, _)| name.split(' ').next() == Some(command));
+        assert!(known || ["doctor", "help"].contains(&command), "{command}");
+    }
+}
+
+/// A store, and what it takes for every command to have something to do.
+fn desk() -> Desk {
+    let desk = Desk::with_tables();
+    desk.file("nodes", "{\"path\": \"q\", \"payload\": 1}\n");
+    desk.ok(&["put", "s", "note", "1"]);
+    desk
+}
+
+fn run(desk: &Desk, command: &[&str], args: &[&OsStr]) {
+    let ended = desk.command(command).args(args).output().unwrap();
+    let shown: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().chars().take(40).collect()).collect();
+    check(&ended, &(command, shown));
+}
+
+#[test]
+fn odd_arguments_are_refused_without_a_panic() {
+    let odd = odd();
+    for (command, rest) in COMMANDS {
+        let desk = desk();
+        let command: Vec<&str> = command.split(' ').collect();
+        let args: Vec<&OsStr> = ["s"].iter().chain(rest).map(OsStr::new).collect();
+        // A watch without its options would wait for ever.
+        let places = if command == ["watch"] { 1 } else { args.len() };
+        for (at, value) in (0..places).flat_map(|at| odd.iter().map(move |value| (at, value))) {
+            let mut args = args.clone();
+            args[at] = OsStr::from_bytes(value);
+            run(&desk, &command, &args);
+        }
+        run(&desk, &command, &[]);
+        run(&desk, &command, &[&args[..], &args[..]].concat());
+    }
+}
+
+#[test]
+fn odd_options_are_refused_without_a_panic() {
+    for (command, rest) in COMMANDS {
+        let desk = desk();
+        let command: Vec<&str> = command.split(' ').collect();
+        for option in options(&desk, &command) {
+            // A watch without an end would wait for ever.
+            for value in ODD.iter().filter(|_| option != "--count") {
+                let given = format!("{option}={value}");
+                let args = ["s"].iter().chain(rest).filter(|arg| !arg.starts_with(&option)).copied();
+                let args: Vec<&OsStr> = args.chain([given.as_str()]).map(OsStr::new).collect();
+                run(&desk, &command, &args);
+            }
+        }
+    }
+}
+
+#[test]
+fn standard_streams_may_be_closed_or_full() {
+    for (command, rest) in COMMANDS {
+        let desk = desk();
+        for streams in
+            ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full 2>/dev/full", "</", "2>&1 | true"]
+        {
+            for store in ["s", "none", "/dev/null"] {
+                let quoted: Vec<String> = rest.iter().map(|arg| format!("'{arg}'")).collect();
+                let script = format!("$D {command} {store} {} {streams}", quoted.join(" "));
+                let ran = desk.shell(&script);
+                assert!(ran.code.is_some_and(|code| code <= 3), "{script}: {:?} {}", ran.code, ran.err);
+                assert!(!ran.err.contains("panicked") && !ran.err.contains("internal error"), "{script}: {}", ran.err);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_printed_is_a_failure() {
+    let desk = Desk::with_tables();
+    for command in ["ls s", "cat s b", "stat s", "export s b - -f csv", "get s '**'", "tree s"] {
+        desk.ok(&["put", "s", "note", "1"]);
+        let ran = desk.shell(&format!("$D {command} > /dev/full"));
+        assert!(ran.code == Some(1) && ran.err.contains("standard output: "), "{command}: {:?} {}", ran.code, ran.err);
+    }
+}
+
+#[test]
+fn places_that_cannot_be_written_are_named() {
+    let desk = Desk::with_tables();
+    desk.fails(1, &["import", "/proc/store", "x.csv"], &["/proc/store"]);
+    desk.fails(1, &["import", "/dev/null", "x.csv"], &["/dev/null is not a folder"]);
+    desk.fails(1, &["export", "s", "b", "/proc/b.csv"], &["/proc/b.csv"]);
+    desk.fails(1, &["export-nodes", "s", "**", "/proc/nodes"], &["/proc/nodes"]);
+    let full =
+        desk.shell("TMPDIR=/proc/none; export TMPDIR; $D export s b - -f parquet | $D import t - -f parquet -t b");
+    assert!(full.code == Some(1) && full.err.contains("/proc/none") && full.err.contains("TMPDIR"), "{}", full.err);
+    assert!(!desk.path("t").exists());
+}
+
+#[test]
+fn file_names_need_not_be_utf8() {
+    let desk = Desk::with_tables();
+    let odd = OsStr::from_bytes(b"caf\xe9.csv");
+    std::fs::write(desk.0.path().join(odd), "n\n1\n").unwrap();
+    let ended = desk.command(&["import", "s", "--table", "cafe"]).arg(odd).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    let ended = desk.command(&["import", "s"]).arg(odd).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("--table"));
+    let ended = desk.command(&["export", "s", "cafe", "--force"]).arg(odd).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}

@@ -1,0 +1,153 @@
+//! Values of CSV and JSON lines: the types they get, and those that do not fit.
+
+use serde_json::Value;
+
+use crate::desk::{Desk, odd_values};
+
+#[test]
+fn json_lines_come_back_as_they_went() {
+    let desk = Desk::new();
+    desk.parquet("odd.parquet", &odd_values());
+    desk.ok(&["import", "s", "odd.parquet"]);
+    let columns = "text,view,int,unsigned,decimal,day,time,zoned,yes,bytes,list,pair";
+    assert!(desk.ok(&["export", "s", "odd", "odd.jsonl", "-c", columns]).starts_with("odd.jsonl: 5 rows, "));
+    let lines = desk.text("odd.jsonl");
+    assert_eq!(desk.ok(&["cat", "s", "odd", "-f", "json", "-c", columns]), lines);
+    // The types are those of the table.
+    desk.ok(&["export", "s", "odd", "types.arrow", "-c", columns, "--where", "int = 5"]);
+    desk.ok(&["import", "s", "types.arrow", "--table", "back"]);
+    desk.ok(&["import", "s", "odd.jsonl", "--table", "back", "--append"]);
+    assert_eq!(desk.ok(&["export", "s", "back", "-", "-f", "json"]), lines);
+}
+
+#[test]
+fn json_types_are_read_off_the_values() {
+    let desk = Desk::new();
+    let lines = "\
+{\"z\": 1, \"a\": \"x\", \"f\": 1, \"mixed\": 1, \"none\": null}
+
+{\"z\": null, \"f\": 1.5, \"list\": [1, null], \"mixed\": \"two\", \"ok\": true}
+{\"pair\": {\"in\": [{\"deep\": 1.5}]}, \"list\": []}
+";
+    desk.file("j.jsonl", lines);
+    assert_eq!(desk.ok(&["import", "s", "j.jsonl"]), "j: version 0, 3 rows\n");
+    let schema = desk.json(&["schema", "s", "j", "--json"]);
+    let column = |c: &Value| format!("{} {}", c["name"].as_str().unwrap(), c["type"].as_str().unwrap());
+    let columns: Vec<String> = schema["columns"].as_array().unwrap().iter().map(column).collect();
+    let expected = [
+        "z Int64",
+        "a Utf8",
+        "f Float64",
+        "mixed Utf8",
+        "none Utf8",
+        "list List(Int64)",
+        "ok Boolean",
+        "pair Struct(\"in\": List(Struct(\"deep\": Float64)))",
+    ];
+    assert_eq!(columns, expected);
+    let rows: Vec<Value> =
+        desk.ok(&["cat", "s", "j", "-f", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["mixed"], &rows[1]["mixed"]), (&"1".into(), &"two".into()));
+    assert_eq!(rows[2]["pair"]["in"][0]["deep"], 1.5);
+    // A mark at the beginning, line ends of another system, a last line without one.
+    desk.file("bom.ndjson", "\u{feff}{\"n\": 1}\r\n{\"n\": 2}");
+    assert_eq!(desk.ok(&["import", "s", "bom.ndjson"]), "bom: version 0, 2 rows\n");
+    // Each file may lack members of others.
+    desk.file("one.json", "{\"a\": 1}\n");
+    desk.file("two.json", "{\"b\": \"x\", \"a\": 2.5}\n");
+    desk.ok(&["import", "s", "one.json", "two.json", "--table", "both"]);
+    assert_eq!(desk.ok(&["cat", "s", "both", "-f", "csv"]), "a,b\n1.0,\n2.5,x\n");
+}
+
+#[test]
+fn a_json_line_that_does_not_fit_is_named() {
+    let desk = Desk::new();
+    desk.file("t.jsonl", "{\"n\": 1, \"t\": \"x\"}\n");
+    desk.ok(&["import", "s", "t.jsonl"]);
+    for (lines, more, words) in [
+        (
+            "{\"n\":1}\n\n{\"n\":1.5}\n",
+            &["--sample=1"][..],
+            &["line 3", "'n'", "'1.5'", "Int64", "--type 'n=", "--sample 0"][..],
+        ),
+        ("{\"n\":1}\n{\"n\":[2]}\n", &["--sample=1"], &["line 2", "'n'", "'[2]'"]),
+        ("{\"n\":1}\n{\"n\":true}\n", &["--sample=1"], &["line 2", "'n'", "'true'"]),
+        ("{\"n\":1}\n{\"m\":1}\n", &["--sample=1"], &["line 2", "'m'", "'n'", "--sample 0"]),
+        ("{\"n\":{\"a\":1}}\n{\"n\":{\"a\":1.5}}\n", &["--sample=1"], &["line 2", "'n'"]),
+        ("{\"n\":1}\n{\"n\":{\"a\":1}}\n", &[], &["line 2", "another kind"]),
+        ("{\"n\":1.5}\n", &["-t", "t", "-a"], &["line 1", "'n'", "'1.5'", "Int64", "the table"]),
+        ("{\"n\":1}\n{\"q\":1}\n", &["-t", "t", "-a"], &["line 2", "'q'", "the table has no such column"]),
+        ("{\"d\":1.255}\n", &["--type", "d=Decimal128(5,2)"], &["line 1", "'d'", "'1.255'", "more digits", "--type"]),
+        ("{\"d\":\"2024-01-01T00:00:00.5\"}\n", &["--type", "d=Timestamp(s)"], &["line 1", "more digits"]),
+        ("{\"n\":[18446744073709551615]}\n", &[], &["line 1", "'n'", "rounded", "UInt64"]),
+        ("{\"n\":18446744073709551615}\n{\"n\":-1}", &[], &["line 2", "'-1'", "UInt64", "--type"]),
+        ("[{\"n\":1}]\n", &[], &["line 1", "array", "jq"]),
+        ("[\n{\"n\":1}\n]\n", &[], &["line 1", "array", "jq"]),
+        ("{\n\"n\": 1}\n", &[], &["line 1", "does not end on this line"]),
+        ("{\"n\":1}\n{\"n\":\n2}\n", &["--sample=1"], &["line 2", "does not end on this line"]),
+        ("{\"n\":1}\n{\"n\":2}{\"n\":3}\n", &["--sample=1"], &["line 2", "one object a line"]),
+        ("{\"n\":1}\n{\"n\":nan}\n", &["--sample=1"], &["line 2", "not JSON", "character 7"]),
+        ("{\"n\":1}\n{\"n\":2", &["--sample=1"], &["line 2", "does not end on this line"]),
+        ("5\n", &[], &["line 1", "no object"]),
+        ("{\"n\":1}\n", &["--type", "m=Utf8"], &["'m'", "'n'"]),
+    ] {
+        desk.file("bad.jsonl", lines);
+        let args = [&["import", "s", "bad.jsonl"], more].concat();
+        desk.fails(1, &args, &[&["bad.jsonl: "], words].concat());
+    }
+    assert_eq!(desk.ok(&["cat", "s", "t", "-f", "csv"]), "n,t\n1,x\n");
+    assert_eq!(desk.ok(&["ls", "s"]).lines().count(), 2);
+    // The ways out that were named work.
+    desk.file("late.jsonl", "{\"n\":1}\n{\"n\":1.5, \"m\": 2}\n");
+    desk.ok(&["import", "s", "late.jsonl", "--sample", "0"]);
+    assert_eq!(desk.ok(&["cat", "s", "late", "-f", "csv"]), "n,m\n1.0,\n1.5,2\n");
+    desk.file("large.jsonl", "{\"n\":18446744073709551615}\n");
+    desk.ok(&["import", "s", "large.jsonl"]);
+    assert_eq!(desk.ok(&["cat", "s", "large", "-f", "csv"]), "n\n18446744073709551615\n");
+}
+
+#[test]
+fn a_csv_line_that_does_not_fit_is_named() {
+    let desk = Desk::new();
+    desk.file("t.csv", "n,t\n1,x\n");
+    desk.ok(&["import", "s", "t.csv"]);
+    let seconds = "t\n2024-01-01T00:00:00\n2024-01-01T00:00:00.5\n";
+    for (lines, more, words) in [
+        (
+            "n\n1\n2\nthree\n",
+            &["--sample=2"][..],
+            &["line 4", "'n'", "'three'", "Int64", "--type 'n=", "--sample 0"][..],
+        ),
+        // Lines are those of the file, whatever values hold line ends.
+        ("n,t\r\n1,\"a\nb\"\r\n\r\n\r\nx,c\r\n", &["--sample=1"], &["line 6", "'n'", "'x'"]),
+        ("d\n2024-01-01\n2024-01-01T10:00:00\n", &["--sample=1"], &["line 3", "'d'", "time of the day"]),
+        (seconds, &["--sample=1"], &["line 3", "'t'", "more digits", "Timestamp(s)"]),
+        ("d\n1.25\n1.255\n", &["--type", "d=Decimal128(5,2)"], &["line 3", "'1.255'", "more digits", "--type"]),
+        ("n,t\ny,x\n", &["-t", "t", "-a"], &["line 2", "'n'", "'y'", "the table"]),
+        ("n\n1\n2147483648\n", &["--type", "n=Int32"], &["line 3", "'2147483648'", "Int32", "--type"]),
+        ("a,b\n1,2\n3\n", &[], &["line 3", "expected 2 values", "'a', 'b'", "got 1"]),
+        ("a,b\n1,2\n3,4,5\n", &[], &["line 3", "expected 2 values", "got more than 2"]),
+        ("a,b\n1,\"x\n2,y\n3,z\n", &[], &["line 2", "quote is not closed"]),
+        ("a\n1\n\"2", &[], &["line 3", "quote is not closed"]),
+        ("a,a\n1,2\n", &[], &["'a'", "rename"]),
+    ] {
+        desk.file("bad.csv", lines);
+        let args = [&["import", "s", "bad.csv"], more].concat();
+        desk.fails(1, &args, &[&["bad.csv: "], words].concat());
+    }
+    for sample in ["--sample=1", "--sample=0"] {
+        std::fs::write(desk.path("latin.csv"), b"a,b\n1,2\ncaf\xe9,3\n").unwrap();
+        desk.fails(1, &["import", "s", "latin.csv", sample], &["latin.csv: line 3", "UTF-8", "iconv"]);
+    }
+    assert_eq!(desk.ok(&["ls", "s"]).lines().count(), 2);
+    // A value far behind the sample, in a later batch than the first.
+    let many: String = (0..40_000).map(|n| format!("{n},\"a\nb\"\n")).collect();
+    desk.file("many.csv", &format!("n,t\n{many}x,y\n"));
+    desk.fails(1, &["import", "s", "many.csv"], &["many.csv: line 80002", "'x'", "first 10000 rows"]);
+    // What ends without a line end, or with too many, is whole.
+    for text in ["n,t\n1,x\n2,\"y\"", "n,t\r\n1,x\r\n2,y\r\n\r\n", "n,t\n1,x\n2,\"y\"\n"] {
+        desk.file("end.csv", text);
+        assert!(desk.ok(&["import", "s", "end.csv"]).ends_with(", 2 rows\n"), "{text:?}");
+        assert_eq!(desk.ok(&["cat", "s", "end", "-f", "csv"]), "n,t\n1,x\n2,y\n");
+    }
+}
