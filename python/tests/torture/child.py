@@ -23,6 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# What the first frame would import is here before the first fork.
+import pandas  # noqa: F401
+import pyarrow  # noqa: F401
+
 from .places import fake_clock
 
 #: A child that runs longer hangs, and is ended with a trace of where.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import select
 import subprocess
 import time
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ CHANGES = {
     "pread64": ("EIO",),
     "flock": ("EINTR",),
 }
+#: Those that a store makes all the time.
+OFTEN = ("pwrite64", "fsync", "fdatasync", "renameat2", "openat", "pread64")
 #: Those of a process that talks to a bucket.
 TALK = {"sendto": ("ECONNRESET",), "recvfrom": ("ECONNRESET",), "writev": ("EPIPE",), "connect": ("ETIMEDOUT",)}
 KILL = "KILL"
@@ -92,11 +95,11 @@ class Tracer:
             self.process.terminate()
         self.process.wait()
 
-    @property
-    def struck(self) -> bool:
-        """Whether anything was done."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return "(INJECTED)" in text or "killed by SIGKILL" in text
+
+def struck(log: Path) -> bool:
+    """Whether strace did anything, by what it wrote."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return "(INJECTED)" in text or "killed by SIGKILL" in text
 
 
 def _traced(pid: int) -> bool:
@@ -106,6 +109,11 @@ def _traced(pid: int) -> bool:
         return all("TracerPid:\t0\n" not in (thread / "status").read_text() for thread in threads)
     except OSError:
         return False
+
+
+def pause(seconds: float) -> None:
+    """Sleeps; in a process whose clock is wrong ``time.sleep`` does not work."""
+    select.select([], [], [], seconds)
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,7 @@ class Gate:
         """In the process: waits until it may go on."""
         (self.folder / "waits").touch()
         while not (self.folder / "open").exists():
-            time.sleep(0.002)
+            pause(0.002)
 
     def strike(self, child: Child, strike: Strike, log: Path) -> Tracer | None:
         """In the parent: attaches strace once the process waits. None if it ended without coming here."""

@@ -72,6 +72,11 @@ def lines(path: Path) -> list[list[Any]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("]")]
 
 
+def wrongs(path: Path) -> list[str]:
+    """What a client found wrong by itself."""
+    return [line[1] for line in lines(path) if line[0] == "wrong"]
+
+
 def operations(path: Path, client: str) -> list[Operation]:
     """The operations of one client's journal."""
     found: dict[int, Operation] = {}

@@ -7,8 +7,6 @@ it goes. Its journal tells what was done; from that the parent makes the models 
 from __future__ import annotations
 
 import random
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from .history import Journal, lines, short
 from .model import Model, Operation
 from .operations import differences, frame, perform
 from .places import NOW, Place
+from .space import emptied, reclaimed
 
 #: In the place of an operation's number: the opening of the store.
 OPENING = -1
@@ -43,6 +42,11 @@ class Life:
     #: Whether it closes the store, or just ends.
     closes: bool = True
     seed: int = 0
+
+    @property
+    def closing(self) -> int:
+        """In the place of an operation's number: the end."""
+        return max((number for number, _ in self.operations), default=OPENING) + 1
 
     @property
     def journal(self) -> Path:
@@ -78,7 +82,7 @@ class Worker:
                 return
             self._gate(number)
             store = self._step(store, number, operation)
-        self._gate(len(self.life.operations))
+        self._gate(self.life.closing)
         if store is not None and self.life.closes:
             self._close(store)
         self.journal.note("end")
@@ -251,40 +255,11 @@ def examine(examination: Examination) -> None:
             # What a reader has seen stays.
             models = models if len(fitting) == len(models) else [models[fitting[0]]]
             if examination.emptied and not settings:
-                for wrong in _sweep(store, models[0], examination.place):
+                left = Model(**{**models[0].__dict__, "trash": ()})
+                for wrong in reclaimed(store):
+                    journal.note("wrong", wrong)
+                for difference in differences(store, left)[:3]:
+                    journal.note("wrong", f"after a reclaim: {difference}")
+                for wrong in emptied(store, examination.place):
                     journal.note("wrong", wrong)
     journal.note("holds", examination.models.index(models[0]))
-
-
-def _sweep(store: drumlin.Store, model: Model, place: Place) -> Iterator[str]:
-    """Reclaims what crashes left, then everything: at the end no object may be left that holds data."""
-    report = store.reclaim(fence_idle=NOW, audit=True)
-    if report.failures:
-        yield f"a reclaim failed: {report.failures[:3]}"
-    verified = store.verify()
-    if verified.orphans or verified.faults:
-        yield f"after a reclaim there are orphans {verified.orphans[:3]}, faults {verified.faults[:3]}"
-    for difference in differences(store, Model(**{**model.__dict__, "trash": ()}))[:3]:
-        yield f"after a reclaim: {difference}"
-    again = store.reclaim(audit=True)
-    if again.orphans:
-        yield f"a second reclaim found {again.orphans} orphans"
-    for name in model.snapshots:
-        store.drop_snapshot(name)
-    if model.newest:
-        store.drop(sorted(model.newest))
-    for _ in range(2):
-        store.reclaim(fence_idle=NOW, audit=True)
-        store.checkpoint()
-    stat = store.stat()
-    if stat.blocks or stat.condemned:
-        yield f"everything was dropped and there are {stat.blocks} blocks, {stat.condemned} condemned"
-    left = [name for name in place.objects() if name.startswith("blocks/") or name.endswith(".tmp")]
-    if left:
-        yield f"everything was dropped and there are {left[:5]} ({len(left)} in all)"
-
-
-def copy(place: Place, to: Path) -> Place:
-    """A copy of a store that nobody has open."""
-    shutil.copytree(place.files, to / "store")
-    return Place(place.kind, str(to / "store"), to / "store")

@@ -141,7 +141,8 @@ def _do(to: Any, operation: Operation) -> None:
 
 
 def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[str]:
-    """How a store differs from what it must hold; with ``whole`` all versions are read, else the newest."""
+    """How a store differs from what it must hold; with ``whole`` all versions are read, else the newest. What storage
+    refuses to read is raised."""
     found: list[str] = []
 
     def same(what: str, expected: Any, got: Any) -> None:
@@ -151,6 +152,8 @@ def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[
     def same_rows(path: str, expected: Rows, as_of: int | str | None = None) -> None:
         try:
             got = store.read(path, as_of=as_of).to_arrow()
+        except drumlin.Unavailable:
+            raise
         except drumlin.Error as error:
             found.append(f"{path} as of {as_of}: {type(error).__name__}: {error}")
             return
