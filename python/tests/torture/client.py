@@ -16,6 +16,8 @@ from .history import OK, REFUSED, UNSURE, Journal
 from .places import Place
 from .workloads import Intents, perform
 
+#: What a store may raise when storage fails; one that is ``Closed`` by a failure is opened again.
+FAILURES = (drumlin.Unavailable, drumlin.InDoubt, drumlin.Closed)
 #: How long no call succeeds before a client says that it gets no further.
 PATIENCE_SECONDS = 45
 #: The mean of the pauses between calls.
@@ -57,7 +59,7 @@ def work(task: Task) -> None:
         thread.join()
     try:
         process.store.close()
-    except (drumlin.Unavailable, drumlin.InDoubt):
+    except FAILURES:
         if not task.faulty:
             raise
 
@@ -76,7 +78,7 @@ class Process:
         while True:
             try:
                 return self.task.place.open(mode, **self.task.settings)
-            except (drumlin.Unavailable, drumlin.InDoubt) as error:
+            except FAILURES as error:
                 if not self.task.faulty or time.monotonic() > deadline:
                     raise
                 print(f"opening: {error}", flush=True)
@@ -97,7 +99,7 @@ class Process:
             if self.store is broken:
                 try:
                     broken.close()
-                except (drumlin.Unavailable, drumlin.InDoubt) as error:
+                except FAILURES as error:
                     print(f"closing: {error}", flush=True)
                 self.store = self._opened()
 
@@ -131,7 +133,7 @@ class Client:
                 failing = failing or time.monotonic()
                 if time.monotonic() - failing > PATIENCE_SECONDS:
                     raise TimeoutError("nothing succeeds any more") from error
-                if isinstance(error, drumlin.Unavailable):
+                if isinstance(error, (drumlin.Unavailable, drumlin.Closed)):
                     self.process.reopen(store)
             else:
                 self.journal.end(number, OK, result)

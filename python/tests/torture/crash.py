@@ -9,10 +9,12 @@ and reclaimed, and nothing may be left.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
-import shutil
 import time
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from . import faults, operations
 from .child import Child
 from .faults import Gate, Strike
 from .history import lines
-from .life import OPENING, Examination, Life, Outcome, examine, live, outcome
+from .life import CLOSING, OPENING, Examination, Life, Outcome, examine, live, outcome
 from .model import Model, Operation
 from .places import (
     BUCKET,
@@ -49,7 +51,7 @@ class Blow:
     after: float = 0.0
 
     def __str__(self) -> str:
-        where = "opening" if self.at == OPENING else f"operation {self.at}"
+        where = {OPENING: "opening", CLOSING: "closing"}.get(self.at, f"operation {self.at}")
         return f"{where}: {self.strike or f'killed after {self.after * 1000:.1f} ms'}"
 
 
@@ -113,7 +115,7 @@ def draw(seed: int, kind: str) -> Spec:
             blows.append(None)
         elif have_strace() and kind != BUCKET and rng.random() < 0.7:
             blows.append(Blow(at, faults.draw(rng, faults.CHANGES)))
-        elif have_strace() and rng.random() < 0.4:
+        elif have_strace() and kind == BUCKET and rng.random() < 0.4:
             blows.append(Blow(at, Strike(faults.names(faults.TALK), faults.KILL, rng.randint(1, 12))))
         else:
             blows.append(Blow(at, None, rng.random() ** 3 * 0.1))
@@ -126,15 +128,31 @@ def draw(seed: int, kind: str) -> Spec:
     return Spec(seed, kind, settings(rng, kind), numbered, cuts, tuple(blows), clocks, small, network)
 
 
-def run(spec: Spec, work: Path, bucket: Bucket | None) -> list[str]:
-    """Runs a trial in an empty folder; gives what went wrong."""
-    if spec.kind == BUCKET:
-        assert bucket is not None
-        return Trial(spec, work, bucket.place(), bucket).run()
-    if spec.small:
-        with small_file_system(work, SMALL) as mount:
-            return Trial(spec, work, in_folder(mount, spec.kind), None, mount).run()
-    return Trial(spec, work, in_folder(work, spec.kind), None).run()
+def to_json(spec: Spec) -> str:
+    return json.dumps(asdict(spec), indent=1)
+
+
+def from_json(text: str) -> Spec:
+    found = json.loads(text)
+    found["operations"] = tuple((number, operation) for number, operation in found["operations"])
+    found["blows"] = tuple(
+        blow and Blow(blow["at"], blow["strike"] and Strike(**blow["strike"]), blow["after"]) for blow in found["blows"]
+    )
+    return Spec(**{**found, "cuts": tuple(found["cuts"]), "clocks": tuple(found["clocks"])})
+
+
+def run(spec: Spec, work: Path, bucket: Bucket | None) -> tuple[list[str], Counter[str]]:
+    """Runs a trial in an empty folder; gives what went wrong, and how often what was done."""
+    with contextlib.ExitStack() as stack:
+        if spec.kind == BUCKET:
+            assert bucket is not None
+            trial = Trial(spec, work, bucket.place(), bucket)
+        elif spec.small:
+            mount = stack.enter_context(small_file_system(work, SMALL))
+            trial = Trial(spec, work, in_folder(mount, spec.kind), None, mount)
+        else:
+            trial = Trial(spec, work, in_folder(work, spec.kind), None)
+        return trial.run(), trial.counts
 
 
 @dataclass
@@ -147,6 +165,7 @@ class Trial:
     model: Model = field(default_factory=Model)
     next: int = 0
     count: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> list[str]:
         rng = random.Random(self.spec.seed)
@@ -193,6 +212,7 @@ class Trial:
         found = strike(life, blow, clock)
         if isinstance(found, list):
             return found
+        self.counts += Counter(found.counts)
         self.next = max(found.next, self.next)
         return self._examine(found.models, random.Random(seed).random() < 0.4, False)
 
@@ -208,6 +228,7 @@ class Trial:
             grow(self.mount, SMALL)
         if isinstance(found, list):
             return found
+        self.counts["calls found done without an answer"] += found > 0
         self.model = models[found]
         return []
 
@@ -241,6 +262,7 @@ def strike(life: Life, blow: Blow | None, clock: str | None = None) -> Outcome |
         if tracer is not None:
             tracer.detach()
     found = outcome(life)
+    found.counts["kills"] += status == -9
     if found.wrong:
         return found.wrong
     killed = blow is not None and (blow.strike is None or blow.strike.action == faults.KILL)
@@ -261,9 +283,3 @@ def look(examination: Examination) -> int | list[str]:
     if status != 0:
         wrong.append(f"an examiner ended with status {status}: {child.told()}")
     return wrong or int(told[-1][1])
-
-
-def clear(work: Path) -> None:
-    """Empties a trial's folder."""
-    for path in work.iterdir():
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()

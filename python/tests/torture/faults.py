@@ -58,7 +58,8 @@ class Strike:
         return f"inject={self.calls}:{done}:when={self.when}{'+' if self.on else ''}"
 
     def __str__(self) -> str:
-        return f"{self.action} at call {self.when}{' and on' if self.on else ''} of {self.calls}"
+        which = {names(CHANGES): "files", names(TALK): "the network"}.get(self.calls, self.calls)
+        return f"{self.action} at call {self.when}{' and on' if self.on else ''} of {which}"
 
 
 def names(table: dict[str, tuple[str, ...]]) -> str:
@@ -71,7 +72,7 @@ def draw(rng: random.Random, table: dict[str, tuple[str, ...]]) -> Strike:
     when = rng.choice([1, 1, 2, 2, 3, 4, 5, 6, 8, 11, 15, 20])
     if rng.random() < 0.5:
         return Strike(names(table), KILL, when)
-    name = rng.choice(list(table))
+    name = rng.choice(OFTEN if table is CHANGES and rng.random() < 0.8 else list(table))
     return Strike("?" + name, rng.choice(table[name]), min(when, 5), rng.random() < 0.2)
 
 

@@ -7,6 +7,7 @@ it goes. Its journal tells what was done; from that the parent makes the models 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ from .operations import differences, frame, perform
 from .places import NOW, Place
 from .space import emptied, reclaimed
 
-#: In the place of an operation's number: the opening of the store.
-OPENING = -1
-#: What a call may raise when storage fails.
-FAILURES = (drumlin.Unavailable, drumlin.InDoubt)
+#: In the place of an operation's number: the opening of the store, and its closing.
+OPENING, CLOSING = -1, -2
+#: What a call may raise when storage fails; a store that is ``Closed`` by a failure is opened again.
+FAILURES = (drumlin.Unavailable, drumlin.InDoubt, drumlin.Closed)
 
 
 @dataclass
@@ -42,11 +43,6 @@ class Life:
     #: Whether it closes the store, or just ends.
     closes: bool = True
     seed: int = 0
-
-    @property
-    def closing(self) -> int:
-        """In the place of an operation's number: the end."""
-        return max((number for number, _ in self.operations), default=OPENING) + 1
 
     @property
     def journal(self) -> Path:
@@ -82,7 +78,7 @@ class Worker:
                 return
             self._gate(number)
             store = self._step(store, number, operation)
-        self._gate(self.life.closing)
+        self._gate(CLOSING)
         if store is not None and self.life.closes:
             self._close(store)
         self.journal.note("end")
@@ -136,10 +132,10 @@ class Worker:
             if not self.life.faulty:
                 self._wrong(f"{short(operation)}: InDoubt: {error}")
             return None
-        except drumlin.Unavailable as error:
+        except (drumlin.Unavailable, drumlin.Closed) as error:
             self.journal.note("failed", number, str(error))
             if not self.life.faulty:
-                self._wrong(f"{short(operation)}: Unavailable: {error}")
+                self._wrong(f"{short(operation)}: {type(error).__name__}: {error}")
             self._compare(store, f"after {short(operation)} failed with {error}")
             # A handle may take no more writes after a failure; opened again it does.
             self.held.clear()
@@ -181,17 +177,18 @@ class Worker:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a journal tells: the models that the store may hold, the next operation, what went wrong, what failed."""
+    """What a journal tells: the models the store may hold, the next operation, what went wrong, how calls ended."""
 
     models: list[Model]
     next: int
     wrong: list[str]
-    failed: int
+    counts: Counter[str]
 
 
 def outcome(life: Life) -> Outcome:
     operations = dict(life.operations)
-    model, pending, wrong, failed = life.model, None, [], 0
+    model, pending, wrong = life.model, None, []
+    counts: Counter[str] = Counter()
     last = min(operations, default=0) - 1
     for what, *rest in lines(life.journal):
         if what == "wrong":
@@ -201,11 +198,11 @@ def outcome(life: Life) -> Outcome:
             last = max(operations, default=last)
             continue
         number = rest[0]
+        counts[f"calls {what}"] += what != "start"
         if what in ("start", "doubt"):
             pending, last = number, number
             continue
         pending = None
-        failed += what == "failed"
         if what == "done":
             after = model.after(operations[number])
             model = after.learn(operations[number], rest[1]) if isinstance(after, Model) else model
@@ -214,7 +211,7 @@ def outcome(life: Life) -> Outcome:
         after = model.after(operations[pending])
         if isinstance(after, Model) and after != model:
             models.append(after)
-    return Outcome(models, last + 1, wrong, failed)
+    return Outcome(models, last + 1, wrong, counts)
 
 
 @dataclass

@@ -152,7 +152,7 @@ def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[
     def same_rows(path: str, expected: Rows, as_of: int | str | None = None) -> None:
         try:
             got = store.read(path, as_of=as_of).to_arrow()
-        except drumlin.Unavailable:
+        except (drumlin.Unavailable, drumlin.Closed):
             raise
         except drumlin.Error as error:
             found.append(f"{path} as of {as_of}: {type(error).__name__}: {error}")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from . import crash, faults, operations
 from .crash import Blow, Spec, look, strike
 from .faults import Strike
-from .life import OPENING, Examination, Life
+from .life import CLOSING, OPENING, Examination, Life
 from .model import Model, Operation
 from .places import Place, in_folder
 
@@ -34,10 +35,11 @@ def draw(seed: int, kind: str) -> tuple[Spec, str]:
     series = operations.series(rng, rng.choice([8, 14, 25]))
     if target in ("reclaim", "checkpoint"):
         series += [["drop", ["t/0"]], ["write", "t/1", 0, 300, "last"]][: rng.randint(0, 2)]
-    at = len(series)
     if target == "opening":
         at = OPENING
-    elif target != "closing":
+    elif target == "closing":
+        at = CLOSING
+    else:
         if target == "undrop":
             series.append(["drop", ["t/0"]])
         series.append(_fitting(rng, target, series))
@@ -53,7 +55,7 @@ def draw(seed: int, kind: str) -> tuple[Spec, str]:
     # What runs in the background would be struck too, and differently each time.
     settings |= {"checkpoint_log_bytes": 0, "memtable_bytes": 0, "sync": "commit"}
     numbered = tuple(enumerate(series))
-    last = len(series) - 1 if at not in (OPENING, len(series)) else len(series)
+    last = at if at >= 0 else len(series)
     blows = (None, Blow(at, Strike(calls, how, 1)))
     return Spec(seed, kind, settings, numbered, (last,), blows), target
 
@@ -78,24 +80,26 @@ class Sweep:
     work: Path
     count: int = 0
     model: Model = field(default_factory=Model)
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def run(self, deadline: float) -> tuple[Spec, list[str], int]:
-        """Strikes at one call after the other. The trial that failed, what went wrong in it, and how many were run."""
+    def run(self, deadline: float) -> tuple[Spec, list[str], Counter[str]]:
+        """Strikes at one call after the other. The trial that failed, what went wrong in it, and what was done."""
         place = in_folder(self.work, self.spec.kind)
         wrong = self._prepare(place)
         if wrong:
-            return replace(self.spec, blows=(None,), cuts=()), wrong, 0
+            return replace(self.spec, blows=(None,), cuts=()), wrong, self.counts
         blow = self.spec.blows[1]
         assert blow is not None
         assert blow.strike is not None
         for when in range(1, CALLS_MAX):
             at = replace(blow, strike=replace(blow.strike, when=when))
             wrong, struck = self._strike(place, at)
+            self.counts["calls struck"] += struck
             if wrong:
-                return replace(self.spec, blows=(None, at)), wrong, when
+                return replace(self.spec, blows=(None, at)), wrong, self.counts
             if not struck or time.monotonic() > deadline:
-                return self.spec, [], when
-        return self.spec, [], CALLS_MAX
+                break
+        return self.spec, [], self.counts
 
     def _prepare(self, place: Place) -> list[str]:
         """The store as it is before the operation."""
@@ -118,6 +122,7 @@ class Sweep:
         found = strike(life, blow)
         if isinstance(found, list):
             return found, True
+        self.counts += found.counts
         struck = faults.struck(folder / "strace")
         examined = look(Examination(copied, found.models, folder, reader=self.count % 3 == 0))
         if isinstance(examined, list):
