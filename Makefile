@@ -9,7 +9,7 @@ SCALE ?= 1
 # Tests are built with the switches that break one rule each; see crates/drumlin/src/base/planted.rs.
 PLANTED := --features drumlin/planted-bugs
 
-.PHONY: build demo test check bench fuzz clean
+.PHONY: build demo test check bench torture torture-tools fuzz clean
 
 build: $(BIN)/.installed
 	cd python && VIRTUAL_ENV=$(CURDIR)/.venv ../$(BIN)/maturin develop --release --quiet
@@ -43,6 +43,16 @@ bench: build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/arctic.py
+
+# Real processes, killed, stopped, failed by storage and network: a few minutes, or `make torture HOURS=2`; `SEED=...` runs
+# one trial again. `make test` has a minute of it.
+torture: build
+	cd python/tests && ../../$(BIN)/python -m torture --failures ../../torture-failures $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED))
+
+# What the torture needs beside the build: strace and libfaketime (Debian's packages), and an S3 server built by Go.
+torture-tools:
+	apt-get install --yes --no-install-recommends strace libfaketime
+	cd python/tests && ../../$(BIN)/python -c "from servers import s3; print(s3.build('versitygw') or 'NO GO: no stores in buckets')"
 
 # Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
 fuzz:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import checker, registers, transactions
+from torture import checker, crash, operations, registers, shrink, transactions
 from torture.history import OK, REFUSED, UNSURE, Operation
+from torture.model import Model
+from torture.places import FOLDER, SHARED
+
+import drumlin
 
 HERE = Path(__file__).resolve().parent
 
@@ -202,6 +208,51 @@ def test_long_histories_hold_until_they_are_spoilt(seed: int) -> None:
 
     spoil(history, lambda o: o.outcome == OK and o.intent["steps"][0][0] == "append", lose)
     assert transactions.violations(history) != []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_a_store_lacks_shows(seed: int) -> None:
+    rng, model = random.Random(seed), Model()
+    with drumlin.open("memory://") as store:
+        for operation in operations.series(rng, 60):
+            after = model.after(operation)
+            if operation[0] in ("reopen", "checkpoint") or not isinstance(after, Model):
+                continue
+            if after != model:
+                assert operations.differences(store, after), f"{operation} was not done yet"
+            after = after.learn(operation, operations.perform(store, model, operation))
+            assert operations.differences(store, after) == []
+            model = after
+
+
+def test_a_failing_list_shrinks_to_what_matters() -> None:
+    tried: list[int] = []
+
+    def fails(some: list[int]) -> bool:
+        tried.append(len(some))
+        return {3, 17, 31} <= set(some)
+
+    assert shrink.fewer(list(range(40)), fails, math.inf) == [3, 17, 31]
+    assert len(tried) < 150
+    assert shrink.fewer(list(range(40)), fails, 0) == list(range(40)), "no time"
+    one, other = (["life 2: /dev/shm/x/1 is not ['a'] but 7"], ["life 1: /tmp/2 is not ['b'] but 80"])
+    assert shrink.signature(one) == shrink.signature(other) != shrink.signature(["life 1: it hangs"])
+
+
+def test_a_shrunk_trial_is_kept_as_text() -> None:
+    for seed in range(50):
+        spec = crash.draw(seed, random.Random(seed).choice([FOLDER, SHARED]))
+        assert crash.from_json(crash.to_json(spec)) == spec
+
+
+def test_a_minute_of_torture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Longer: `make torture`. What it skips, for want of strace, libfaketime, root or Go, it says loudly."""
+    command = [sys.executable, "-m", "torture", "--seconds", "60"]
+    command += ["--failures", str(tmp_path), "--shrink-seconds", "30"]
+    run = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=300, check=False)
+    with capfd.disabled():
+        print("".join(line for line in run.stderr.splitlines(keepends=True) if line.startswith("***")), end="")
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def spoil(history: list[Operation], fit: Callable[[Operation], bool], change: Callable[[Operation], None]) -> None:

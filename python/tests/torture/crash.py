@@ -181,8 +181,11 @@ class Trial:
         if self.mount is not None:
             faults.free(self.mount)
             grow(self.mount, ROOMY)
-        again = [(number + 10**6, operation) for number, operation in self.spec.operations[-5:]]
-        self.spec = self.spec.only([*self.spec.operations, *again])
+        left = [
+            *self.spec.operations,
+            *((number + 10**6, operation) for number, operation in self.spec.operations[-5:]),
+        ]
+        self.spec = self.spec.only([(number, operation) for number, operation in left if operation[0] != "fill"])
         wrong = self._life(10**9, None, None, 0, True, sound=True)
         if wrong:
             return [f"after all faults: {what}" for what in wrong]

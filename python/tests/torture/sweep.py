@@ -47,9 +47,7 @@ def draw(seed: int, kind: str) -> tuple[Spec, str]:
     how = faults.KILL
     calls = faults.names(faults.CHANGES)
     if rng.random() < 0.35:
-        name = rng.choice(
-            [name for name in faults.CHANGES if name not in ("rename", "linkat", "unlink", "mkdir", "flock")]
-        )
+        name = rng.choice((*faults.OFTEN, "unlinkat", "ftruncate"))
         how, calls = rng.choice(faults.CHANGES[name]), "?" + name
     settings = crash.settings(rng, kind)
     # What runs in the background would be struck too, and differently each time.
