@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import checker, crash, operations, registers, shrink, transactions
+from torture import checker, crash, operations, registers, shrink, together, transactions
 from torture.history import OK, REFUSED, UNSURE, Operation
+from torture.life import Examination, Life, Outcome
 from torture.model import Model
-from torture.places import FOLDER, SHARED
+from torture.places import BUCKET, FOLDER, SHARED, buckets, have_bucket, in_folder
 
 import drumlin
 
@@ -225,6 +227,37 @@ def test_whatever_a_store_lacks_shows(seed: int) -> None:
             model = after
 
 
+def test_a_store_set_back_is_noticed(tmp_path: Path) -> None:
+    """A crash trial's children, and between them a planted loss: the store as it was some operations ago."""
+    place, numbered = in_folder(tmp_path, FOLDER), list(enumerate(operations.series(random.Random(1), 12)))
+    models = [Model()]
+    for part, name in ((numbered[:6], "early"), (numbered[6:], "late")):
+        (tmp_path / name).mkdir()
+        found = crash.strike(Life(place, {}, part, models[0], tmp_path / name), None)
+        assert isinstance(found, Outcome), found
+        models = found.models
+        shutil.copytree(place.files, tmp_path / f"{name}-store")
+        assert crash.look(Examination(place, models, tmp_path / name, reader=True)) == 0
+    shutil.rmtree(place.files)
+    shutil.copytree(tmp_path / "early-store", place.files)
+    (tmp_path / "again").mkdir()
+    noticed = crash.look(Examination(place, models, tmp_path / "again"))
+    assert isinstance(noticed, list)
+    assert "holds none of" in noticed[0]
+
+
+@pytest.mark.skipif(not have_bucket(), reason="NO GO")
+def test_a_bucket_that_lies_about_conditions_is_noticed(tmp_path: Path) -> None:
+    """The checker on real processes: commits that came second are told to be done."""
+    settings = {"checkpoint_log_bytes": 0, "fresh": True}
+    spec = together.Spec(1, BUCKET, settings, 3, 1, 0, 3.0, 1.0, (), (None,) * 3, {"lie": 0.5})
+    (tmp_path / "trial").mkdir()
+    with buckets(tmp_path) as bucket:
+        wrong, _ = together.run(spec, tmp_path / "trial", bucket)
+    told = " ".join(wrong)
+    assert any(text in told for text in ("no order explains", "cycle of", "contradict", "was done 0 times")), told
+
+
 def test_a_failing_list_shrinks_to_what_matters() -> None:
     tried: list[int] = []
 
@@ -243,6 +276,8 @@ def test_a_shrunk_trial_is_kept_as_text() -> None:
     for seed in range(50):
         spec = crash.draw(seed, random.Random(seed).choice([FOLDER, SHARED]))
         assert crash.from_json(crash.to_json(spec)) == spec
+        many = together.draw(seed, spec.kind)
+        assert together.from_json(together.to_json(many)) == many
 
 
 def test_a_minute_of_torture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ class Proxy:
             assert self._tell(f"{name}={value}") == "ok\n"
 
     def heal(self) -> None:
-        self.set(refuse=0, cut=0, lose=0, error=0, late=0, truncate=0, partial=0)
+        self.set(refuse=0, cut=0, lose=0, error=0, late=0, truncate=0, partial=0, lie=0)
 
     def count(self) -> dict[str, int]:
         return {key: int(count) for key, _, count in (part.partition("=") for part in self._tell("count").split())}

@@ -13,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import contextlib
+import json
 import random
 import shutil
 import sys
@@ -54,16 +55,17 @@ class Run:
         """One trial, whatever its seed says."""
         what, kind = KINDS[seed % len(KINDS)]
         started = time.monotonic()
-        told, small = "", None
+        told = ""
+        small: crash.Spec | together.Spec | None = None
         try:
             if what == "together":
-                spec = together.draw(seed, kind)
-                told = str(spec)
-                wrong, counts = together.run(spec, self._empty(), self.bucket)
+                small = together.draw(seed, kind)
+                told = str(small)
+                wrong, counts = together.run(small, self._empty(), self.bucket)
             elif what == "sweep":
                 drawn, target = sweep.draw(seed, kind)
                 swept = sweep.Sweep(drawn, self._empty())
-                small, wrong, counts = swept.run(min(deadline, time.monotonic() + SWEEP_SECONDS_MAX))
+                small, wrong, counts = swept.run(deadline)
                 told = f"sweep of {target}, {counts['calls struck']} calls struck: {small}"
             else:
                 small = crash.draw(seed, kind)
@@ -80,13 +82,14 @@ class Run:
 
     def replay(self, file: Path) -> None:
         """Runs a shrunk trial again."""
-        spec = crash.from_json(file.read_text())
+        text = file.read_text()
+        spec = crash.from_json(text) if "operations" in json.loads(text) else together.from_json(text)
         print(spec)
-        wrong, _ = crash.run(spec, self._empty(), self.bucket)
+        wrong = self._run_small(spec)
         if wrong:
             self._tell(spec.seed, wrong, None)
 
-    def _tell(self, seed: int, wrong: list[str], small: crash.Spec | None) -> None:
+    def _tell(self, seed: int, wrong: list[str], small: crash.Spec | together.Spec | None) -> None:
         kind = shrink.signature(wrong)
         for line in wrong[:8]:
             print(f"    {line}", flush=True)
@@ -99,19 +102,25 @@ class Run:
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.work / "trial", kept, dirs_exist_ok=True)
         if small is not None and kind not in self.failed and not wrong[0].startswith("the torture itself"):
-            small, wrong = shrink.shrink(small, wrong, self._run_small, self.shrink_seconds)
+            if isinstance(small, crash.Spec):
+                small, wrong = shrink.shrink(small, wrong, self._run_small, self.shrink_seconds)
+                (kept / "shrunk.json").write_text(crash.to_json(small))
+            else:
+                small, wrong = shrink.circumstances(small, wrong, self._run_small, self.shrink_seconds)
+                (kept / "shrunk.json").write_text(together.to_json(small))
             print(f"    shrunk to {small}")
-            for number, operation in small.operations:
+            for number, operation in small.operations if isinstance(small, crash.Spec) else ():
                 print(f"        {number}: {short(operation)}")
             for line in wrong[:3]:
                 print(f"    {line}")
-            (kept / "shrunk.json").write_text(crash.to_json(small))
             again += f"   or, shrunk: --replay {kept / 'shrunk.json'}"
         print(f"    AGAIN: {again}", flush=True)
         self.failed.setdefault(kind, []).append(seed)
 
-    def _run_small(self, spec: crash.Spec) -> list[str]:
-        return crash.run(spec, self._empty(), self.bucket)[0]
+    def _run_small(self, spec: crash.Spec | together.Spec) -> list[str]:
+        if isinstance(spec, crash.Spec):
+            return crash.run(spec, self._empty(), self.bucket)[0]
+        return together.run(spec, self._empty(), self.bucket)[0]
 
     def _empty(self) -> Path:
         folder = self.work / "trial"
@@ -175,7 +184,7 @@ def main() -> int:
             while time.monotonic() < deadline:
                 for seed in seeds(rng):
                     if time.monotonic() + SECONDS[KINDS[seed % len(KINDS)][0]] < deadline:
-                        run.trial(seed, deadline)
+                        run.trial(seed, min(deadline, time.monotonic() + min(SWEEP_SECONDS_MAX, seconds / 8)))
                 if deadline - time.monotonic() < max(SECONDS.values()):
                     break
         return run.tell_all()

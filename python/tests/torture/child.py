@@ -47,8 +47,14 @@ class Child:
         if self.status is None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
-                self.status = os.waitstatus_to_exitcode(status)
+                self._ended(status)
         return self.status
+
+    def _ended(self, status: int) -> None:
+        self.status = os.waitstatus_to_exitcode(status)
+        # What libfaketime leaves of a process that does not end by itself.
+        for left in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):
+            Path("/dev/shm", left).unlink(missing_ok=True)
 
     def wait(self, seconds: float = SECONDS_MAX + 30) -> int:
         """Waits for the end; one that does not come is made."""
@@ -71,11 +77,11 @@ class Child:
         """Kills it, and waits until it is gone."""
         self.signal(signal.SIGKILL)
         if self.status is None:
-            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            self._ended(os.waitpid(self.pid, 0)[1])
 
     def told(self) -> str:
         """The end of what it printed."""
-        return self.out.read_text(errors="replace")[-3000:] if self.out.exists() else ""
+        return self.out.read_text(errors="replace")[-1500:] if self.out.exists() else ""
 
 
 def _fork(task: Callable[[Any], None], argument: Any, out: Path) -> int:

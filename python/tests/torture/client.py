@@ -14,12 +14,14 @@ import drumlin
 from .faults import pause
 from .history import OK, REFUSED, UNSURE, Journal
 from .places import Place
-from .workloads import Intents, perform
+from .workloads import KINDS, Intents, perform
 
 #: What a store may raise when storage fails; one that is ``Closed`` by a failure is opened again.
 FAILURES = (drumlin.Unavailable, drumlin.InDoubt, drumlin.Closed)
 #: How long no call succeeds before a client says that it gets no further.
 PATIENCE_SECONDS = 45
+#: Calls that each client makes even if time is up.
+CALLS_MIN = 5
 #: The mean of the pauses between calls.
 PAUSE_SECONDS = 0.01
 
@@ -39,6 +41,7 @@ class Task:
     reads_only: bool = False
     #: Whether storage may fail it.
     faulty: bool = False
+    kinds: tuple[str, ...] = tuple(KINDS)
 
     def journal(self, thread: int) -> Path:
         return self.folder / f"{self.who}-{thread}.journal"
@@ -109,14 +112,14 @@ class Client:
         task = process.task
         self.process, self.journal = process, journal
         self.rng = random.Random(task.seed * 1000 + task.who * 10 + number)
-        self.intents = Intents(self.rng, task.who * 10 + number, task.reads_only)
+        self.intents = Intents(self.rng, task.who * 10 + number, task.reads_only, task.kinds)
         #: The value of each register as it was last seen.
         self.seen: dict[str, int] = {}
 
     def run(self) -> None:
         task, failing = self.process.task, None
-        for _ in range(task.calls):
-            if time.monotonic() > task.until:
+        for count in range(task.calls):
+            if time.monotonic() > task.until and count >= CALLS_MIN:
                 return
             store = self.process.store
             intent = self.intents.draw()

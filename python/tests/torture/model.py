@@ -162,6 +162,8 @@ class Model:
     def _snapshot(self, name: str) -> Model | str:
         if name in self.snapshots:
             return "AlreadyExists"
+        if not self.newest:
+            return "NotFound"
         return replace(self, snapshots={**self.snapshots, name: self.newest})
 
     def _drop_snapshot(self, name: str) -> Model | str:

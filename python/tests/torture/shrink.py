@@ -1,7 +1,7 @@
 """Makes a failing trial small: takes out what it fails without, by delta debugging, for a bounded time.
 
-A trial that is killed after some milliseconds does not fail every time, so each candidate is run a few times; what is
-left failed at least once, in the way the whole trial did.
+A trial that is killed after some milliseconds, or of processes that race, does not fail every time, so each candidate
+is run a few times; what is left failed at least once, in the way the whole trial did.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from . import together
 from .crash import Spec
 
 T = TypeVar("T")
@@ -57,27 +58,42 @@ def simpler(spec: Spec) -> Iterator[Spec]:
 
 def shrink(spec: Spec, wrong: list[str], run: Callable[[Spec], list[str]], seconds: float) -> tuple[Spec, list[str]]:
     """A small trial that fails as ``spec`` did with ``wrong``; and how."""
-    deadline = time.monotonic() + seconds
-    wanted, last = signature(wrong), wrong
+    search = Search(wrong, run, time.monotonic() + seconds)
+    spec = spec.only(fewer(list(spec.operations), lambda some: search.fails(spec.only(some)), search.deadline))
+    return search.simplest(spec, simpler), search.last
 
-    def fails(candidate: Spec) -> bool:
-        nonlocal last
+
+def circumstances(
+    spec: together.Spec, wrong: list[str], run: Callable[[together.Spec], list[str]], seconds: float
+) -> tuple[together.Spec, list[str]]:
+    """A trial of many processes that still fails, with fewer of them, fewer attacks, fewer kinds of calls."""
+    search = Search(wrong, run, time.monotonic() + seconds)
+    return search.simplest(spec, together.simpler), search.last
+
+
+class Search(Generic[T]):
+    """Runs candidates, and knows when to stop."""
+
+    def __init__(self, wrong: list[str], run: Callable[[T], list[str]], deadline: float) -> None:
+        self.wanted, self.last, self.run, self.deadline = signature(wrong), wrong, run, deadline
+
+    def fails(self, candidate: T) -> bool:
+        """Whether it fails as the whole trial did."""
         for _ in range(TRIES):
-            found = run(candidate)
-            if found and signature(found) == wanted:
-                last = found
-                return True
-            if time.monotonic() > deadline:
+            if time.monotonic() > self.deadline:
                 break
+            found = self.run(candidate)
+            if found and signature(found) == self.wanted:
+                self.last = found
+                return True
         return False
 
-    kept = fewer(list(spec.operations), lambda some: fails(spec.only(some)), deadline)
-    spec = spec.only(kept)
-    progress = True
-    while progress and time.monotonic() < deadline:
-        progress = False
-        for candidate in simpler(spec):
-            if time.monotonic() < deadline and fails(candidate):
-                spec, progress = candidate, True
-                break
-    return spec, last
+    def simplest(self, spec: T, simpler: Callable[[T], Iterator[T]]) -> T:
+        progress = True
+        while progress:
+            progress = False
+            for candidate in simpler(spec):
+                if self.fails(candidate):
+                    spec, progress = candidate, True
+                    break
+        return spec

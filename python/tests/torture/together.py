@@ -8,11 +8,13 @@ when all is dropped no object may be left.
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from .faults import Tracer
 from .history import OK, Journal, Operation, lines, operations, wrongs
 from .places import BUCKET, FOLDER, NOW, Bucket, Place, fake_clock, have_strace, in_folder
 from .space import emptied, reclaimed
-from .workloads import LISTS, PAIRS, REGISTERS, perform, prepare, transfers
+from .workloads import KINDS, LISTS, PAIRS, REGISTERS, perform, prepare, transfers
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Spec:
     attacks: tuple[str, ...]
     clocks: tuple[str | None, ...]
     network: dict[str, float] = field(default_factory=dict)
+    kinds: tuple[str, ...] = tuple(KINDS)
 
     def __str__(self) -> str:
         who = f"{self.processes} processes of {self.threads} threads, {self.readers} readers"
@@ -50,7 +53,7 @@ class Spec:
         network = f", network {self.network}" if any(self.network.values()) else ""
         return (
             f"together on a {self.kind}, {who}, {self.seconds:.0f} s, attacks {'/'.join(self.attacks) or 'none'}"
-            f"{clocks}{network}, {self.settings}"
+            f"{clocks}{network}, {self.settings}, {'/'.join(self.kinds)}"
         )
 
 
@@ -89,6 +92,37 @@ def draw(seed: int, kind: str) -> Spec:
         network = {name: chance if rng.random() < 0.7 else 0 for name, chance in chances.items()}
     rate = rng.choice([1.0, 3.0])
     return Spec(seed, kind, settings, processes, threads, readers, seconds, rate, tuple(attacks), clocks, network)
+
+
+def simpler(spec: Spec) -> Iterator[Spec]:
+    """Trials with less in them."""
+    if len(spec.kinds) > 2:
+        half = len(spec.kinds) // 2
+        yield replace(spec, kinds=spec.kinds[:half])
+        yield replace(spec, kinds=spec.kinds[half:])
+    for kind in spec.kinds if len(spec.kinds) > 1 else ():
+        yield replace(spec, kinds=tuple(other for other in spec.kinds if other != kind))
+    for attack in spec.attacks:
+        yield replace(spec, attacks=tuple(other for other in spec.attacks if other != attack))
+    if any(spec.clocks):
+        yield replace(spec, clocks=(None,) * len(spec.clocks))
+    for name in (name for name, chance in spec.network.items() if chance):
+        yield replace(spec, network={**spec.network, name: 0})
+    if spec.readers:
+        yield replace(spec, readers=spec.readers - 1)
+    if spec.processes > 1:
+        yield replace(spec, processes=spec.processes - 1)
+    if spec.threads > 1:
+        yield replace(spec, threads=1)
+
+
+def to_json(spec: Spec) -> str:
+    return json.dumps(asdict(spec), indent=1)
+
+
+def from_json(text: str) -> Spec:
+    found = json.loads(text)
+    return Spec(**{**found, **{name: tuple(found[name]) for name in ("attacks", "clocks", "kinds")}})
 
 
 def run(spec: Spec, work: Path, bucket: Bucket | None) -> tuple[list[str], Counter[str]]:
@@ -234,6 +268,8 @@ class Trial:
             self.wrong.append(f"the last look ended with status {status}: {child.told()}")
         last = operations(final / "journal", "at the end")
         done = next((rest[0] for what, *rest in told if what == "transfers"), None)
+        if not any(operation.outcome == OK for operation in history):
+            self.wrong.append("no call succeeded")
         self.wrong += violations([o for o in history + last if o.intent["kind"] != "maintenance"], done)
         return self.wrong, counts
 

@@ -21,6 +21,8 @@ LISTS = ("table0", "table1", "node0", "keyed0")
 PAIRS = 2
 PAIR_OF_INTS = pa.schema([("id", pa.int64()), ("value", pa.int64())])
 MAINTENANCE = ("checkpoint", "reclaim", "snapshot")
+#: What clients do, and how often.
+KINDS = {"register": 30, "list": 40, "bank": 15, "pair": 12, "maintenance": 3}
 
 
 def prepare(store: drumlin.Store) -> None:
@@ -43,10 +45,11 @@ def prepare(store: drumlin.Store) -> None:
 class Intents:
     """Draws what a client does next."""
 
-    def __init__(self, rng: random.Random, who: int, reads_only: bool) -> None:
+    def __init__(self, rng: random.Random, who: int, reads_only: bool, kinds: tuple[str, ...]) -> None:
         self.rng = rng
         self.who = who
         self.reads_only = reads_only
+        self.kinds = [kind for kind in kinds if kind != "maintenance" or not reads_only]
         self.unique = 0
 
     def value(self) -> int:
@@ -55,9 +58,7 @@ class Intents:
         return self.who * 1_000_000 + self.unique
 
     def draw(self) -> dict[str, Any]:
-        kind = self.rng.choices(["register", "list", "bank", "pair", "maintenance"], [30, 40, 15, 12, 3])[0]
-        if self.reads_only and kind == "maintenance":
-            kind = "list"
+        [kind] = self.rng.choices(self.kinds, [KINDS[kind] for kind in self.kinds])
         return {"kind": kind, **getattr(self, f"_{kind}")()}
 
     def _register(self) -> dict[str, Any]:
