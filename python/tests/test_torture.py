@@ -212,19 +212,20 @@ def test_long_histories_hold_until_they_are_spoilt(seed: int) -> None:
     assert transactions.violations(history) != []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_whatever_a_store_lacks_shows(seed: int) -> None:
     rng, model = random.Random(seed), Model()
     with drumlin.open("memory://") as store:
-        for operation in operations.series(rng, 60):
+        for operation in operations.series(rng, 30):
             after = model.after(operation)
             if operation[0] in ("reopen", "checkpoint") or not isinstance(after, Model):
                 continue
             if after != model:
                 assert operations.differences(store, after), f"{operation} was not done yet"
             after = after.learn(operation, operations.perform(store, model, operation))
-            assert operations.differences(store, after) == []
+            assert operations.differences(store, after, whole=False) == []
             model = after
+        assert operations.differences(store, model) == []
 
 
 def test_a_store_set_back_is_noticed(tmp_path: Path) -> None:
@@ -250,12 +251,17 @@ def test_a_store_set_back_is_noticed(tmp_path: Path) -> None:
 def test_a_bucket_that_lies_about_conditions_is_noticed(tmp_path: Path) -> None:
     """The checker on real processes: commits that came second are told to be done."""
     settings = {"checkpoint_log_bytes": 0, "fresh": True}
-    spec = together.Spec(1, BUCKET, settings, 3, 1, 0, 3.0, 1.0, (), (None,) * 3, {"lie": 0.5})
-    (tmp_path / "trial").mkdir()
+    noticed = ("no order explains", "cycle of", "contradict", "was done 0 times")
     with buckets(tmp_path) as bucket:
-        wrong, _ = together.run(spec, tmp_path / "trial", bucket)
-    told = " ".join(wrong)
-    assert any(text in told for text in ("no order explains", "cycle of", "contradict", "was done 0 times")), told
+        # A machine that has much to do may need more time for two commits to meet.
+        for seconds in (2.0, 4.0, 8.0, 16.0):
+            folder = tmp_path / f"{seconds}"
+            folder.mkdir()
+            spec = together.Spec(1, BUCKET, settings, 3, 1, 0, seconds, 1.0, (), (None,) * 3, {"lie": 0.5})
+            wrong, _ = together.run(spec, folder, bucket)
+            if any(text in " ".join(wrong) for text in noticed):
+                return
+    raise AssertionError(f"a lie went unnoticed: {wrong}")
 
 
 def test_a_failing_list_shrinks_to_what_matters() -> None:
@@ -273,7 +279,7 @@ def test_a_failing_list_shrinks_to_what_matters() -> None:
 
 
 def test_a_shrunk_trial_is_kept_as_text() -> None:
-    for seed in range(50):
+    for seed in range(12):
         spec = crash.draw(seed, random.Random(seed).choice([FOLDER, SHARED]))
         assert crash.from_json(crash.to_json(spec)) == spec
         many = together.draw(seed, spec.kind)

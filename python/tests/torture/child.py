@@ -30,7 +30,7 @@ import pyarrow  # noqa: F401
 from .places import fake_clock
 
 #: A child that runs longer hangs, and is ended with a trace of where.
-SECONDS_MAX = 90
+SECONDS_MAX = 180
 
 
 class Child:

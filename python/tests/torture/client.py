@@ -19,7 +19,7 @@ from .workloads import KINDS, Intents, perform
 #: What a store may raise when storage fails; one that is ``Closed`` by a failure is opened again.
 FAILURES = (drumlin.Unavailable, drumlin.InDoubt, drumlin.Closed)
 #: How long no call succeeds before a client says that it gets no further.
-PATIENCE_SECONDS = 45
+PATIENCE_SECONDS = 90
 #: Calls that each client makes even if time is up.
 CALLS_MIN = 5
 #: The mean of the pauses between calls.

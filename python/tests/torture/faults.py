@@ -84,7 +84,7 @@ class Tracer:
         command = ["strace", "-f", "-q", "-o", str(log), "-e", f"trace={calls}", "-e", strike.injection]
         self.log = log
         self.process = subprocess.Popen([*command, "-p", str(child.pid)], stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not _traced(child.pid) and child.poll() is None and self.process.poll() is None:
             if time.monotonic() > deadline:
                 raise TimeoutError("strace does not attach")

@@ -117,7 +117,7 @@ def have_strace() -> bool:
     """Whether strace is there and may attach to a process of ours."""
     if shutil.which("strace") is None:
         return False
-    with subprocess.Popen(["sleep", "10"]) as victim:
+    with subprocess.Popen(["sleep", "60"]) as victim:
         try:
             command = ["strace", "-f", "-o", "/dev/null", "-p", str(victim.pid)]
             with subprocess.Popen(command, stderr=subprocess.PIPE) as tracer:
