@@ -97,7 +97,7 @@ class Run:
             print("    (accepted)", flush=True)
             self.counts["accepted failures"] += 1
             return
-        again = f"cd python/tests && python -m torture --seed {seed}"
+        again = f"make torture SEED={seed}"
         kept = self.failures / f"{seed}"
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(self.work / "trial", kept, dirs_exist_ok=True)
@@ -113,7 +113,7 @@ class Run:
                 print(f"        {number}: {short(operation)}")
             for line in wrong[:3]:
                 print(f"    {line}")
-            again += f"   or, shrunk: --replay {kept / 'shrunk.json'}"
+            again += f"   or, shrunk: make torture REPLAY={kept / 'shrunk.json'}"
         print(f"    AGAIN: {again}", flush=True)
         self.failed.setdefault(kind, []).append(seed)
 

@@ -209,7 +209,7 @@ class Trial:
         child.signal(signal.SIGCONT)
 
     def _fail(self, number: int, task: Task, child: Child) -> None:
-        """Storage fails one call of a process, or all for a moment; one that works already, so that its store is hit."""
+        """Storage fails one call, or all for a moment, of a process that works already."""
         if not task.journal(0).exists():
             return
         name = self.rng.choice(faults.OFTEN)
