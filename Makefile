@@ -13,7 +13,7 @@ PLANTED := --features drumlin/planted-bugs
 PANDAS2 := $(CURDIR)/.venv/pandas2
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build demo test check bench fuzz clean
+.PHONY: build demo test check bench torture torture-tools fuzz clean
 
 build: $(BIN)/.installed
 	cd python && VIRTUAL_ENV=$(CURDIR)/.venv ../$(BIN)/maturin develop --release --quiet
@@ -53,6 +53,17 @@ bench: build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/arctic.py
+
+# Real processes, killed, stopped, failed by storage and network: a few minutes, or `make torture HOURS=2`. `SEED=...` runs one
+# trial again, `REPLAY=torture-failures/.../shrunk.json` a shrunk one. `make test` has a minute of it.
+torture: build
+	cd python/tests && ../../$(BIN)/python -m torture --failures ../../torture-failures \
+		$(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(REPLAY),--replay $(abspath $(REPLAY)))
+
+# What the torture needs beside the build: strace and libfaketime (Debian's packages), and an S3 server built by Go.
+torture-tools:
+	apt-get install --yes --no-install-recommends strace libfaketime
+	cd python/tests && $(PYTHON) -c "from servers import s3; print(s3.build('versitygw') or 'NO GO: no stores in buckets')"
 
 # Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
 fuzz:

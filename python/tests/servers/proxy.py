@@ -24,6 +24,7 @@ SETTINGS: dict[str, float] = {
     "late": 0.0,  # the connection ends; done a moment later
     "truncate": 0.0,  # done; half of the answer's body
     "partial": 0.0,  # of a deletion of many, every tenth key is said to have failed
+    "lie": 0.0,  # refused for its condition; told to be done: a planted bug, which no network makes
 }
 REQUESTS: dict[str, int] = {}
 LOCK = threading.Lock()
@@ -80,6 +81,8 @@ class Handler(BaseHTTPRequestHandler):
             self.forward(body)
             return None
         status, headers, content = self.forward(body)
+        if status == 412 and random.random() < SETTINGS["lie"]:
+            return self.answer(200, [("ETag", f'"{random.getrandbits(128):032x}"')], b"")
         if fault == "lose":
             return self.cut()
         if fault == "error":

@@ -1,0 +1,56 @@
+"""The failing proxy as a process of its own, as tests drive it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+class Proxy:
+    """The proxy as a process of its own."""
+
+    def __init__(self, upstream: int, seed: int = 0) -> None:
+        command = [sys.executable, str(HERE / "proxy.py"), str(upstream), str(seed)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port = int(self._line())
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def _tell(self, text: str) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def set(self, **settings: float) -> None:
+        for name, value in settings.items():
+            assert self._tell(f"{name}={value}") == "ok\n"
+
+    def heal(self) -> None:
+        self.set(refuse=0, cut=0, lose=0, error=0, late=0, truncate=0, partial=0, lie=0)
+
+    def count(self) -> dict[str, int]:
+        return {key: int(count) for key, _, count in (part.partition("=") for part in self._tell("count").split())}
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+@contextmanager
+def proxy(upstream: int, seed: int = 0) -> Iterator[Proxy]:
+    running = Proxy(upstream, seed)
+    try:
+        yield running
+    finally:
+        running.close()

@@ -1,0 +1,161 @@
+"""Where trials make their stores: a folder, a shared folder, a bucket behind the failing proxy; and what the machine
+lacks for some of them, which is told loudly."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes.util
+import datetime as dt
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from servers import s3
+from servers.faulty import Proxy, proxy
+
+import drumlin
+
+FOLDER, SHARED, BUCKET = "folder", "shared", "bucket"
+NOW = dt.timedelta(0)
+
+
+@dataclass
+class Place:
+    """A store's place. ``files`` is the folder in which its objects lie, also those of a bucket."""
+
+    kind: str
+    uri: str
+    files: Path
+    storage: dict[str, str] = field(default_factory=dict)
+    proxy: Proxy | None = None
+
+    def open(self, mode: Literal["create", "read"] = "create", **settings: Any) -> drumlin.Store:
+        if self.kind == SHARED and mode == "create":
+            settings["shared"] = True
+        settings.setdefault("cpu_threads", 1)
+        return drumlin.open(self.uri, mode=mode, storage_options=self.storage, **settings)
+
+    def objects(self) -> list[str]:
+        """All files of the store, relative to its folder."""
+        found = (path for path in self.files.rglob("*") if path.is_file())
+        return sorted(str(path.relative_to(self.files)) for path in found)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The proxy is the parent's.
+        return {**self.__dict__, "proxy": None}
+
+
+def in_folder(work: Path, kind: str) -> Place:
+    return Place(kind, str(work / "store"), work / "store")
+
+
+@contextlib.contextmanager
+def buckets(work: Path) -> Iterator[Bucket]:
+    """A server, and the proxy in front of it, for all trials of a run."""
+    with s3.serve("versitygw", work / "data") as port, proxy(port) as faulty:
+        yield Bucket(work, port, faulty)
+
+
+@dataclass
+class Bucket:
+    work: Path
+    port: int
+    proxy: Proxy
+    count: int = 0
+
+    def place(self) -> Place:
+        """A prefix of its own. The network is sound."""
+        self.count += 1
+        self.proxy.heal()
+        name = f"trial{self.count}"
+        options = s3.options(self.proxy.port)
+        return Place(BUCKET, f"s3://test/{name}", self.work / "data" / "test" / name, options, self.proxy)
+
+    def directly(self, place: Place) -> Place:
+        """The same store, past the proxy."""
+        return Place(BUCKET, place.uri, place.files, s3.options(self.port))
+
+
+@contextlib.contextmanager
+def small_file_system(work: Path, size: str) -> Iterator[Path]:
+    """A file system of a few MiB in memory; ``grow`` gives it space."""
+    mount = work / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)], check=True)
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", "--lazy", str(mount)], check=True)
+
+
+def grow(mount: Path, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(mount)], check=True)
+
+
+@cache
+def fake_clock() -> str | None:
+    """libfaketime, to be loaded before others."""
+    places = [
+        Path(f"/usr/lib/{os.uname().machine}-linux-gnu/faketime"),
+        Path("/usr/lib/faketime"),
+        Path("/usr/lib64/faketime"),
+    ]
+    for place in places:
+        if (place / "libfaketime.so.1").exists():
+            return str(place / "libfaketime.so.1")
+    return ctypes.util.find_library("faketime")
+
+
+@cache
+def have_strace() -> bool:
+    """Whether strace is there and may attach to a process of ours."""
+    if shutil.which("strace") is None:
+        return False
+    with subprocess.Popen(["sleep", "60"]) as victim:
+        try:
+            command = ["strace", "-f", "-o", "/dev/null", "-p", str(victim.pid)]
+            with subprocess.Popen(command, stderr=subprocess.PIPE) as tracer:
+                assert tracer.stderr is not None
+                attached = b"attached" in tracer.stderr.readline()
+                tracer.terminate()
+                return attached
+        finally:
+            victim.kill()
+
+
+@cache
+def have_mount() -> bool:
+    """Whether small file systems can be mounted."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        return False
+    return (
+        subprocess.run(["mount", "--fake", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False).returncode
+        == 0
+    )
+
+
+@cache
+def have_bucket() -> bool:
+    return s3.build("versitygw") is not None
+
+
+def tell_what_is_skipped() -> list[str]:
+    """Says loudly what cannot be done on this machine."""
+    missing = []
+    if not have_strace():
+        missing.append("NO STRACE (or it may not attach): nobody is killed at system calls, no I/O errors")
+    if fake_clock() is None:
+        missing.append("NO LIBFAKETIME: all clocks agree")
+    if not have_mount():
+        missing.append("NOT ROOT: no disk gets full")
+    if not have_bucket():
+        missing.append("NO GO: no stores in buckets")
+    for message in missing:
+        print(f"*** {message}; `make torture-tools` installs what is missing ***", file=sys.stderr, flush=True)
+    return missing

@@ -1,0 +1,39 @@
+"""Space given back: a reclaim leaves no object that nothing refers to, and none with data once all is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import drumlin
+
+from .places import NOW, Place
+
+
+def reclaimed(store: drumlin.Store) -> Iterator[str]:
+    """Sweeps what the dead have left; says what was not swept."""
+    report = store.reclaim(block_rest=NOW, fence_idle=NOW, audit=True)
+    if report.failures:
+        yield f"a reclaim failed: {report.failures[:3]}"
+    verified = store.verify()
+    if verified.orphans or verified.faults:
+        yield f"after a reclaim there are orphans {verified.orphans[:3]}, faults {verified.faults[:3]}"
+    again = store.reclaim(block_rest=NOW, audit=True)
+    if again.orphans:
+        yield f"a second reclaim found {again.orphans} orphans"
+
+
+def emptied(store: drumlin.Store, place: Place) -> Iterator[str]:
+    """Drops and reclaims everything; says what is left."""
+    for snapshot in store.snapshots():
+        store.drop_snapshot(snapshot.name)
+    if store.tables():
+        store.drop("**")
+    for _ in range(2):
+        store.reclaim(block_rest=NOW, fence_idle=NOW, audit=True)
+        store.checkpoint()
+    stat = store.stat()
+    if stat.blocks or stat.condemned:
+        yield f"everything was dropped and there are {stat.blocks} blocks, {stat.condemned} condemned"
+    left = [name for name in place.objects() if name.startswith("blocks/") or name.endswith(".tmp")]
+    if left:
+        yield f"everything was dropped and there are {left[:5]} ({len(left)} in all)"
