@@ -272,7 +272,8 @@ impl Store {
         if planted(Bug::CutLogBeforeSnapshot) {
             log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }
-        let (base, catalog) = match recover::write_catalog(storage, &state, before, shared) {
+        let patience = shared.then_some((&self.inner.env, self.inner.options.retry_micros));
+        let (base, catalog) = match recover::write_catalog(storage, &state, before, patience) {
             // Another process is at it.
             Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
             other => other?,

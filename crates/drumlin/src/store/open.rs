@@ -122,11 +122,12 @@ impl Store {
             return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
         }
         let storage = Arc::new(InlineStorage::new(bucket));
-        let open = || ObjectLog::open(storage.clone(), env.entropy.clone(), env.pool.clone());
+        let retry = options.retry_micros;
+        let open = || ObjectLog::open(storage.clone(), env.clone(), retry);
         let (log, opened) = match open() {
             Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                probe(&storage, &env)?;
-                match ObjectLog::create(storage.clone(), env.entropy.clone(), env.pool.clone()) {
+                probe(&storage, &env, retry)?;
+                match ObjectLog::create(storage.clone(), env.clone(), retry) {
                     Ok(log) => (log, Opened { base: None, entries: Vec::new() }),
                     // Another process was first.
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,

@@ -1,6 +1,7 @@
 //! One binary of integration tests, a module a subject.
 
 mod batch;
+mod bucket_answers;
 mod checkpoint;
 mod corruption;
 mod crash;
@@ -20,6 +21,8 @@ mod shared_support;
 mod storage;
 mod store;
 mod support;
+mod shared_turns;
+mod sim_time;
 mod transaction;
 mod tree;
 mod tree_model;
