@@ -13,7 +13,7 @@ use super::frame::{self, Body, Header, Record};
 use super::{Appended, Base, CommitLog, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
-use crate::storage::{Access, Disk, DiskFile, Rename, names};
+use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
 
 /// Settings of a [`FileLog`].
 #[derive(Clone, Copy, Debug)]
@@ -255,22 +255,11 @@ impl CommitLog for FileLog {
         Ok(true)
     }
 
-    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
     fn close(&self) -> Result<()> {
         let mut tail = self.tail.lock();
-        if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
-            return match tail.synced < tail.last && !tail.closed {
-                true => Err(Error::in_doubt("the last commits could not be made durable")),
-                false => Ok(()),
-            };
-        }
-        tail.closed = true;
-        // The end mark says that what is before it was synced.
-        tail.sync()?;
-        let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
-        tail.write(&record, true)?;
-        tail.ended = true;
-        Ok(())
+        let ended = tail.end();
+        tail.file = Arc::new(ClosedFile);
+        ended
     }
 
     fn poison(&self) {
@@ -293,6 +282,23 @@ impl Tail {
                 "the commit log is closed, or an earlier write of it failed: open the store again",
             ));
         }
+        Ok(())
+    }
+
+    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
+    fn end(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.poisoned, true) || self.ended {
+            return match self.synced < self.last && !self.closed {
+                true => Err(Error::in_doubt("the last commits could not be made durable")),
+                false => Ok(()),
+            };
+        }
+        self.closed = true;
+        // The end mark says that what is before it was synced.
+        self.sync()?;
+        let record = Record { seq: self.last, synced: self.last, body: Body::End };
+        self.write(&record, true)?;
+        self.ended = true;
         Ok(())
     }
 
@@ -342,7 +348,7 @@ struct Prepared {
 /// Writes a segment that holds a header only, under a temporary name.
 fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<Prepared> {
     let name = names::log_segment(header.first);
-    let temporary = format!("{name}{}", names::TEMPORARY);
+    let temporary = names::temporary_segment(&name);
     let file = match disk.create(&temporary) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             disk.remove(&temporary)?;

@@ -15,7 +15,7 @@ mod sim;
 mod sim_bucket;
 
 pub use bucket::{BucketStorage, is_bucket};
-pub use disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename};
+pub use disk::{Access, ClosedFile, Disk, DiskEntry, DiskFile, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
 pub use os::OsDisk;
@@ -101,6 +101,16 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
 
     /// The folders directly under a folder.
     fn list_folders(&self, folder: &str) -> Result<Vec<String>>;
+
+    /// Where objects are files: those directly under a folder (`""` is the top) that puts have left which did not end, other
+    /// than puts under way in this process. In a shared folder another process may be at one, but not at the root's.
+    fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        let _ = folder;
+        Ok(Vec::new())
+    }
+
+    /// Lets go of what it holds open. It answers no more.
+    fn release(&self) {}
 
     /// Removes a folder if it is empty, where folders are things of their own.
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {

@@ -126,7 +126,7 @@ impl Store {
             Ok(())
         })?;
         self.write_catalog(&mut maintenance)?;
-        self.inner.let_go_of_inline(&*self.state()?);
+        self.inner.let_go_of_inline();
         Ok(report)
     }
 

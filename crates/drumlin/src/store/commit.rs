@@ -18,7 +18,6 @@ use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Ti
 use crate::block::BlockNumbers;
 use crate::catalog::{Draft, Effect, Footprint, State, Transaction, check_written};
 use crate::log::{Appended, Entry, News, look};
-use crate::storage::names;
 
 /// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
@@ -355,12 +354,8 @@ impl Store {
             inner.hold_inline(&next);
             let next = Arc::new(next);
             *inner.state.write() = next.clone();
-            match inner.read_only && inner.pins.oldest().is_none() {
-                // Nobody reads an older state.
-                true => inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block))),
-                // Who writes here may hold what no commit knows of yet.
-                false => inner.let_go_of_inline(&next),
-            }
+            inner.inline_is_committed(&next);
+            inner.let_go_of_inline();
             inner.feeds.wake();
         }
         failed.map_or(Ok(()), Err)

@@ -182,7 +182,9 @@ impl Store {
             lock: Mutex::new(lock),
             options,
         };
-        inner.hold_inline(&inner.state.read());
+        let state = inner.state.read().clone();
+        inner.hold_inline(&state);
+        inner.inline_is_committed(&state);
         let inner = Arc::new(inner);
         syncer::start(&inner)?;
         Ok(Store { handle: Some(Arc::new(Handle(inner.clone()))), inner })
@@ -259,9 +261,8 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
     let root_lock = format!("{}.lock", names::ROOT);
     let ours = [names::LOCK, names::LOG, names::PROBE, &root_lock];
     // The one file that makes it a store, half written.
-    let half_made = |name: &str| {
-        name.ends_with(names::TEMPORARY) && [names::FORMAT, names::ROOT].iter().any(|file| name.starts_with(file))
-    };
+    let half_made =
+        |name: &str| names::parse_temporary(name).is_some_and(|file| [names::FORMAT, names::ROOT].contains(&file));
     match entries.iter().find(|entry| !ours.contains(&entry.name.as_str()) && !half_made(&entry.name)) {
         None => Ok(()),
         Some(entry) if [names::BLOCKS, names::CATALOG].contains(&entry.name.as_str()) => {
@@ -279,7 +280,7 @@ fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Opti
         match FileLog::read(&**disk) {
             Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => {}
             // Nothing but the beginnings of a first segment.
-            Err(_) if disk.list(names::LOG)?.iter().all(|entry| entry.name.ends_with(names::TEMPORARY)) => {}
+            Err(_) if disk.list(names::LOG)?.iter().all(|entry| names::parse_temporary(&entry.name).is_some()) => {}
             _ => return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT))),
         }
     }

@@ -13,6 +13,7 @@ mod keyed;
 mod keyed_attacks;
 mod keyed_model;
 mod model;
+mod leftovers;
 mod random;
 mod shared;
 mod shared_faults;
