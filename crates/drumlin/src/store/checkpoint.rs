@@ -232,7 +232,7 @@ impl Store {
             // What a void window wrote is referred to by nothing.
             writer.abandon(|block| done.unused.contains(&block));
         }
-        let after = settle(answer, writer)?;
+        let after = settle(self.or_again(answer, &writer), writer)?;
         let done = done.expect("the commit was built");
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;

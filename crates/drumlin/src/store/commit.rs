@@ -384,12 +384,17 @@ impl Store {
 
     /// The numbers of this process's blocks; registers its session before the first.
     pub(super) fn block_numbers(&self) -> Result<Arc<BlockNumbers>> {
-        if let Some(numbers) = self.inner.session.lock().as_ref() {
-            return Ok(numbers.clone());
+        if let Some(numbers) = known() {
+            return Ok(numbers);
         }
         let _one_at_a_time = self.inner.committer.registration.lock();
-        if let Some(numbers) = self.inner.session.lock().as_ref() {
-            return Ok(numbers.clone());
+        let known = || {
+            // Others may have ended it.
+            self.own_session(&self.inner.state.read().clone());
+            self.inner.session.lock().clone()
+        };
+        if let Some(numbers) = known() {
+            return Ok(numbers);
         }
         // Under an exclusive lock nobody else writes: all earlier sessions have ended.
         let fence = !self.inner.log.is_shared();

@@ -3,6 +3,7 @@
 //! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
 //! a commit ([`commit`]), or it deletes objects that a commit has already let go of ([`reclaim`]).
 
+mod again;
 mod background;
 mod checkpoint;
 mod commit;
@@ -191,12 +192,12 @@ impl Inner {
         state.ledger.inline().for_each(|(block, inline)| self.storage.hold(&names::block(*block), inline.0.clone()));
     }
 
-    fn check_open(&self) -> Result<()> {
     /// `state` is the newest, or has been.
     fn inline_is_committed(&self, state: &State) {
         state.ledger.inline().for_each(|(block, _)| self.storage.committed(&names::block(*block)));
     }
 
+    fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::closed(format!("the store {} is closed", self.uri)));
         }
@@ -244,10 +245,10 @@ impl Inner {
         let functions = std::mem::replace(&mut *self.state.write(), Arc::new(last));
         drop(functions);
         self.lock.lock().take();
-        closed
         // Scans that are under way read on.
         let storage = self.storage.clone();
         self.pins.when_free(move || storage.release());
+        closed
     }
 }
 

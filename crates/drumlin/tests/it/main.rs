@@ -18,6 +18,7 @@ mod random;
 mod shared;
 mod shared_faults;
 mod shared_reads;
+mod shared_fence;
 mod shared_support;
 mod storage;
 mod store;
