@@ -480,7 +480,7 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool) -> Result<Segment> {
 }
 
 /// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
-fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool) -> Result<()> {
+pub(super) fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool) -> Result<()> {
     let corrupt = |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}")));
     if !newest {
         return corrupt("a later segment shows that it had been synced".into());

@@ -319,17 +319,26 @@ impl Store {
         done
     }
 
-    fn follow(&self, current: &State, news: News) -> Result<()> {
+    fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
         let inner = &self.inner;
         let mut failed = None;
         let mut next = match news {
+        // What feeds are told, so that they need not read it once more.
+        let (told, mut records) = (inner.feeds.any(), Vec::<Record>::new());
             News::Entries(entries) => {
-                let mut next = State::clone(current);
+                let mut next = State::clone(&**current);
                 // Of some there may be word already.
                 for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
                     let mut step = next.clone();
-                    match recover::apply_entry(&mut step, entry).and_then(|()| step.settle()) {
-                        Ok(bytes) => drop(inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed)),
+                    let applied = recover::apply_entry(&mut step, entry);
+                    match applied.and_then(|transactions| Ok((transactions, step.settle()?))) {
+                        Ok((transactions, bytes)) => {
+                            inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+                            if told {
+                                let before = records.last().map_or(current, |record| &record.after).clone();
+                                records.push(Record { before, after: Arc::new(step.clone()), transactions });
+                            }
+                        }
                         Err(e) => {
                             // What came before it has been taken in, rows and all, and is not to be taken in again.
                             failed = Some(e);
@@ -357,6 +366,9 @@ impl Store {
             inner.inline_is_committed(&next);
             inner.let_go_of_inline();
             inner.feeds.wake();
+            for record in records {
+                inner.feeds.publish(|| record);
+            }
         }
         failed.map_or(Ok(()), Err)
     }
@@ -384,10 +396,6 @@ impl Store {
 
     /// The numbers of this process's blocks; registers its session before the first.
     pub(super) fn block_numbers(&self) -> Result<Arc<BlockNumbers>> {
-        if let Some(numbers) = known() {
-            return Ok(numbers);
-        }
-        let _one_at_a_time = self.inner.committer.registration.lock();
         let known = || {
             // Others may have ended it.
             self.own_session(&self.inner.state.read().clone());
@@ -397,6 +405,10 @@ impl Store {
             return Ok(numbers);
         }
         // Under an exclusive lock nobody else writes: all earlier sessions have ended.
+        let _one_at_a_time = self.inner.committer.registration.lock();
+        if let Some(numbers) = known() {
+            return Ok(numbers);
+        }
         let fence = !self.inner.log.is_shared();
         let state =
             self.commit_effects(move |state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence }]))?;

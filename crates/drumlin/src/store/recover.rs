@@ -225,13 +225,15 @@ fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
 }
 
 /// Applies the next entry of the log; rows that it wrote by key are still to be settled.
-pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<()> {
+/// Gives what it did.
+pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<Transaction>> {
     if entry.seq != state.seq.next() {
         return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
     }
-    for transaction in transactions(entry)? {
-        state.apply(&transaction, entry.seq, entry.time).map_err(|e| of_entry(entry, e))?;
+    let transactions = transactions(entry)?;
+    for transaction in &transactions {
+        state.apply(transaction, entry.seq, entry.time).map_err(|e| of_entry(entry, e))?;
     }
     state.finish(entry.seq, entry.time, entry.id, entry.session);
-    Ok(())
+    Ok(transactions)
 }

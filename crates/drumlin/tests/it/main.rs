@@ -6,6 +6,7 @@ mod checkpoint;
 mod corruption;
 mod crash;
 mod episodes;
+mod following;
 mod golden;
 mod hostile;
 mod interleavings;
