@@ -297,7 +297,8 @@ impl Store {
         // There is room: that was asked before.
         let bytes = working.settle().map_err(|e| {
             log.poison();
-            Error::in_doubt("the commit is in the log, but not in memory: open the store again").with_source(e)
+            let what = format!("commit {seq} (transaction {:032x})", id.0);
+            Error::in_doubt(format!("{what} is in the log, but not in memory: open the store again")).with_source(e)
         })?;
         self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
         let after = Arc::new(working);
@@ -322,9 +323,9 @@ impl Store {
     fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
         let inner = &self.inner;
         let mut failed = None;
-        let mut next = match news {
         // What feeds are told, so that they need not read it once more.
         let (told, mut records) = (inner.feeds.any(), Vec::<Record>::new());
+        let mut next = match news {
             News::Entries(entries) => {
                 let mut next = State::clone(&**current);
                 // Of some there may be word already.
@@ -365,10 +366,10 @@ impl Store {
             *inner.state.write() = next.clone();
             inner.inline_is_committed(&next);
             inner.let_go_of_inline();
-            inner.feeds.wake();
             for record in records {
                 inner.feeds.publish(|| record);
             }
+            inner.feeds.wake();
         }
         failed.map_or(Ok(()), Err)
     }
@@ -404,11 +405,11 @@ impl Store {
         if let Some(numbers) = known() {
             return Ok(numbers);
         }
-        // Under an exclusive lock nobody else writes: all earlier sessions have ended.
         let _one_at_a_time = self.inner.committer.registration.lock();
         if let Some(numbers) = known() {
             return Ok(numbers);
         }
+        // Under an exclusive lock nobody else writes: all earlier sessions have ended.
         let fence = !self.inner.log.is_shared();
         let state =
             self.commit_effects(move |state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence }]))?;
