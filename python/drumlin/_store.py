@@ -99,6 +99,7 @@ def open(
     io_threads: int | None = None,
     block_rest: dt.timedelta | None = None,
     accept_loss: bool = False,
+    retry_for: dt.timedelta | None = None,
 ) -> "Store":
     """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://`` and
     a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that lives in
@@ -111,7 +112,9 @@ def open(
     In a store that others write too, a call that writes rests on all that was committed before it; one that reads does
     with ``fresh=True``, which costs a look at the bucket each, and else sees what :meth:`Store.refresh` and writes have
     brought. Blocks that are no longer needed stay for ``block_rest`` (default 10 minutes) for readers of other
-    processes.
+    processes. Where the bucket refuses a commit because there are too many requests, it is tried again for ``retry_for``
+    (default 1 minute), after pauses that are random and grow; then it raises :class:`Unavailable`, and nothing was done.
+    :class:`InDoubt` says that no answer tells whether it was done.
 
     A bucket's credentials come from the environment, or from ``storage_options``, as the ``object_store`` crate calls
     them: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``.
@@ -154,6 +157,7 @@ def open(
     }
     checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
     checked["rest_micros"] = optional_micros(block_rest, "block_rest")
+    checked["retry_micros"] = optional_micros(retry_for, "retry_for")
     checked["shared"], checked["fresh"], checked["accept_loss"] = bool(shared), bool(fresh), bool(accept_loss)
     checked["storage_options"] = _storage_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)

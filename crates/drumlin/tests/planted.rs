@@ -19,9 +19,18 @@ mod random;
 #[path = "it/shared_faults.rs"]
 #[allow(dead_code)]
 mod shared_faults;
+#[path = "it/shared_fence.rs"]
+#[allow(dead_code)]
+mod shared_fence;
 #[path = "it/shared_support.rs"]
 #[allow(dead_code)]
 mod shared_support;
+#[path = "it/shared_turns.rs"]
+#[allow(dead_code)]
+mod shared_turns;
+#[path = "it/sim_time.rs"]
+#[allow(dead_code)]
+mod sim_time;
 #[path = "it/support.rs"]
 #[allow(dead_code)]
 mod support;
@@ -218,6 +227,22 @@ fn insert_once() -> Result<(), String> {
     if tx.commit().is_err() { Ok(()) } else { Err("a key was inserted twice".into()) }
 }
 
+/// What never was on storage must not wait to be deleted there.
+fn inline_is_not_condemned() -> Result<(), String> {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let store = support::open_inline(&SimDisk::in_memory(), &clock, 1).unwrap();
+    store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    store.drop(&["t".into()], Default::default()).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    store.delete_versions(&[("t".into(), vec![drumlin::base::Version(0)])], drumlin::store::Missing::Refuse).unwrap();
+    match store.stat().unwrap().condemned {
+        0 => Ok(()),
+        n => Err(format!("{n} blocks are to be deleted that are not on storage")),
+    }
+}
+
 /// What a crash may bring back must not have been deleted.
 fn delete_after_sync() -> Result<(), String> {
     let disk = SimDisk::new();
@@ -268,7 +293,7 @@ fn every_planted_bug_is_noticed() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 14] = [
+    let single: [(Bug, Check); 19] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -283,6 +308,11 @@ fn every_planted_bug_is_noticed() {
         (Bug::ForgetAmbiguity, shared_faults::lost_answers),
         (Bug::ForgetMark, log_faults::cut_after_close),
         (Bug::SyncTogether, || log_faults::sync_together(false)),
+        (Bug::HastyRetries, shared_turns::one_put_a_second),
+        (Bug::NoTurns, shared_turns::turns),
+        (Bug::TrustFolders, shared_fence::in_a_folder),
+        (Bug::TellFenced, shared_fence::in_a_bucket),
+        (Bug::CondemnInline, inline_is_not_condemned),
     ];
     for (bug, check) in single {
         check().unwrap();

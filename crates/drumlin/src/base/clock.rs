@@ -1,6 +1,7 @@
 //! Time, injected. Order never depends on it: the log gives order, time is only told and compared with retention.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use super::Timestamp;
 
@@ -8,6 +9,12 @@ use super::Timestamp;
 pub trait Clock: Send + Sync {
     /// Microseconds since the Unix epoch.
     fn now(&self) -> Timestamp;
+
+    /// Waits for `time` to pass. A clock that nobody waits on lets the others run and returns.
+    fn pause(&self, time: Duration) {
+        let _ = time;
+        std::thread::yield_now();
+    }
 }
 
 /// The operating system's clock.
@@ -20,9 +27,14 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that waits for time to pass")]
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
 }
 
-/// A clock that stands still until told, for tests: it may be frozen, stepped, or set years back.
+/// A clock that stands still until told or waited on, for tests: it may be frozen, stepped, or set years back.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
@@ -46,5 +58,11 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Moves the time at once.
+    fn pause(&self, time: Duration) {
+        self.advance(i64::try_from(time.as_micros()).unwrap_or(0));
+        std::thread::yield_now();
     }
 }

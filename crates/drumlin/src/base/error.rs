@@ -43,6 +43,8 @@ pub enum ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    /// Storage asked for fewer requests: it may do the same one later.
+    throttled: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -63,7 +65,7 @@ macro_rules! constructors {
 impl Error {
     /// An error of `kind` with the evidence in `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), throttled: false, source: None }
     }
 
     constructors! {
@@ -81,6 +83,16 @@ impl Error {
         unsupported => Unsupported,
         closed => Closed,
         cancelled => Cancelled,
+    }
+
+    /// `Unavailable`: storage refused the request because there were too many. It was not done, and may be repeated later.
+    pub fn throttled(message: impl Into<String>) -> Self {
+        Self { throttled: true, ..Self::unavailable(message) }
+    }
+
+    /// Whether storage refused the request because there were too many.
+    pub fn is_throttled(&self) -> bool {
+        self.throttled
     }
 
     /// Adds the underlying error.

@@ -58,6 +58,16 @@ pub enum Bug {
     ForgetMark = 25,
     /// Two threads may sync the log at a time.
     SyncTogether = 26,
+    /// A throttled put of the log's root is given up after one short pause.
+    HastyRetries = 40,
+    /// Who wins a race for the log's root does not let the others go first.
+    NoTurns = 41,
+    /// A folder that was there once is taken to be there still.
+    TrustFolders = 43,
+    /// Blocks that travelled in commits are listed for deletion as if they were on storage.
+    CondemnInline = 44,
+    /// A write whose session another process has ended is not written again in a new one.
+    TellFenced = 45,
 }
 
 #[cfg(feature = "planted-bugs")]

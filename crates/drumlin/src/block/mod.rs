@@ -12,4 +12,4 @@ pub use cache::CacheStat;
 pub use directory::{ALIGNMENT, Address, Column, Directory, KeyFilter};
 pub use reader::{BlockReader, Missing};
 pub use repack::{BlockFill, RepackPlan, repack};
-pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Written};
+pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Replaced, Written};

@@ -206,17 +206,7 @@ impl BlockReader {
     pub fn row_groups(&self, addresses: &[Address]) -> Result<Vec<EncodedRowGroup>> {
         let Some(first) = addresses.first() else { return Ok(Vec::new()) };
         let ranges: Vec<Range<u64>> = addresses.iter().map(whole).collect();
-        let group = |(address, bytes): (&Address, Bytes)| {
-            let (directory, segments, filter) = take_apart(address, &bytes)?;
-            let segment = |(column, bytes): (&Column, Bytes)| Segment {
-                bytes: bytes.to_vec(),
-                stats: column.stats.clone(),
-                kept: column.kept,
-            };
-            let segments = directory.columns.iter().zip(segments).map(segment).collect();
-            Ok(EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) })
-        };
-        addresses.iter().zip(self.read(first, &ranges)?).map(group).collect()
+        addresses.iter().zip(self.read(first, &ranges)?).map(|(address, bytes)| row_group(address, &bytes)).collect()
     }
 
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -229,6 +219,18 @@ impl BlockReader {
             _ => e,
         })
     }
+}
+
+/// A whole row group as it was before it was placed, every byte checked.
+pub(super) fn row_group(address: &Address, bytes: &Bytes) -> Result<EncodedRowGroup> {
+    let (directory, segments, filter) = take_apart(address, bytes)?;
+    let segment = |(column, bytes): (&Column, Bytes)| Segment {
+        bytes: bytes.to_vec(),
+        stats: column.stats.clone(),
+        kept: column.kept,
+    };
+    let segments = directory.columns.iter().zip(segments).map(segment).collect();
+    Ok(EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) })
 }
 
 /// Where a row group lies, directory and all.

@@ -3,7 +3,11 @@
 //! Addresses depend on that order alone, so the bytes on disk do not depend on the number of threads. Blocks that a
 //! failed or cancelled operation wrote are deleted when the writer is dropped, and once more by the next reclaim; what that
 //! misses is swept with the session.
+//!
+//! Where another process may end the session before the commit, and sweep its blocks, a writer keeps what it has written, up to
+//! a bound, so that it can be written again in another session without its source.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +15,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
+use super::reader::row_group;
 use crate::base::{BlockId, Result, SessionId, checksum_at};
 use crate::segment::Segment;
 use crate::storage::{InlineStorage, PutMode, Storage, names};
@@ -80,8 +85,37 @@ pub struct BlockWriter {
     inline_bytes: u64,
     current: Option<Current>,
     written: Vec<Written>,
+    /// Where the row groups were placed, in order.
+    placed: Vec<Address>,
+    kept: Kept,
     process: u32,
 }
+
+/// Blocks as they were written; nothing once they are more than `bytes_max`.
+#[derive(Default)]
+struct Kept {
+    blocks: BTreeMap<BlockId, Vec<Bytes>>,
+    bytes: u64,
+    bytes_max: u64,
+    /// How often they have been written again.
+    times: u32,
+}
+
+/// So often the blocks of a writer are written again.
+const TIMES_MAX: u32 = 16;
+
+impl Kept {
+    fn push(&mut self, current: &Current) {
+        self.bytes = self.bytes.saturating_add(current.bytes);
+        match self.bytes <= self.bytes_max {
+            true => drop(self.blocks.insert(current.id, current.parts.clone())),
+            false => self.blocks.clear(),
+        }
+    }
+}
+
+/// Where row groups lie now that were written again, by where they lay.
+pub type Replaced = BTreeMap<Address, Address>;
 
 /// The block being filled.
 struct Current {
@@ -109,8 +143,48 @@ impl Current {
 impl BlockWriter {
     /// A writer that closes a block once it holds `block_bytes`.
     pub fn new(storage: Arc<InlineStorage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
-        let (current, written, process) = (None, Vec::new(), std::process::id());
-        Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, process }
+        let (current, written, placed, kept) = (None, Vec::new(), Vec::new(), Kept::default());
+        let process = std::process::id();
+        Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, placed, kept, process }
+    }
+
+    /// The same, keeping up to so many bytes of what it writes for [`BlockWriter::again`].
+    #[must_use]
+    pub fn keeping(mut self, bytes: u64) -> Self {
+        self.kept.bytes_max = bytes;
+        self
+    }
+
+    /// The session that it writes in.
+    pub fn session(&self) -> SessionId {
+        self.numbers.session()
+    }
+
+    /// Writes all of it again with other `numbers`, and says where row groups lie now; `None` if it has not kept all of it,
+    /// or if that has been done too often.
+    /// What was written before is deleted.
+    pub fn again(&mut self, numbers: Arc<BlockNumbers>) -> Result<Option<Replaced>> {
+        let kept = &self.kept.blocks;
+        if self.kept.times == TIMES_MAX
+            || self.current.is_some()
+            || self.written.iter().any(|written| !kept.contains_key(&written.block))
+        {
+            return Ok(None);
+        }
+        let blocks: BTreeMap<BlockId, Bytes> =
+            kept.iter().map(|(block, parts)| (*block, Bytes::from(parts.concat()))).collect();
+        let mut next = Self::new(self.storage.clone(), numbers, self.block_bytes);
+        next.inline_bytes = self.inline_bytes;
+        (next.kept.bytes_max, next.kept.times) = (self.kept.bytes_max, self.kept.times + 1);
+        let mut replaced = Replaced::new();
+        for address in &self.placed {
+            let Some(block) = blocks.get(&address.block) else { continue };
+            let (from, to) = (address.offset as usize, (address.offset + address.bytes()) as usize);
+            replaced.insert(*address, next.push(row_group(address, &block.slice(from..to))?)?);
+        }
+        next.finish()?;
+        *self = next;
+        Ok(Some(replaced))
     }
 
     /// The same, and what it writes is to travel in the commit if it is no larger than this in all.
@@ -161,6 +235,7 @@ impl BlockWriter {
             checksum: checksum_at(&directory, &current.name, current.bytes),
         };
         current.push(Bytes::from(directory));
+        self.placed.push(address);
         if current.bytes >= self.block_bytes {
             self.flush()?;
         }
@@ -171,6 +246,7 @@ impl BlockWriter {
         if let Some(current) = self.current.take() {
             // Listed before the put: what may be there is deleted if this fails.
             self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
+            self.kept.push(&current);
             self.storage.put(&current.name, &current.parts, PutMode::Once)?;
         }
         Ok(())
@@ -180,6 +256,7 @@ impl BlockWriter {
     pub fn finish(&mut self) -> Result<&[Written]> {
         match self.current.take() {
             Some(current) if self.written.is_empty() && current.bytes <= self.inline_bytes => {
+                self.kept.push(&current);
                 let bytes = Bytes::from(current.parts.concat());
                 self.storage.hold(&current.name, bytes.clone());
                 self.written.push(Written { block: current.id, bytes: current.bytes, inline: Some(bytes) });
@@ -208,7 +285,9 @@ impl BlockWriter {
 
     /// The blocks are referred to by a commit now: dropping the writer leaves them alone.
     pub fn keep(mut self) {
-        self.written.clear();
+        for written in self.written.drain(..).filter(|written| written.inline.is_some()) {
+            self.storage.committed(&names::block(written.block));
+        }
     }
 }
 

@@ -58,12 +58,36 @@ impl Footprint {
         match self.reads.iter().find(|read| touched(read, base, now)) {
             None => Ok(()),
             Some(read) => {
-                let what = match read {
-                    Read::Keys(table, keys) => format!("one of {} keys of table {table}", keys.len()),
-                    read => format!("{read:?}"),
-                };
-                Err(Error::conflict(format!("{what} has changed since it was read, at commit {}", base.seq)))
+                let what = read.describe(base);
+                Err(Error::conflict(format!("{what} changed after it was read, at commit {}", base.seq)))
             }
+        }
+    }
+}
+
+impl Read {
+    /// What was read of `state`, in words.
+    fn describe(&self, state: &State) -> String {
+        let table = |id: &TableId| match state.path_of(*id) {
+            Some(path) => format!("'{path}'"),
+            None => format!("table {id}"),
+        };
+        match self {
+            Read::Binding(path) => format!("the table at '{path}'"),
+            Read::Schema(id) => format!("the schema of {}", table(id)),
+            Read::Rows(id) => format!("the rows of {}", table(id)),
+            Read::Node(path) => format!("the node '{path}'"),
+            Read::Keys(id, keys) => match keys.len() {
+                1 => format!("the row of {} with the key that was looked up", table(id)),
+                n => format!("one of the rows of {} with the {n} keys that were looked up", table(id)),
+            },
+            Read::Layout(id) => format!("where the rows of {} are stored", table(id)),
+            Read::Pattern(pattern) => format!("the set of nodes that match '{pattern}', or one of them,"),
+            Read::Tree => "a node of the tree".to_owned(),
+            Read::Versions(id) => format!("the list of versions of {}", table(id)),
+            Read::Snapshot(name) => format!("the snapshot '{name}'"),
+            Read::Projection(name) => format!("the projection '{name}'"),
+            Read::All => "the store".to_owned(),
         }
     }
 }
@@ -111,7 +135,10 @@ pub fn check_written(effects: &[Effect], base: &State, now: &State) -> Result<()
         while let Some((path, effect)) = reader.advance()? {
             let whole = matches!(effect, NodeEffect::Delete { .. });
             if !same_node(path, base, now) || (whole && !same_below(path, base, now)) {
-                return Err(Error::conflict(format!("'{path}' has changed since commit {}", base.seq)));
+                return Err(Error::conflict(format!(
+                    "the node '{path}' or one below it changed after commit {}",
+                    base.seq
+                )));
             }
         }
     }

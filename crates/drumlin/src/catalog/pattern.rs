@@ -351,7 +351,7 @@ impl fmt::Display for Pattern {
                 Part::Deep => f.write_str("**")?,
                 Part::Name(name) => f.write_str(name)?,
                 Part::Glob(glob) => f.write_str(&glob.0)?,
-                Part::If(condition) => write!(f, "{{{condition:?}}}")?,
+                Part::If(_) => f.write_str("{condition}")?,
             }
         }
         Ok(())

@@ -264,6 +264,22 @@ impl State {
         Ok(bytes)
     }
 
+    /// Bytes of the rows that are still to be settled.
+    pub fn unsettled_bytes(&self) -> u64 {
+        let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
+        tables.map(|table| table.unsettled_bytes().0).sum()
+    }
+
+    /// Lets go of the rows that its last commits wrote by key, which are then in no memtable that this state knows: for whoever
+    /// only asks what happened.
+    pub fn forget_rows(&mut self) {
+        for id in std::mem::take(&mut self.unsettled) {
+            if let Some(table) = self.tables.get_mut(&id) {
+                Arc::make_mut(table).forget_rows();
+            }
+        }
+    }
+
     /// `Unavailable` if there is no room in memory for the rows that are to be settled.
     pub fn check_room(&self) -> Result<()> {
         /// A memtable takes 4 GiB, of which the ends of its chunks may stay empty.

@@ -16,7 +16,7 @@ use super::mark::Mark;
 use super::{Appended, Base, CommitLog, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
-use crate::storage::{Access, Disk, DiskFile, Rename, names};
+use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
 
 /// Settings of a [`FileLog`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,25 +296,13 @@ impl CommitLog for FileLog {
         Ok(true)
     }
 
-    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
     fn close(&self) -> Result<()> {
         let _turn = self.turn();
         let mut tail = self.tail.lock();
-        if std::mem::replace(&mut tail.poisoned, true) || tail.ended {
-            return match tail.synced < tail.last && !tail.closed {
-                true => Err(Error::in_doubt("the last commits could not be made durable")),
-                false => Ok(()),
-            };
-        }
-        tail.closed = true;
-        // The end mark says that what is before it was synced.
-        tail.sync()?;
-        let record = Record { seq: tail.last, synced: tail.last, body: Body::End };
-        tail.write(&record, true)?;
-        tail.ended = true;
-        self.mark.say(tail.last);
-        self.mark.sync();
-        Ok(())
+        let ended = tail.end();
+        tail.file = Arc::new(ClosedFile);
+        self.mark.close(ended.is_ok().then_some(tail.last));
+        ended
     }
 
     fn poison(&self) {
@@ -337,6 +325,23 @@ impl Tail {
                 "the commit log is closed, or an earlier write of it failed: open the store again",
             ));
         }
+        Ok(())
+    }
+
+    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
+    fn end(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.poisoned, true) || self.ended {
+            return match self.synced < self.last && !self.closed {
+                true => Err(Error::in_doubt("the last commits could not be made durable")),
+                false => Ok(()),
+            };
+        }
+        self.closed = true;
+        // The end mark says that what is before it was synced.
+        self.sync()?;
+        let record = Record { seq: self.last, synced: self.last, body: Body::End };
+        self.write(&record, true)?;
+        self.ended = true;
         Ok(())
     }
 
@@ -386,7 +391,7 @@ struct Prepared {
 /// Writes a segment that holds a header only, under a temporary name.
 fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<Prepared> {
     let name = names::log_segment(header.first);
-    let temporary = format!("{name}{}", names::TEMPORARY);
+    let temporary = names::temporary_segment(&name);
     let file = match disk.create(&temporary) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             disk.remove(&temporary)?;
@@ -531,7 +536,7 @@ const WAYS_OUT: &str = "restore a backup, copy what can be read with `drumlin sa
                         accept_loss to go on without those commits";
 
 /// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
-fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool, loss: Loss) -> Result<()> {
+pub(super) fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool, loss: Loss) -> Result<()> {
     let corrupt =
         |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}; {WAYS_OUT}")));
     if !newest {

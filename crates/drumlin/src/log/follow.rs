@@ -1,12 +1,19 @@
 //! A commit log in files that another process writes, as its readers see it.
+//!
+//! A reader goes on where it was: of the newest segment it reads the last record that it knows, which must still be the one
+//! it was, and what has come after it. If anything else has changed, the log is read as recovery reads it. A record of
+//! which only a part is there is left for the next time, unless one after it says that it had been whole.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{Appended, Base, CommitLog, Entry, FileLog, News, Opened};
-use crate::base::{Error, ErrorKind, Result, Seq};
-use crate::storage::{Disk, names};
+use super::file::judge_tail;
+use super::frame::{self, Body, Record};
+use super::{Appended, Base, CommitLog, Entry, FileLog, Loss, News, Opened};
+use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
+use crate::storage::{Access, Disk, names};
 
 /// Follows a [`FileLog`] of another process.
 pub struct FileFollower {
@@ -16,9 +23,71 @@ pub struct FileFollower {
 
 struct Seen {
     base: Option<Base>,
+    /// The last entry known, and its id unless the catalog snapshot holds it.
     last: Seq,
-    /// The log's files and their sizes.
+    id: Option<EntryId>,
+    /// The log's segments and their sizes.
     files: Vec<(String, u64)>,
+    place: Option<Place>,
+}
+
+/// Where the newest segment is to be read on.
+#[derive(Clone)]
+struct Place {
+    name: String,
+    /// Where the last entry that was read begins, or the first one.
+    offset: u64,
+    /// The number of the entry there, and its id if it was read.
+    seq: Seq,
+    id: Option<EntryId>,
+}
+
+impl Place {
+    /// The beginning of a segment.
+    fn start(name: &str) -> Option<Self> {
+        let first = names::parse_log_segment(name)?;
+        let name = format!("{}/{name}", names::LOG);
+        Some(Self { name, offset: frame::HEADER_BYTES as u64, seq: first, id: None })
+    }
+
+    /// The entries from here on but for the one that was read, and the place of the last one. `None` if what was read is no
+    /// longer there.
+    fn read(&self, disk: &dyn Disk) -> Result<Option<(Self, Vec<Entry>)>> {
+        let corrupt = || Error::corrupt(format!("{}: too large", self.name));
+        let file = disk.open(&self.name, Access::Read)?;
+        let (start, length) = (usize::try_from(self.offset), usize::try_from(file.len()?));
+        let (Ok(start), Ok(length)) = (start, length) else { return Err(corrupt()) };
+        if length < start {
+            return Ok(None);
+        }
+        // Offsets are those in the file; what is not read is never touched.
+        let mut bytes = vec![0; length];
+        let n = file.read_at(self.offset, &mut bytes[start..])?;
+        bytes.truncate(start + n);
+        let bytes = Bytes::from(bytes);
+        let (mut place, mut entries, mut known) = (self.clone(), Vec::new(), self.id);
+        let (mut at, mut next) = (start, self.seq);
+        while at < bytes.len() {
+            match frame::decode_record(&bytes, &self.name, at) {
+                Some((Record { seq, body: Body::Entry(entry), .. }, behind)) if seq == next => {
+                    (place.offset, place.seq, place.id) = (at as u64, seq, Some(entry.id));
+                    match known.take() {
+                        Some(id) if id != entry.id => return Ok(None),
+                        Some(_) => {}
+                        None => entries.push(entry),
+                    }
+                    (at, next) = (behind, seq.next());
+                }
+                Some((Record { seq, body: Body::End, .. }, behind)) if seq.next() == next => at = behind,
+                // Whoever reads it as recovery does says what is wrong.
+                _ if known.is_some() || judge_tail(&bytes, &self.name, at, next, true, Loss::Refuse).is_err() => {
+                    return Ok(None);
+                }
+                _ => break,
+            }
+        }
+        Ok(known.is_none().then_some((place, entries)))
+    }
 }
 
 /// Looks at the log while its writer may move on: cut it, replace the catalog snapshot. Then what was listed is gone, and a
@@ -46,8 +115,28 @@ fn read_only() -> Error {
 impl FileFollower {
     /// Follows the log on `disk`, of which `opened` is known.
     pub fn new(disk: Arc<dyn Disk>, opened: &Opened) -> Self {
-        let seen = Seen { base: opened.base, last: last_of(opened), files: Vec::new() };
+        let id = opened.entries.last().map(|entry| entry.id);
+        let seen = Seen { base: opened.base, last: last_of(opened), id, files: Vec::new(), place: None };
         Self { disk, seen: Mutex::new(seen) }
+    }
+}
+
+impl Seen {
+    /// What has come to the newest segment, if nothing else has changed.
+    fn read_on(&self, disk: &dyn Disk, files: &[(String, u64)]) -> Result<Option<(Place, Vec<Entry>)>> {
+        let (Some(place), Some((then, old)), Some((now, newer))) =
+            (&self.place, self.files.split_last(), files.split_last())
+        else {
+            return Ok(None);
+        };
+        if old != newer || then.0 != now.0 || then.1 > now.1 {
+            return Ok(None);
+        }
+        match place.read(disk) {
+            // It was cut meanwhile.
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            other => other,
+        }
     }
 }
 
@@ -58,18 +147,33 @@ impl CommitLog for FileFollower {
 
     fn refresh(&self) -> Result<Option<News>> {
         let mut seen = self.seen.lock();
-        let mut files: Vec<(String, u64)> =
-            self.disk.list(names::LOG)?.into_iter().map(|entry| (entry.name, entry.bytes)).collect();
+        let listed = self.disk.list(names::LOG)?.into_iter();
+        let segments = listed.filter(|entry| names::parse_log_segment(&entry.name).is_some());
+        let mut files: Vec<(String, u64)> = segments.map(|entry| (entry.name, entry.bytes)).collect();
         files.sort_unstable();
         if seen.files == files {
             // Nothing has been written since the last look.
             return Ok(None);
         }
+        if let Some((place, entries)) = seen.read_on(&*self.disk, &files)? {
+            let known = seen.last;
+            let new: Vec<Entry> = entries.into_iter().filter(|entry| entry.seq > known).collect();
+            if let Some(last) = new.last() {
+                (seen.last, seen.id) = (last.seq, Some(last.id));
+            }
+            (seen.files, seen.place) = (files, Some(place));
+            return Ok((!new.is_empty()).then_some(News::Entries(new)));
+        }
         let mut opened = look(|| FileLog::read(&*self.disk))?;
         let (last, known) = (last_of(&opened), seen.last);
         let reaches = opened.base.is_none_or(|base| base.seq <= known);
-        *seen = Seen { base: opened.base, last, files };
-        Ok(match (last > known, reaches) {
+        // A record that could not be synced is taken back by its writer, and another may be in its place.
+        let there = opened.entries.iter().find(|entry| entry.seq == known).map(|entry| entry.id);
+        let same = there.is_none() || seen.id.is_none() || there == seen.id;
+        let id = opened.entries.last().map(|entry| entry.id);
+        let place = files.last().and_then(|(name, _)| Place::start(name));
+        *seen = Seen { base: opened.base, last, id, files, place };
+        Ok(match (last > known, reaches && same) {
             (false, _) => None,
             (true, false) => Some(News::All(opened)),
             (true, true) => {
@@ -82,7 +186,7 @@ impl CommitLog for FileFollower {
     fn knows(&self, last: Seq) {
         let mut seen = self.seen.lock();
         if seen.last != last {
-            seen.last = last;
+            (seen.last, seen.id, seen.place) = (last, None, None);
             seen.files.clear();
         }
     }

@@ -14,29 +14,31 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::base::planted::{Bug, planted};
 use crate::base::{ErrorKind, Result, Seq, checksum_at};
-use crate::storage::{Access, Disk, DiskFile, names};
+use crate::storage::{Access, ClosedFile, Disk, DiskFile, names};
 
 const MAGIC: &[u8; 8] = b"DRUMSYNC";
 const VERSION: u32 = 1;
 const BYTES: usize = 24;
 
 /// The mark of a log that is open for writing.
-pub(super) struct Mark(Arc<dyn DiskFile>);
+pub(super) struct Mark(Mutex<Arc<dyn DiskFile>>);
 
 impl Mark {
     /// Opens it, or makes it, and has it say `synced`.
     pub fn open(disk: &dyn Disk, synced: Seq) -> Result<Self> {
         let mark = match disk.open(names::LOG_MARK, Access::Write) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                let made = Self(disk.create(names::LOG_MARK)?.into());
+                let made = Self(Mutex::new(disk.create(names::LOG_MARK)?.into()));
                 made.say(synced);
                 made.sync();
                 disk.sync_dir(names::LOG)?;
                 return Ok(made);
             }
-            file => Self(file?.into()),
+            file => Self(Mutex::new(file?.into())),
         };
         mark.say(synced);
         Ok(mark)
@@ -55,13 +57,22 @@ impl Mark {
     /// Says that all entries up to `synced` are durable. One that cannot be written goes on saying less.
     pub fn say(&self, synced: Seq) {
         if !planted(Bug::ForgetMark) {
-            let _ = self.0.write_at(0, &encode(synced));
+            let _ = self.0.lock().write_at(0, &encode(synced));
         }
     }
 
     /// Makes durable what it says.
     pub fn sync(&self) {
-        let _ = self.0.sync();
+        let _ = self.0.lock().sync();
+    }
+
+    /// Says for the last time what is known, durably, if anything is; and closes the file.
+    pub fn close(&self, synced: Option<Seq>) {
+        if let Some(synced) = synced {
+            self.say(synced);
+            self.sync();
+        }
+        *self.0.lock() = Arc::new(ClosedFile);
     }
 }
 

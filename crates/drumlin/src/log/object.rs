@@ -11,23 +11,23 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::root::{self, Root, Told};
+use super::turns::Turns;
 use super::{Appended, Base, CommitLog, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Entropy, EntryId, Error, ErrorKind, Pool, Result, Seq};
-use crate::storage::{PutMode, Storage, Tag, names};
+use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Pool, Result, Seq};
+use crate::storage::{PutMode, Storage, Tag, names, put_if_match_patiently};
 
 /// The root holds entries of its own up to so many bytes; more go to a chunk.
 const INLINE_BYTES_MAX: usize = 128 << 10;
-/// How often the same bytes are tried while nobody else gets in between.
-const TRIES: usize = 8;
 /// How often the root is read anew because what it named was gone.
 const LOOKS: usize = 8;
 
 /// The commit log of a shared store.
 pub struct ObjectLog {
     storage: Arc<dyn Storage>,
-    entropy: Arc<dyn Entropy>,
-    pool: Pool,
+    env: Env,
+    /// For how long a commit waits for the bucket, in microseconds.
+    retry: u64,
     tail: Mutex<Tail>,
 }
 
@@ -38,9 +38,17 @@ struct Tail {
     /// The last entry that the owner knows of.
     known: Seq,
     poisoned: bool,
+    turns: Turns,
+    /// What is left of the pauses of the commit under way.
+    patience: Patience,
 }
 
 impl Tail {
+    fn new(root: Root, tag: Tag, known: Seq, retry: u64) -> Self {
+        let (turns, patience) = (Turns::default(), Patience::new(retry));
+        Self { root: Arc::new(root), tag, known, poisoned: false, turns, patience }
+    }
+
     fn check(&self) -> Result<()> {
         match self.poisoned {
             true => Err(Error::closed("the commit log is closed: open the store again")),
@@ -55,11 +63,12 @@ impl Tail {
 }
 
 impl ObjectLog {
-    /// Makes the log of a new store; `AlreadyExists` if there is one.
-    pub fn create(storage: Arc<dyn Storage>, entropy: Arc<dyn Entropy>, pool: Pool) -> Result<Self> {
+    /// Makes the log of a new store; `AlreadyExists` if there is one. A commit waits for the bucket for `retry` microseconds.
+    pub fn create(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<Self> {
         let root = Root::default();
         let bytes = Bytes::from(root.encode()?);
-        let tag = match storage.put_if_match(names::ROOT, std::slice::from_ref(&bytes), None) {
+        let put = put_if_match_patiently(&*storage, &env, retry, names::ROOT, std::slice::from_ref(&bytes), None);
+        let tag = match put {
             Ok(tag) => tag,
             Err(e) => match storage.get_tagged(names::ROOT, None) {
                 // All that are new look the same: whoever made it, it is there.
@@ -68,15 +77,16 @@ impl ObjectLog {
                 Err(_) => return Err(e),
             },
         };
-        let tail = Tail { root: Arc::new(root), tag, known: Seq(0), poisoned: false };
-        Ok(Self { storage, entropy, pool, tail: Mutex::new(tail) })
+        let tail = Mutex::new(Tail::new(root, tag, Seq(0), retry));
+        Ok(Self { storage, env, retry, tail })
     }
 
     /// Opens a log; `NotFound` if there is none.
-    pub fn open(storage: Arc<dyn Storage>, entropy: Arc<dyn Entropy>, pool: Pool) -> Result<(Self, Opened)> {
-        let (root, tag, opened) = read_all(&*storage, &pool)?;
-        let tail = Tail { known: root.seq, root: Arc::new(root), tag, poisoned: false };
-        Ok((Self { storage, entropy, pool, tail: Mutex::new(tail) }, opened))
+    pub fn open(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<(Self, Opened)> {
+        let (root, tag, opened) = read_all(&*storage, &env.pool)?;
+        let known = root.seq;
+        let tail = Mutex::new(Tail::new(root, tag, known, retry));
+        Ok((Self { storage, env, retry, tail }, opened))
     }
 
     /// What `root` has that the owner does not know, who knows it from now on. If what it names is gone, it is read anew.
@@ -94,7 +104,7 @@ impl ObjectLog {
             }
             let reaches = root.base.is_none_or(|base| base.seq <= tail.known);
             let after = if reaches { tail.known } else { Seq(0) };
-            match entries_after(&*self.storage, &self.pool, &root, after) {
+            match entries_after(&*self.storage, &self.env.pool, &root, after) {
                 Ok(entries) => {
                     tail.known = root.seq;
                     return Ok(Some(match reaches {
@@ -117,7 +127,7 @@ impl ObjectLog {
         if root.inline_bytes() <= INLINE_BYTES_MAX {
             return Ok(());
         }
-        let (chunk, bytes) = root::encode_chunk(&root.entries, self.entropy.next()?)?;
+        let (chunk, bytes) = root::encode_chunk(&root.entries, self.env.entropy.next()?)?;
         self.storage.put(&chunk.name(), &[bytes.into()], PutMode::Once)?;
         root.chunks.push(chunk);
         root.entries.clear();
@@ -129,7 +139,7 @@ impl ObjectLog {
         if root.base.is_some_and(|base| base.seq >= seq) {
             return Told::Unknown;
         }
-        let entries = entries_after(&*self.storage, &self.pool, root, Seq(seq.0 - 1));
+        let entries = entries_after(&*self.storage, &self.env.pool, root, Seq(seq.0 - 1));
         match entries.iter().flatten().find(|entry| entry.seq == seq) {
             Some(entry) if entry.id == id => Told::There,
             Some(_) => Told::NotThere,
@@ -138,19 +148,20 @@ impl ObjectLog {
     }
 
     /// Replaces the root as last seen by `next`. `false` if it is another by now, which is seen from then on.
+    ///
+    /// A put has one of four answers. *Done.* *Not done, since the root is another*: a race was lost. *Refused*, for good or
+    /// because there were too many requests: it was not done, and in the second case is repeated after a pause. *No answer*:
+    /// it may have been done, or may be yet; the root tells, and as long as it is the one last seen the same bytes are put
+    /// again, since of all those puts only one can meet its condition.
     fn replace(&self, tail: &mut Tail, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
         next.check()?;
         let bytes = [Bytes::from(next.encode()?)];
-        for _ in 0..TRIES {
-            let put = match planted(Bug::PlainRootPut) {
-                true => self.storage.put(names::ROOT, &bytes, PutMode::Replace).and_then(|()| {
-                    let there = self.storage.get_tagged(names::ROOT, None)?;
-                    there.map(|(_, tag)| tag).ok_or_else(|| Error::unavailable("no tag"))
-                }),
-                false => self.storage.put_if_match(names::ROOT, &bytes, Some(&tail.tag)),
-            };
-            let error = match put {
+        let mut doubtful = false;
+        loop {
+            let begun = self.env.clock.now();
+            let error = match self.put(tail, &bytes) {
                 Ok(tag) => {
+                    tail.turns.measured(self.env.clock.now().0.saturating_sub(begun.0).unsigned_abs());
                     tail.see(next, tag);
                     return Ok(true);
                 }
@@ -159,13 +170,35 @@ impl ObjectLog {
             if planted(Bug::ForgetAmbiguity) && error.kind() != ErrorKind::Conflict {
                 return Err(Error::unavailable(error.message()));
             }
+            let (lost, unknown) = (error.kind() == ErrorKind::Conflict, error.kind() == ErrorKind::InDoubt);
+            doubtful |= unknown;
+            if lost {
+                self.env.clock.pause(tail.turns.lost(self.env.entropy.next()?));
+            } else if !unknown {
+                if !doubtful && !error.is_throttled() {
+                    return Err(error);
+                }
+                if !self.wait(tail, error.is_throttled())? {
+                    return Err(given_up(doubtful, added, &error));
+                }
+            }
             // It may be there all the same, also when the condition failed: an earlier try of it may have come first.
-            let seen = read_root(&*self.storage, Some(&tail.tag)).map_err(|e| {
-                let what =
-                    added.map_or_else(String::new, |(seq, id)| format!("commit {seq} (transaction {:032x}): ", id.0));
-                Error::in_doubt(format!("{what}{}, and then {}", error.message(), e.message()))
-            })?;
-            let Some((root, tag)) = seen else { continue };
+            let seen = loop {
+                match read_root(&*self.storage, Some(&tail.tag)) {
+                    Err(e) if e.kind() == ErrorKind::Unavailable && self.wait(tail, false)? => {}
+                    Err(e) if e.kind() == ErrorKind::NotFound && !doubtful => return Err(e),
+                    Err(e) if lost || doubtful => {
+                        return Err(given_up(true, added, &error.context(format!("{}, and before", e.message()))));
+                    }
+                    other => break other?,
+                }
+            };
+            let Some((root, tag)) = seen else {
+                if (lost || unknown) && !self.wait(tail, false)? {
+                    return Err(given_up(doubtful, added, &error));
+                }
+                continue;
+            };
             let told = match added {
                 Some((seq, id)) => match root.tells(seq, id) {
                     Told::Unknown => self.search(&root, seq, id),
@@ -178,10 +211,88 @@ impl ObjectLog {
             return match told {
                 Told::There => Ok(true),
                 Told::NotThere => Ok(false),
-                Told::Unknown => Err(Error::in_doubt("so many others have committed that it cannot be told")),
+                Told::Unknown => {
+                    let many = Error::in_doubt("too many others have committed since for the log to tell");
+                    Err(given_up(true, added, &many))
+                }
             };
         }
-        Err(Error::in_doubt(format!("{}: could not be replaced in {TRIES} tries", names::ROOT)))
+    }
+
+    fn put(&self, tail: &Tail, bytes: &[Bytes]) -> Result<Tag> {
+        if planted(Bug::PlainRootPut) {
+            self.storage.put(names::ROOT, bytes, PutMode::Replace)?;
+            let there = self.storage.get_tagged(names::ROOT, None)?;
+            return there.map(|(_, tag)| tag).ok_or_else(|| Error::unavailable("no tag"));
+        }
+        self.storage.put_if_match(names::ROOT, bytes, Some(&tail.tag))
+    }
+
+    /// Pauses before the same request is made again; `false` if that has been done for long enough.
+    fn wait(&self, tail: &mut Tail, throttled: bool) -> Result<bool> {
+        if planted(Bug::HastyRetries) {
+            return Ok(tail.patience.spent_micros() == 0 && tail.patience.pause_at_most(&self.env, 2)?);
+        }
+        match throttled {
+            true => {
+                let longest = tail.turns.refused(tail.patience.spent_micros());
+                tail.patience.pause_at_most(&self.env, longest)
+            }
+            false => tail.patience.pause(&self.env),
+        }
+    }
+
+    /// The commit under way has ended, one way or the other.
+    fn end_turn(&self, tail: &mut Tail, done: Option<Seq>) {
+        let spent = std::mem::replace(&mut tail.patience, Patience::new(self.retry)).spent_micros();
+        match done {
+            Some(seq) => tail.turns.won(seq, self.env.clock.now(), spent),
+            None => tail.turns.end(),
+        }
+    }
+
+    /// Adds an entry behind the last one known.
+    fn add(&self, tail: &mut Tail, entry: &Entry) -> Result<Appended> {
+        if let Some(news) = self.news(tail)? {
+            return Ok(Appended::Behind(news));
+        }
+        let (now, random) = (self.env.clock.now(), self.env.entropy.next()?);
+        let pause = tail.turns.begin(tail.root.seq, now, random);
+        if !pause.is_zero() && !planted(Bug::NoTurns) {
+            self.env.clock.pause(pause);
+            if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
+                tail.see(root, tag);
+                if let Some(news) = self.news(tail)? {
+                    tail.turns.met_others();
+                    return Ok(Appended::Behind(news));
+                }
+            }
+        }
+        assert_eq!(entry.seq, tail.known.next(), "entries are numbered without gaps");
+        let mut next = tail.root.with(entry);
+        self.spill(&mut next)?;
+        if self.replace(tail, next, Some((entry.seq, entry.id)))? {
+            tail.known = entry.seq;
+            return Ok(Appended::Done);
+        }
+        match self.news(tail)? {
+            Some(news) => Ok(Appended::Behind(news)),
+            // Nothing was added, but another catalog snapshot is named.
+            None => Ok(Appended::Behind(News::Entries(Vec::new()))),
+        }
+    }
+}
+
+/// What to say of a put that is not tried any more because of `error`: whether it was or will be done is not known if it
+/// is `doubtful`, else it was not.
+fn given_up(doubtful: bool, added: Option<(Seq, EntryId)>, error: &Error) -> Error {
+    let what = match added {
+        Some((seq, id)) => format!("commit {seq} (transaction {:032x})", id.0),
+        None => "the new catalog snapshot".to_owned(),
+    };
+    match doubtful {
+        true => Error::in_doubt(format!("whether {what} was made is not known: {}", error.message())),
+        false => Error::unavailable(format!("{what} was not made: {}", error.message())),
     }
 }
 
@@ -228,21 +339,14 @@ impl CommitLog for ObjectLog {
     fn append(&self, entry: &Entry, _: bool) -> Result<Appended> {
         let mut tail = self.tail.lock();
         tail.check()?;
-        if let Some(news) = self.news(&mut tail)? {
-            return Ok(Appended::Behind(news));
+        let added = self.add(&mut tail, entry);
+        match &added {
+            // It is in the race until it has won or given up.
+            Ok(Appended::Behind(_)) => {}
+            Ok(Appended::Done) => self.end_turn(&mut tail, Some(entry.seq)),
+            Err(_) => self.end_turn(&mut tail, None),
         }
-        assert_eq!(entry.seq, tail.known.next(), "entries are numbered without gaps");
-        let mut next = tail.root.with(entry);
-        self.spill(&mut next)?;
-        if self.replace(&mut tail, next, Some((entry.seq, entry.id)))? {
-            tail.known = entry.seq;
-            return Ok(Appended::Done);
-        }
-        match self.news(&mut tail)? {
-            Some(news) => Ok(Appended::Behind(news)),
-            // Nothing was added, but another catalog snapshot is named.
-            None => Ok(Appended::Behind(News::Entries(Vec::new()))),
-        }
+        added
     }
 
     fn refresh(&self) -> Result<Option<News>> {
@@ -258,8 +362,24 @@ impl CommitLog for ObjectLog {
         self.tail.lock().known = last;
     }
 
+    fn read_after(&self, after: Seq) -> Result<Opened> {
+        let mut looks = 0;
+        loop {
+            let root = self.tail.lock().root.clone();
+            match entries_after(&*self.storage, &self.env.pool, &root, after) {
+                Ok(entries) => return Ok(Opened { base: root.base, entries }),
+                Err(e) if e.kind() == ErrorKind::NotFound && looks < LOOKS => looks += 1,
+                Err(e) => return Err(damaged(e)),
+            }
+            let mut tail = self.tail.lock();
+            if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
+                tail.see(root, tag);
+            }
+        }
+    }
+
     fn read(&self) -> Result<Opened> {
-        Ok(read_all(&*self.storage, &self.pool)?.2)
+        Ok(read_all(&*self.storage, &self.env.pool)?.2)
     }
 
     fn sync(&self) -> Result<()> {
@@ -280,7 +400,9 @@ impl CommitLog for ObjectLog {
             if planted(Bug::DeleteNamedChunks) {
                 self.storage.delete_many(&gone);
             }
-            if self.replace(&mut tail, next, None)? {
+            let replaced = self.replace(&mut tail, next, None);
+            tail.patience = Patience::new(self.retry);
+            if replaced? {
                 // What stays is found by an audit.
                 if !gone.is_empty() {
                     self.storage.delete_many(&gone);

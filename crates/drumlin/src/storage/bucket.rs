@@ -1,7 +1,8 @@
 //! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure.
 //!
 //! What may be done twice is tried again by the client; a put on a condition is sent once, since its own success would fail
-//! the condition of the second try: whoever asked finds out what became of it. No message holds a credential.
+//! the condition of the second try: whoever asked finds out what became of it (answers.rs says what an answer means). No
+//! message holds a credential.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,6 +24,7 @@ use object_store::{
 use tokio::runtime::Runtime;
 use url::Url;
 
+use super::answers::{error, put_error, secrets, shortened, tell};
 use super::{ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
@@ -33,8 +35,6 @@ const AHEAD: usize = 16;
 /// A request is tried again so often, for at most so long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
-/// Shorter values of options are no secrets worth hiding, and would hide words.
-const SECRET_BYTES_MIN: usize = 6;
 
 type Client = Arc<dyn ObjectStore>;
 
@@ -69,45 +69,6 @@ pub fn is_bucket(uri: &str) -> bool {
     uri.split_once("://").is_some_and(|(scheme, _)| {
         ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "https"].contains(&scheme)
     })
-}
-
-/// Values that must not be told: of options, and of the environment, whose names say so.
-fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
-    const WORDS: [&str; 6] = ["secret", "token", "key", "password", "credential", "sas"];
-    let telling = |name: &str| WORDS.iter().any(|word| name.to_ascii_lowercase().contains(word));
-    let environment =
-        std::env::vars().filter(|(name, _)| ["AWS", "AZURE", "GOOGLE"].iter().any(|p| name.starts_with(p)));
-    let all = options.iter().map(|(name, value)| (name.clone(), value.clone())).chain(environment);
-    let mut secrets: Vec<String> =
-        all.filter(|(name, value)| telling(name) && value.len() >= SECRET_BYTES_MIN).map(|(_, value)| value).collect();
-    // A longer one first, so that no part of it stays.
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets
-}
-
-/// A message without secrets, nor what follows the `?` of an address, which may be a signature.
-fn tell(secrets: &[String], message: &str) -> String {
-    let mut told = message.to_owned();
-    for secret in secrets {
-        told = told.replace(secret.as_str(), "***");
-    }
-    let mut out = String::with_capacity(told.len());
-    let mut rest = told.as_str();
-    while let Some(at) = rest.find('?') {
-        let (before, after) = rest.split_at(at);
-        out.push_str(before);
-        let in_address = before.rsplit(|c: char| c.is_whitespace() || "\"'(<".contains(c)).next();
-        let end = after.find(|c: char| c.is_whitespace() || "\"')>".contains(c)).unwrap_or(after.len());
-        match in_address.is_some_and(|word| word.contains("://")) {
-            true => rest = &after[end..],
-            false => {
-                out.push('?');
-                rest = &after[1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
 }
 
 fn settings<K: FromStr>(options: &BTreeMap<String, String>, known: impl Fn(&str) -> bool) -> Result<Vec<(K, String)>> {
@@ -235,26 +196,6 @@ fn below(prefix: &Path, name: &str) -> Path {
     name.split('/').fold(prefix.clone(), |path, part| path.join(part))
 }
 
-fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
-    let kind = match e {
-        object_store::Error::NotFound { .. } => ErrorKind::NotFound,
-        object_store::Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
-        object_store::Error::Precondition { .. } => ErrorKind::Conflict,
-        object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. } => ErrorKind::Unsupported,
-        _ => ErrorKind::Unavailable,
-    };
-    let mut message = format!("{name}: {e}");
-    let mut source = std::error::Error::source(e);
-    while let Some(inner) = source {
-        let text = inner.to_string();
-        if !message.contains(&text) {
-            message = format!("{message}: {text}");
-        }
-        source = inner.source();
-    }
-    Error::new(kind, tell(secrets, &message))
-}
-
 fn tag(e_tag: Option<String>, version: Option<String>) -> Tag {
     Tag(format!("{}\n{}", e_tag.unwrap_or_default(), version.unwrap_or_default()))
 }
@@ -341,14 +282,7 @@ impl Storage for BucketStorage {
         let payload = parts.iter().cloned().collect::<PutPayload>();
         let mode = known.map_or(object_store::PutMode::Create, |tag| object_store::PutMode::Update(version(tag)));
         let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await })?;
-        let put = put.map_err(|e| {
-            let told = self.error(name, &e);
-            match told.kind() {
-                ErrorKind::Conflict | ErrorKind::AlreadyExists => Error::conflict(told.message()),
-                ErrorKind::Unsupported => told,
-                _ => Error::in_doubt(told.message()),
-            }
-        })?;
+        let put = put.map_err(|e| put_error(&self.secrets, name, &e))?;
         Ok(tag(put.e_tag, put.version))
     }
 
@@ -457,15 +391,6 @@ fn outcome(answer: &str, key: &str) -> Option<std::result::Result<(), String>> {
     }
 }
 
-/// A message of a server, which may be as long as it likes.
-fn shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 500;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((at, _)) => format!("{} ...", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -488,18 +413,6 @@ mod tests {
         let long = object_store::Error::Generic { store: "S3", source: "x".repeat(100_000).into() };
         let told = judge(&[], &prefix, &names, Some(&vec![Err(long)]));
         assert!(told.iter().all(|told| told.as_ref().is_err_and(|e| e.to_string().len() < 1000)));
-    }
-
-    #[test]
-    fn secrets_are_not_told() {
-        let options = BTreeMap::from([
-            ("aws_secret_access_key".to_owned(), "canary-secret".to_owned()),
-            ("aws_session_token".to_owned(), "canary-secret-and-more".to_owned()),
-            ("region".to_owned(), "here".to_owned()),
-        ]);
-        let hidden = secrets(&options);
-        let message = "put \"https://x.y/z?sig=abc%2F&se=2\" failed? with canary-secret-and-more (canary-secret) here";
-        assert_eq!(tell(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Names are relative to the disk's root, `/`-separated, made by this crate (never by a user), and no symbolic link
 //! is followed on the way. A write is durable after `sync` of the file; a name after `sync_dir` of its folder.
 
-use crate::base::Result;
+use crate::base::{Error, Result};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,37 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
+/// Stands in the place of a file that was closed.
+pub struct ClosedFile;
+
+impl ClosedFile {
+    fn closed<T>() -> Result<T> {
+        Err(Error::closed("the file is closed"))
+    }
+}
+
+impl DiskFile for ClosedFile {
+    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+        Self::closed()
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+        Self::closed()
+    }
+
+    fn len(&self) -> Result<u64> {
+        Self::closed()
+    }
+
+    fn set_len(&self, _: u64) -> Result<()> {
+        Self::closed()
+    }
+
+    fn sync(&self) -> Result<()> {
+        Self::closed()
+    }
+}
+
 /// A directory tree.
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Makes a new file; `AlreadyExists` if the name is taken.
@@ -77,6 +108,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Takes the exclusive lock that goes with the file `name`, leaving `holder` in it for others to read;
     /// `Locked`, naming its holder, if another process or handle has it.
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>>;
+    /// Lets go of what it holds open itself. It answers no more; files that are open stay so.
+    fn release(&self) {}
     /// Takes the lock that goes with the file `name`, waiting while another process or handle has it.
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>>;
 }

@@ -2,6 +2,9 @@
 //!
 //! An object is written under a temporary name, synced, renamed, and its folder synced: it is there whole or not at
 //! all, and durable when `put` returns.
+//!
+//! Another process may sweep a folder while an object is written there, and remove temporary files that it takes for those of
+//! the dead: then the object is written once more. So to delete a temporary file of a live process costs it time, never an object.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -25,6 +28,8 @@ pub struct FileStorage {
     disk: Arc<dyn Disk>,
     /// Folders known to exist durably.
     folders: Mutex<BTreeSet<String>>,
+    /// Temporary files being written.
+    writing: Mutex<BTreeSet<String>>,
     /// A folder could not be synced: what its names are worth is unknown, and asking again may lie.
     poisoned: AtomicBool,
 }
@@ -32,11 +37,14 @@ pub struct FileStorage {
 impl FileStorage {
     /// Objects under the root of `disk`.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, folders: Mutex::default(), poisoned: AtomicBool::new(false) }
+        Self { disk, folders: Mutex::default(), writing: Mutex::default(), poisoned: AtomicBool::new(false) }
     }
 
     fn sync_folder(&self, folder: &str) -> Result<()> {
-        self.disk.sync_dir(folder).inspect_err(|_| self.poisoned.store(true, Ordering::SeqCst))
+        self.disk.sync_dir(folder).inspect_err(|e| {
+            // A folder that is gone took what was in it along.
+            self.poisoned.fetch_or(e.kind() != ErrorKind::NotFound, Ordering::SeqCst);
+        })
     }
 
     fn ensure_folder(&self, folder: &str) -> Result<()> {
@@ -50,6 +58,33 @@ impl FileStorage {
         }
         self.folders.lock().insert(folder.to_owned());
         Ok(())
+    }
+
+    /// Writes an object; `NotFound` if its folder or its temporary file is deleted meanwhile.
+    fn try_put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+        if self.poisoned.load(Ordering::SeqCst) {
+            return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
+        }
+        let folder = folder_of(name);
+        self.ensure_folder(folder)?;
+        // Not even two processes that write the same object meet.
+        let temporary = names::temporary(name, std::process::id(), TEMPORARIES.fetch_add(1, Ordering::Relaxed));
+        let mode = match mode {
+            PutMode::Create | PutMode::Once => Rename::Keep,
+            PutMode::Replace => Rename::Replace,
+        };
+        self.writing.lock().insert(temporary.clone());
+        let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
+        if written.is_err() {
+            // Best effort: what stays is deleted by a reclaim.
+            let _ = self.disk.remove(&temporary);
+        }
+        self.writing.lock().remove(&temporary);
+        written?;
+        if planted(Bug::SkipObjectNameSync) {
+            return Ok(());
+        }
+        self.sync_folder(folder)
     }
 
     fn write(&self, temporary: &str, parts: &[Bytes]) -> Result<()> {
@@ -112,28 +147,21 @@ impl Storage for FileStorage {
     }
 
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
-        if self.poisoned.load(Ordering::SeqCst) {
-            return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
+        /// So often an object is written that others keep deleting.
+        const TRIES: usize = 100;
+        for _ in 0..TRIES {
+            match self.try_put(name, parts, mode) {
+                Err(e) if e.kind() == ErrorKind::NotFound && !planted(Bug::TrustFolders) => {
+                    let mut folders = self.folders.lock();
+                    folders.remove(folder_of(name));
+                    folders.remove(folder_of(folder_of(name)));
+                }
+                done => return done,
+            }
         }
-        let folder = folder_of(name);
-        self.ensure_folder(folder)?;
-        // Not even two processes that write the same object meet.
-        let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!("{name}.{}-{number}{}", std::process::id(), names::TEMPORARY);
-        let mode = match mode {
-            PutMode::Create | PutMode::Once => Rename::Keep,
-            PutMode::Replace => Rename::Replace,
-        };
-        let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
-        if let Err(e) = written {
-            // Best effort: what stays is swept with its session.
-            let _ = self.disk.remove(&temporary);
-            return Err(e);
-        }
-        if planted(Bug::SkipObjectNameSync) {
-            return Ok(());
-        }
-        self.sync_folder(folder)
+        Err(Error::unavailable(format!(
+            "{name}: could not be written in {TRIES} tries; it or its folder vanished each time"
+        )))
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
@@ -156,10 +184,17 @@ impl Storage for FileStorage {
         if there.as_ref() != known {
             return Err(Error::conflict(format!("{name} was replaced meanwhile")));
         }
-        self.put(name, parts, PutMode::Replace).map_err(|e| match self.poisoned.load(Ordering::SeqCst) {
-            true => Error::in_doubt(format!("{name}: {}", e.message())),
-            false => e,
-        })?;
+        if let Err(e) = self.put(name, parts, PutMode::Replace) {
+            // Nobody else replaces it meanwhile, so what is there tells.
+            let same = || match self.get(name) {
+                Err(e) if e.kind() == ErrorKind::NotFound => known.is_none(),
+                there => there.is_ok_and(|there| known == Some(&content_tag(&there))),
+            };
+            return match !self.poisoned.load(Ordering::SeqCst) && same() {
+                true => Err(Error::unavailable(e.message())),
+                false => Err(Error::in_doubt(e.message())),
+            };
+        }
         Ok(content_tag(&parts.concat()))
     }
 
@@ -173,12 +208,27 @@ impl Storage for FileStorage {
             .collect()
     }
 
+    fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        // The root is put under this lock, which only a shared store has.
+        let root_lock = format!("{}.lock", names::ROOT);
+        let locked = folder.is_empty() && self.disk.list("")?.iter().any(|entry| entry.name == root_lock);
+        let _guard = if locked { Some(self.disk.wait_lock(&root_lock)?) } else { None };
+        let writing = self.writing.lock().clone();
+        let mut listed = self.list(folder)?;
+        listed.retain(|object| {
+            let name = object.name.rsplit('/').next().unwrap_or_default();
+            names::parse_temporary(name).is_some() && !writing.contains(&object.name)
+        });
+        Ok(listed)
+    }
+
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let entries = match self.disk.list(folder) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };
-        let object = |e: super::DiskEntry| ObjectMeta { name: format!("{folder}/{}", e.name), bytes: e.bytes };
+        let above = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let object = |e: super::DiskEntry| ObjectMeta { name: format!("{above}{}", e.name), bytes: e.bytes };
         Ok(entries.into_iter().filter(|e| !e.folder).map(object).collect())
     }
 
@@ -188,6 +238,10 @@ impl Storage for FileStorage {
             other => other?,
         };
         Ok(entries.into_iter().filter(|e| e.folder).map(|e| e.name).collect())
+    }
+
+    fn release(&self) {
+        self.disk.release();
     }
 
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {

@@ -2,6 +2,9 @@
 //!
 //! Whoever writes a block here hands its bytes to the log; whoever reads the log brings what it finds there. So a name is
 //! here or on storage, never both.
+//!
+//! A block is let go of once the newest state does not need it and no state is read that might; one that no commit has made
+//! known yet is its writer's to keep or delete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,13 +14,22 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 
 use super::{ObjectMeta, PutMode, Storage, Tag};
-use crate::base::{Error, Result, Timestamp};
+use crate::base::{Error, Result, Seq, Timestamp};
 
 /// A [`Storage`] beside which some objects live in memory.
 #[derive(Debug)]
 pub struct InlineStorage {
     storage: Arc<dyn Storage>,
-    objects: RwLock<BTreeMap<String, Bytes>>,
+    objects: RwLock<BTreeMap<String, Held>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: Bytes,
+    /// Whether a commit has made it known.
+    committed: bool,
+    /// The first state seen since then that does not need it.
+    unneeded: Option<Seq>,
 }
 
 impl InlineStorage {
@@ -26,27 +38,40 @@ impl InlineStorage {
         Self { storage, objects: RwLock::default() }
     }
 
-    /// Keeps an object in memory, until it is deleted.
+    /// Keeps an object in memory, until it is deleted or, once it is committed, let go of.
     pub fn hold(&self, name: &str, bytes: Bytes) {
-        self.objects.write().insert(name.to_owned(), bytes);
+        let new = || Held { bytes, committed: false, unneeded: None };
+        self.objects.write().entry(name.to_owned()).or_insert_with(new);
     }
 
-    /// Forgets objects kept in memory.
-    pub fn let_go(&self, names: impl Iterator<Item = String>) {
-        let mut objects = self.objects.write();
-        if !objects.is_empty() {
-            names.for_each(|name| drop(objects.remove(&name)));
+    /// A commit has made an object known.
+    pub fn committed(&self, name: &str) {
+        if let Some(held) = self.objects.write().get_mut(name) {
+            held.committed = true;
         }
     }
 
-    /// Forgets all objects kept in memory but these.
-    pub fn keep(&self, names: impl Iterator<Item = String>) {
-        let kept: BTreeSet<String> = names.collect();
-        self.objects.write().retain(|name, _| kept.contains(name));
+    /// Forgets objects that a commit made known and that the newest state does not need, unless a state from before that was
+    /// seen is still read. `look` gives the newest state, the first that is read, and what the newest needs; an object counts
+    /// as committed once the state that needs it is the newest.
+    pub fn let_go(&self, look: impl FnOnce() -> (Seq, Option<Seq>, BTreeSet<String>)) {
+        let mut objects = self.objects.write();
+        if objects.is_empty() {
+            return;
+        }
+        // Looked at under the lock: what is committed by now is known to this state.
+        let (newest, oldest, needed) = look();
+        objects.retain(|name, held| {
+            if !held.committed || needed.contains(name) {
+                return true;
+            }
+            let since = *held.unneeded.get_or_insert(newest);
+            oldest.is_some_and(|oldest| oldest < since)
+        });
     }
 
     fn held(&self, name: &str) -> Option<Bytes> {
-        self.objects.read().get(name).cloned()
+        self.objects.read().get(name).map(|held| held.bytes.clone())
     }
 }
 
@@ -118,6 +143,14 @@ impl Storage for InlineStorage {
         self.storage.list_folders(folder)
     }
 
+    fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        self.storage.unfinished(folder)
+    }
+
+    fn release(&self) {
+        self.storage.release();
+    }
+
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {
         self.storage.remove_empty_folder(folder)
     }
@@ -138,10 +171,20 @@ mod tests {
         assert_eq!(storage.get_ranges(&names[1], &[1..3, 0..4]).unwrap(), ["el", "held"]);
         assert_eq!(storage.get_ranges(&names[1], &[0..1, 3..5]).unwrap_err().kind(), crate::ErrorKind::Corrupt);
         assert!(storage.delete_many(&names[..2]).into_iter().all(|answer| answer.is_ok()));
-        storage.let_go([names[2].clone()].into_iter());
+        let let_go = |newest: u64, oldest: Option<u64>, needed: &[String]| {
+            storage.let_go(|| (Seq(newest), oldest.map(Seq), needed.iter().cloned().collect()));
+        };
+        let_go(7, None, &[]);
+        assert!(storage.get(&names[2]).is_ok(), "no commit knows of it yet");
+        storage.committed(&names[2]);
+        let_go(7, Some(6), &names);
+        let_go(8, Some(7), &[]);
+        assert!(storage.get(&names[2]).is_ok(), "a state is read that needs it");
+        let_go(9, Some(8), &[]);
         let there = |storage: &InlineStorage| names.iter().map(|name| storage.get(name).is_ok()).collect::<Vec<_>>();
         assert_eq!(there(&storage), [false, false, false, true]);
-        storage.keep(std::iter::empty());
+        storage.committed(&names[3]);
+        let_go(9, None, &[]);
         assert_eq!(there(&storage), [false; 4]);
     }
 }

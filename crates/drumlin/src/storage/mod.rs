@@ -4,6 +4,7 @@
 //! unsynced writes that vanish); [`Storage`] is what the rest of the store needs: immutable objects, written whole
 //! and durable once `put` returns. The commit log appends, so it sits on [`Disk`] directly.
 
+mod answers;
 mod bucket;
 mod disk;
 mod files;
@@ -14,7 +15,7 @@ mod sim;
 mod sim_bucket;
 
 pub use bucket::{BucketStorage, is_bucket};
-pub use disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename};
+pub use disk::{Access, ClosedFile, Disk, DiskEntry, DiskFile, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
 pub use os::OsDisk;
@@ -25,7 +26,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::base::{Result, Timestamp};
+use crate::base::{Env, Patience, Result, Timestamp};
 
 /// Whether a put may replace an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,8 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>>;
 
     /// Writes an object as one step if it is still as `known` says: if its tag is that, or, for `None`, if it is not there.
-    /// `Conflict`: it was not. `InDoubt`: it may have been written, or may be later.
+    /// `Conflict`: it was not. `InDoubt`: it may have been written, or may be later. Any other error: it was not written and
+    /// will not be; [`crate::Error::is_throttled`] says that the same request may be taken later.
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag>;
 
     /// Deletes objects; one answer for each name, in order. Deleting what is not there succeeds.
@@ -100,9 +102,38 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The folders directly under a folder.
     fn list_folders(&self, folder: &str) -> Result<Vec<String>>;
 
+    /// Where objects are files: those directly under a folder (`""` is the top) that puts have left which did not end, other
+    /// than puts under way in this process. In a shared folder another process may be at one, but not at the root's.
+    fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        let _ = folder;
+        Ok(Vec::new())
+    }
+
+    /// Lets go of what it holds open. It answers no more.
+    fn release(&self) {}
+
     /// Removes a folder if it is empty, where folders are things of their own.
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {
         let _ = folder;
         Ok(())
+    }
+}
+
+/// [`Storage::put_if_match`], repeated after pauses of `retry` microseconds in all while it is refused because there are too
+/// many requests.
+pub fn put_if_match_patiently(
+    storage: &dyn Storage,
+    env: &Env,
+    retry: u64,
+    name: &str,
+    parts: &[Bytes],
+    known: Option<&Tag>,
+) -> Result<Tag> {
+    let mut patience = Patience::new(retry);
+    loop {
+        match storage.put_if_match(name, parts, known) {
+            Err(e) if e.is_throttled() && patience.pause(env)? => {}
+            answer => return answer,
+        }
     }
 }

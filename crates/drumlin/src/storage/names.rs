@@ -32,7 +32,34 @@ pub const ROOT: &str = "root";
 /// The folder of objects that a new bucket is tried with.
 pub const PROBE: &str = "probe";
 /// Ends the name of a file that is still being written.
-pub const TEMPORARY: &str = ".tmp";
+const TEMPORARY: &str = ".tmp";
+
+/// The file in which a process writes an object before it gets its name: the `number`-th of that process.
+pub fn temporary(object: &str, process: u32, number: u64) -> String {
+    format!("{object}.{process}-{number}{TEMPORARY}")
+}
+
+/// The file in which a segment of the log is made before it gets its name.
+pub fn temporary_segment(segment: &str) -> String {
+    format!("{segment}{TEMPORARY}")
+}
+
+/// The object, within its folder, that a temporary file was to become.
+pub fn parse_temporary(name: &str) -> Option<&str> {
+    let object = name.strip_suffix(TEMPORARY)?;
+    if parse_log_segment(object).is_some() {
+        return Some(object);
+    }
+    let (object, writer) = object.rsplit_once('.')?;
+    let (process, number) = writer.split_once('-')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let ours = [FORMAT, ROOT].contains(&object)
+        || parse_log_segment(object).is_some()
+        || parse_log_chunk(object).is_some()
+        || parse_catalog(object).is_some()
+        || parse_block(SessionId(0), object).is_some();
+    (ours && digits(process) && digits(number)).then_some(object)
+}
 
 /// The log segment that begins with `first`.
 pub fn log_segment(first: Seq) -> String {
@@ -113,5 +140,20 @@ mod tests {
         assert_eq!(parse_catalog("00000000000000000012.cat"), Some(Seq(12)));
         assert_eq!(parse_session("10"), Some(SessionId(10)));
         assert_eq!(parse_session("010"), None);
+    }
+
+    #[test]
+    fn temporary_files_are_told_from_what_is_not_ours() {
+        for object in ["root", "format", "7.blk", "00000000000000000012.cat", "00000000000000000012.log"] {
+            assert_eq!(parse_temporary(&temporary(object, 31, 7)), Some(object));
+        }
+        let chunk = log_chunk(Seq(3), 9);
+        let chunk = chunk.strip_prefix("log/").unwrap();
+        assert_eq!(parse_temporary(&temporary(chunk, 1, 1)), Some(chunk));
+        assert_eq!(parse_temporary(&temporary_segment("00000000000000000012.log")), Some("00000000000000000012.log"));
+        for foreign in ["x.tmp", "root.tmp", "notes.1-2.tmp", "root.1-.tmp", "root.a-1.tmp", "7.blk.1-2.tm", ".1-2.tmp"]
+        {
+            assert_eq!(parse_temporary(foreign), None, "{foreign}");
+        }
     }
 }

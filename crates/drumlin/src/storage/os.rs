@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use parking_lot::RwLock;
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -17,7 +18,8 @@ use crate::base::{Error, ErrorKind, Result};
 /// A folder on local disk.
 #[derive(Debug)]
 pub struct OsDisk {
-    root: OwnedFd,
+    /// None once it has been let go of.
+    root: RwLock<Option<OwnedFd>>,
     path: PathBuf,
 }
 
@@ -31,7 +33,7 @@ impl OsDisk {
             Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or lies below one; a store is a folder")),
             _ => failed("open", &shown, e),
         })?;
-        Ok(Self { root, path: path.to_owned() })
+        Ok(Self { root: RwLock::new(Some(root)), path: path.to_owned() })
     }
 
     /// The folder at `path`, made, durably, if it is not there, with those above it.
@@ -42,14 +44,17 @@ impl OsDisk {
 
     /// What tells this folder from any other: its device and inode.
     pub fn id(&self) -> Result<(u64, u64)> {
-        let stat = fs::fstat(&self.root).map_err(|e| self.failed("look at", "", e))?;
+        let stat = fs::fstat(self.folder("")?).map_err(|e| self.failed("look at", "", e))?;
         Ok((stat.st_dev, stat.st_ino))
     }
 
     /// Walks to `folder` without following links.
     fn folder(&self, folder: &str) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut at = self.root.try_clone().map_err(|e| self.io("open", folder, &e))?;
+        let root = self.root.read();
+        let closed = || Error::closed(format!("the store {} is closed", self.path.display()));
+        let mut at = root.as_ref().ok_or_else(closed)?.try_clone().map_err(|e| self.io("open", folder, &e))?;
+        drop(root);
         for part in folder.split('/').filter(|part| !part.is_empty()) {
             at = fs::openat(&at, part, flags, Mode::empty()).map_err(|e| self.failed("open", folder, e))?;
         }
@@ -268,6 +273,10 @@ impl Disk for OsDisk {
         // For others to read; a full disk must not keep the store from being opened.
         let _ = file.set_len(0).and_then(|()| file.write_at(0, holder.as_bytes()));
         Ok(Box::new(OsLock { file: file.file, process: std::process::id() }))
+    }
+
+    fn release(&self) {
+        self.root.write().take();
     }
 
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
-use crate::base::{Error, Result};
+use crate::base::{Error, ErrorKind, Result};
 
 /// Where in the struck operation a crash falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -587,6 +587,11 @@ impl Disk for SimDisk {
     }
 
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {
-        self.lock(name, name)
+        loop {
+            match self.lock(name, name) {
+                Err(e) if e.kind() == ErrorKind::Locked => std::thread::yield_now(),
+                done => return done,
+            }
+        }
     }
 }

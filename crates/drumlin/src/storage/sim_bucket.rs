@@ -33,6 +33,8 @@ pub enum BucketOp {
 pub enum BucketFault {
     /// It is not done.
     Refused,
+    /// It is not done, since there are too many.
+    Throttled,
     /// It is done; the answer is lost.
     Lost,
     /// It is done only when so many more requests have been made, by whomever; the answer is lost. Only puts can be late.
@@ -54,6 +56,8 @@ pub struct Requests {
     pub deletes: u64,
     /// Lists.
     pub lists: u64,
+    /// Bytes of objects that were read.
+    pub bytes_read: u64,
 }
 
 /// Says what is to go wrong with a request: given the operation and the object's name.
@@ -218,6 +222,9 @@ impl SimBucket {
         if fault == Some(BucketFault::Refused) {
             return Err(Error::unavailable(format!("{name}: the bucket is out of reach")));
         }
+        if fault == Some(BucketFault::Throttled) {
+            return Err(Error::throttled(format!("{name}: too many requests")));
+        }
         Ok(fault)
     }
 
@@ -254,7 +261,9 @@ impl Storage for SimBucket {
         if self.request(BucketOp::Get, name)?.is_some() {
             return Err(Error::unavailable(format!("{name}: no answer")));
         }
-        self.content(name).ok_or_else(|| missing(name))
+        let bytes = self.content(name).ok_or_else(|| missing(name))?;
+        self.image.lock().requests.bytes_read += bytes.len() as u64;
+        Ok(bytes)
     }
 
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -290,10 +299,14 @@ impl Storage for SimBucket {
         if self.request(BucketOp::Get, name)?.is_some() {
             return Err(Error::unavailable(format!("{name}: no answer")));
         }
-        let image = self.image.lock();
-        let (bytes, tag) = image.objects.get(name).ok_or_else(|| missing(name))?;
+        let mut image = self.image.lock();
+        let (bytes, tag) = image.objects.get(name).cloned().ok_or_else(|| missing(name))?;
         let tag = Tag(tag.to_string());
-        Ok((known != Some(&tag)).then(|| (bytes.clone(), tag)))
+        if known == Some(&tag) {
+            return Ok(None);
+        }
+        image.requests.bytes_read += bytes.len() as u64;
+        Ok(Some((bytes, tag)))
     }
 
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {

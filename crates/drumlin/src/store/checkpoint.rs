@@ -126,7 +126,7 @@ impl Store {
             Ok(())
         })?;
         self.write_catalog(&mut maintenance)?;
-        self.inner.let_go_of_inline(&*self.state()?);
+        self.inner.let_go_of_inline();
         Ok(report)
     }
 
@@ -232,7 +232,7 @@ impl Store {
             // What a void window wrote is referred to by nothing.
             writer.abandon(|block| done.unused.contains(&block));
         }
-        let after = settle(answer, writer)?;
+        let after = settle(self.or_again(answer, &writer), writer)?;
         let done = done.expect("the commit was built");
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;
@@ -272,7 +272,8 @@ impl Store {
         if planted(Bug::CutLogBeforeSnapshot) {
             log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }
-        let (base, catalog) = match recover::write_catalog(storage, &state, before, shared) {
+        let patience = shared.then_some((&self.inner.env, self.inner.options.retry_micros));
+        let (base, catalog) = match recover::write_catalog(storage, &state, before, patience) {
             // Another process is at it.
             Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
             other => other?,

@@ -18,7 +18,6 @@ use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Ti
 use crate::block::BlockNumbers;
 use crate::catalog::{Draft, Effect, Footprint, State, Transaction, check_written};
 use crate::log::{Appended, Entry, News, look};
-use crate::storage::names;
 
 /// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
@@ -301,7 +300,8 @@ impl Store {
         // There is room: that was asked before.
         let bytes = working.settle().map_err(|e| {
             log.poison();
-            Error::in_doubt("the commit is in the log, but not in memory: open the store again").with_source(e)
+            let what = format!("commit {seq} (transaction {:032x})", id.0);
+            Error::in_doubt(format!("{what} is in the log, but not in memory: open the store again")).with_source(e)
         })?;
         self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
         let after = Arc::new(working);
@@ -323,17 +323,26 @@ impl Store {
         done
     }
 
-    fn follow(&self, current: &State, news: News) -> Result<()> {
+    fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
         let inner = &self.inner;
         let mut failed = None;
+        // What feeds are told, so that they need not read it once more.
+        let (told, mut records) = (inner.feeds.any(), Vec::<Record>::new());
         let mut next = match news {
             News::Entries(entries) => {
-                let mut next = State::clone(current);
+                let mut next = State::clone(&**current);
                 // Of some there may be word already.
                 for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
                     let mut step = next.clone();
-                    match recover::apply_entry(&mut step, entry).and_then(|()| step.settle()) {
-                        Ok(bytes) => drop(inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed)),
+                    let applied = recover::apply_entry(&mut step, entry);
+                    match applied.and_then(|transactions| Ok((transactions, step.settle()?))) {
+                        Ok((transactions, bytes)) => {
+                            inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+                            if told {
+                                let before = records.last().map_or(current, |record| &record.after).clone();
+                                records.push(Record { before, after: Arc::new(step.clone()), transactions });
+                            }
+                        }
                         Err(e) => {
                             // What came before it has been taken in, rows and all, and is not to be taken in again.
                             failed = Some(e);
@@ -358,11 +367,10 @@ impl Store {
             inner.hold_inline(&next);
             let next = Arc::new(next);
             *inner.state.write() = next.clone();
-            match inner.read_only && inner.pins.oldest().is_none() {
-                // Nobody reads an older state.
-                true => inner.storage.keep(next.ledger.inline().map(|(block, _)| names::block(*block))),
-                // Who writes here may hold what no commit knows of yet.
-                false => inner.let_go_of_inline(&next),
+            inner.inline_is_committed(&next);
+            inner.let_go_of_inline();
+            for record in records {
+                inner.feeds.publish(|| record);
             }
             inner.feeds.wake();
         }
@@ -392,12 +400,17 @@ impl Store {
 
     /// The numbers of this process's blocks; registers its session before the first.
     pub(super) fn block_numbers(&self) -> Result<Arc<BlockNumbers>> {
-        if let Some(numbers) = self.inner.session.lock().as_ref() {
-            return Ok(numbers.clone());
+        let known = || {
+            // Others may have ended it.
+            self.own_session(&self.inner.state.read().clone());
+            self.inner.session.lock().clone()
+        };
+        if let Some(numbers) = known() {
+            return Ok(numbers);
         }
         let _one_at_a_time = self.inner.committer.registration.lock();
-        if let Some(numbers) = self.inner.session.lock().as_ref() {
-            return Ok(numbers.clone());
+        if let Some(numbers) = known() {
+            return Ok(numbers);
         }
         // Under an exclusive lock nobody else writes: all earlier sessions have ended.
         let fence = !self.inner.log.is_shared();

@@ -66,6 +66,8 @@ impl fmt::Display for Diagnosis {
 const ROUNDS: usize = 5;
 /// So many races are run.
 const RACES: usize = 5;
+/// For so long a race waits where requests are throttled.
+const PROBE_RETRY_MICROS: u64 = 60_000_000;
 
 impl Store {
     /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
@@ -107,7 +109,7 @@ impl Store {
             let part = storage.get_ranges(&name(round), std::slice::from_ref(&(100..200)))?;
             if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("another part came")) }
         });
-        time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env));
+        time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env, PROBE_RETRY_MICROS));
         time("list", ROUNDS, &|_| match storage.list(names::PROBE)?.len() >= ROUNDS {
             true => Ok(()),
             false => Err(Error::unavailable("what was written is not listed")),

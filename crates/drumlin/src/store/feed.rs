@@ -1,6 +1,9 @@
 //! The change feed: the commits since one, each with what it did. The newest come from memory, older ones from the log.
+//!
+//! A commit stays in memory until all feeds have gone over it, within bounds. Those of other processes come there as they are
+//! taken in, so that a feed reads the log only for what happened before it began, or for what it is too slow for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,10 +47,29 @@ impl Record {
 struct Ring {
     records: VecDeque<(usize, Arc<Record>)>,
     weight: usize,
-    /// Feeds there are; without any nothing is kept.
-    feeds: usize,
+    /// The feeds there are, by number, and the last commit that each has gone over; without any nothing is kept.
+    places: BTreeMap<u64, Seq>,
+    /// The last number given.
+    last: u64,
     closed: bool,
     wakes: u64,
+}
+
+impl Ring {
+    /// Takes out what no feed needs any more, and what is too much.
+    fn trim(&mut self) -> Vec<Arc<Record>> {
+        let needed = self.places.values().min().copied();
+        let mut old = Vec::new();
+        while let Some((weight, record)) = self.records.front() {
+            let much = self.records.len() > RECORDS_MAX || (self.records.len() > 1 && self.weight > BYTES_MAX);
+            if !much && needed.is_some_and(|needed| record.after.seq > needed) {
+                break;
+            }
+            self.weight -= weight;
+            old.extend(self.records.pop_front().map(|(_, record)| record));
+        }
+        old
+    }
 }
 
 /// The newest commits, for the feeds there are.
@@ -58,24 +80,33 @@ pub(super) struct Feeds {
 }
 
 impl Feeds {
+    /// Whether there are feeds.
+    pub fn any(&self) -> bool {
+        !self.ring.lock().places.is_empty()
+    }
+
     /// Keeps a commit, if there are feeds.
     pub fn publish(&self, record: impl FnOnce() -> Record) {
         let mut ring = self.ring.lock();
-        if ring.feeds == 0 {
+        if ring.places.is_empty() {
             return;
         }
         let record = record();
         let weight = record.weight();
         ring.weight += weight;
         ring.records.push_back((weight, Arc::new(record)));
-        let mut old = Vec::new();
-        while ring.records.len() > RECORDS_MAX || (ring.records.len() > 1 && ring.weight > BYTES_MAX) {
-            let (weight, record) = ring.records.pop_front().expect("there are several");
-            ring.weight -= weight;
-            old.push(record);
-        }
+        let old = ring.trim();
         self.changed.notify_all();
         // States are freed outside the lock: it may take long, and free what holds a store.
+        drop(ring);
+        drop(old);
+    }
+
+    /// A feed has gone over all commits up to `place`.
+    fn passed(&self, feed: u64, place: Seq) {
+        let mut ring = self.ring.lock();
+        ring.places.insert(feed, place);
+        let old = ring.trim();
         drop(ring);
         drop(old);
     }
@@ -116,6 +147,8 @@ impl Feeds {
 /// A place in the log, and the state there.
 pub(super) struct Cursor {
     feeds: Arc<Feeds>,
+    /// Its number among the feeds.
+    number: u64,
     state: Arc<State>,
     /// Read from the log, not yet gone over.
     entries: VecDeque<Entry>,
@@ -124,9 +157,17 @@ pub(super) struct Cursor {
 impl Cursor {
     /// A place right behind the newest commit.
     pub fn here(inner: &Inner) -> Self {
-        // Counted before the state is looked at, so that no commit is missed.
-        inner.feeds.ring.lock().feeds += 1;
-        Self { feeds: inner.feeds.clone(), state: inner.state.read().clone(), entries: VecDeque::new() }
+        // Known before the state is looked at, so that no commit is missed.
+        let number = {
+            let mut ring = inner.feeds.ring.lock();
+            ring.last += 1;
+            let number = ring.last;
+            ring.places.insert(number, Seq(0));
+            number
+        };
+        let state = inner.state.read().clone();
+        inner.feeds.passed(number, state.seq);
+        Self { feeds: inner.feeds.clone(), number, state, entries: VecDeque::new() }
     }
 
     /// A place right behind the commit `since`.
@@ -141,6 +182,8 @@ impl Cursor {
             let (state, entries) = history(inner, since, newest)?;
             cursor.state = Arc::new(state);
             cursor.entries = entries;
+            // Commits that come meanwhile are to be read from memory.
+            cursor.feeds.passed(cursor.number, since);
         }
         Ok(cursor)
     }
@@ -151,7 +194,7 @@ impl Cursor {
 
     /// Whether there are commits at hand, so that nobody need look for newer ones.
     fn has_more(&self) -> bool {
-        !self.entries.is_empty()
+        !self.entries.is_empty() || self.feeds.after(self.state.seq).is_some()
     }
 
     /// The next commit, if there is one.
@@ -173,14 +216,16 @@ impl Cursor {
         };
         if let Some(record) = &record {
             self.state = record.after.clone();
+            self.feeds.passed(self.number, self.state.seq);
         }
         Ok(record)
     }
 
     fn read(&self, entry: &Entry) -> Result<Arc<Record>> {
         let mut after = State::clone(&self.state);
-        recover::apply_entry(&mut after, entry)?;
-        let transactions = Transaction::decode(&entry.payload)?;
+        let transactions = recover::apply_entry(&mut after, entry)?;
+        // A feed reads no rows, and these would stay for as long as it does.
+        after.forget_rows();
         Ok(Arc::new(Record { before: self.state.clone(), after: Arc::new(after), transactions }))
     }
 
@@ -199,20 +244,16 @@ impl Cursor {
 impl Drop for Cursor {
     fn drop(&mut self) {
         let mut ring = self.feeds.ring.lock();
-        ring.feeds -= 1;
-        let mut old = VecDeque::new();
-        if ring.feeds == 0 {
-            old = std::mem::take(&mut ring.records);
-            ring.weight = 0;
-        }
+        ring.places.remove(&self.number);
+        let old = ring.trim();
         drop(ring);
         drop(old);
     }
 }
 
-/// The log, which must reach back to `since`.
-fn read_log(inner: &Inner, since: Seq) -> Result<Opened> {
-    let opened = inner.log.read()?;
+/// What `read` gives of the log, which must reach back to `since`.
+fn reaching(since: Seq, read: Result<Opened>) -> Result<Opened> {
+    let opened = read?;
     let first = opened.base.map_or(Seq(0), |base| base.seq);
     if first > since {
         return Err(Error::snapshot_expired(format!(
@@ -224,14 +265,14 @@ fn read_log(inner: &Inner, since: Seq) -> Result<Opened> {
 
 /// The entries behind `since` up to `until`.
 fn entries_behind(inner: &Inner, since: Seq, until: Seq) -> Result<VecDeque<Entry>> {
-    let entries = look(|| read_log(inner, since))?.entries.into_iter();
+    let entries = look(|| reaching(since, inner.log.read_after(since)))?.entries.into_iter();
     Ok(entries.filter(|entry| entry.seq > since && entry.seq <= until).collect())
 }
 
 /// The state at `since`, and the entries behind it up to `until`.
 fn history(inner: &Inner, since: Seq, until: Seq) -> Result<(State, VecDeque<Entry>)> {
     look(|| {
-        let mut opened = read_log(inner, since)?;
+        let mut opened = reaching(since, inner.log.read())?;
         let behind = opened.entries.partition_point(|entry| entry.seq <= since);
         let rest: VecDeque<Entry> = opened.entries.drain(behind..).filter(|entry| entry.seq <= until).collect();
         Ok((recover::replay(&*inner.storage, &opened)?.0, rest))
@@ -333,5 +374,52 @@ impl Store {
     pub fn changes(&self, since: Seq) -> Result<ChangeFeed> {
         self.inner.check()?;
         Ok(ChangeFeed { cursor: Cursor::new(&self.inner, since)?, store: self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
+    use super::*;
+    use crate::base::Env;
+    use crate::storage::SimBucket;
+    use crate::store::{Options, TableOptions};
+
+    fn rows(from: i64) -> RecordBatch {
+        let keys = Arc::new(Int64Array::from_iter_values(from..from + 100)) as ArrayRef;
+        RecordBatch::try_from_iter([("k", keys)]).unwrap()
+    }
+
+    #[test]
+    fn a_feed_holds_neither_rows_nor_commits_that_it_has_gone_over() {
+        let bucket = SimBucket::new();
+        let open = || {
+            let (storage, env) = (Arc::new(bucket.client()), Env::system(1).unwrap());
+            Store::open_bucket(storage, env, "bucket", Options::default()).unwrap()
+        };
+        let (writer, reader) = (open(), open());
+        let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
+        writer.create("t", rows(0).schema(), key).unwrap();
+        let late = reader.seq().unwrap();
+        (0..20).for_each(|n| drop(writer.upsert("t", rows(n), &Default::default()).unwrap()));
+        reader.refresh().unwrap();
+        // From the log, of which none is in memory.
+        let mut feed = reader.changes(late).unwrap();
+        for _ in 0..21 {
+            feed.next(Some(Duration::ZERO)).unwrap().unwrap();
+            assert_eq!(feed.cursor.state.unsettled_bytes(), 0);
+        }
+        // And as others commit.
+        for n in 0..20 {
+            writer.upsert("t", rows(n), &Default::default()).unwrap();
+            assert!(feed.next(Some(Duration::ZERO)).unwrap().is_some());
+            assert_eq!(feed.cursor.state.unsettled_bytes(), 0);
+        }
+        assert!(feed.next(Some(Duration::ZERO)).unwrap().is_none());
+        let ring = reader.inner.feeds.ring.lock();
+        assert_eq!((ring.records.len(), ring.weight), (0, 0));
     }
 }

@@ -199,7 +199,7 @@ impl Store {
             // What a void flush wrote is referred to by nothing.
             writer.abandon(|block| !used.contains(&block));
         }
-        settle(answer, writer)?;
+        settle(self.or_again(answer, &writer), writer)?;
         report.failures.extend(failures);
         report.rows_flushed += done.map_or(0, |(rows, _)| rows);
         Ok(failed)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
+use super::again::replace_groups;
 use super::commit::{Proposal, Work};
 use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
 use super::update::{delete_in_memory, positions};
@@ -71,17 +72,21 @@ impl Store {
     ) -> Result<RowsReport> {
         let codec = gathered.codec.clone();
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
-        let blocks = writer.finish()?.to_vec();
+        let mut encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
         let rows = encoded.rows;
-        let answer = self.prepare_and_commit(|base| {
-            let table = table_at(&base, path)?;
-            let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
-            bulk.change.metadata.clone_from(&options.metadata);
-            let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
-            let build = move |_: &State| Ok(bulk.effects(id, added.clone()));
-            Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
-        });
+        let answer = loop {
+            let blocks = writer.finish()?.to_vec();
+            let answer = self.prepare_and_commit(|base| {
+                let table = table_at(&base, path)?;
+                let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
+                bulk.change.metadata.clone_from(&options.metadata);
+                let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
+                let build = move |_: &State| Ok(bulk.effects(id, added.clone()));
+                Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+            });
+            let Some(replaced) = self.written_again(&answer, &mut writer)? else { break answer };
+            replace_groups(&mut encoded.groups, &replaced);
+        };
         let (after, ()) = settle(answer, writer)?;
         Ok(RowsReport { seq: after.seq, rows, version: Some(self.newest_info(&after, path)?) })
     }

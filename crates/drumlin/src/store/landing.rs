@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::again::replace_groups;
 use super::commit::{Proposal, Work};
 use super::keyed::{ByKey, Gathered};
 use super::write::{add_blocks, may_be_there, settle, table_at};
@@ -120,14 +121,15 @@ impl Store {
         let places = frames.len();
         // The pin keeps the blocks that are searched for keys.
         let (base, _pin) = self.pinned_state()?;
-        let Prepared { mut landings, blocks, mut writer, metadata } =
+        let Prepared { mut landings, mut blocks, mut writer, metadata } =
             self.prepare_write(&base, kind, frames, options, &mut faults)?;
         let answer = loop {
             // What was encoded for frames that turned out to be bad lies in blocks beside the others.
             let used = used(&landings);
-            let blocks: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+            let referred: Vec<Written> =
+                blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
             let (own, note) = (landings.clone(), metadata.clone());
-            let build = move |state: &State| effects(state, &own, &blocks, kind, note.as_deref());
+            let build = move |state: &State| effects(state, &own, &referred, kind, note.as_deref());
             let (base, footprint) = (base.clone(), footprint(&landings));
             let proposal = Proposal { base: base.clone(), footprint, work: Work::Build(Box::new(build)) };
             match self.commit(proposal) {
@@ -138,7 +140,13 @@ impl Store {
                     }
                     landings = fit;
                 }
-                answer => break answer,
+                answer => match self.written_again(&answer, &mut writer)? {
+                    Some(replaced) => {
+                        landings.iter_mut().for_each(|landing| replace_groups(&mut landing.groups, &replaced));
+                        blocks = writer.finish()?.to_vec();
+                    }
+                    None => break answer,
+                },
             }
         };
         if may_be_there(&answer) {

@@ -3,6 +3,7 @@
 //! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
 //! a commit ([`commit`]), or it deletes objects that a commit has already let go of ([`reclaim`]).
 
+mod again;
 mod background;
 mod checkpoint;
 mod commit;
@@ -61,11 +62,11 @@ pub use verify::{Fault, VerifyReport};
 pub use versions::{SnapshotInfo, VersionInfo, VersionsReport};
 pub use write::{Frame, TableOptions, WriteOptions};
 
-use crate::base::{Env, Error, Result, Timestamp};
+use crate::base::{Env, Error, Result};
 use crate::block::{BlockNumbers, BlockReader};
 use crate::catalog::State;
 use crate::log::CommitLog;
-use crate::storage::{Guard, InlineStorage, names};
+use crate::storage::{Guard, InlineStorage, Storage, names};
 use commit::Committer;
 use feed::Feeds;
 use handles::{Handle, Handles};
@@ -186,15 +187,22 @@ impl Store {
 }
 
 impl Inner {
-    /// Forgets blocks that no state needs any more which is newest or being read.
-    fn let_go_of_inline(&self, state: &State) {
-        let gone = state.ledger.unneeded(self.pins.oldest(), Timestamp(i64::MAX));
-        self.storage.let_go(gone.map(|(block, _)| names::block(block)));
+    /// Forgets blocks that came with commits and that no state needs any more which is newest or being read.
+    fn let_go_of_inline(&self) {
+        self.storage.let_go(|| {
+            let (state, oldest) = (self.state.read().clone(), self.pins.oldest());
+            (state.seq, oldest, state.ledger.inline().map(|(block, _)| names::block(*block)).collect())
+        });
     }
 
-    /// Brings the blocks that came with commits of others, or of the past, to where they are read.
+    /// Brings the blocks that came with commits of others, or of the past, to where they are read; before `state` is the newest.
     fn hold_inline(&self, state: &State) {
         state.ledger.inline().for_each(|(block, inline)| self.storage.hold(&names::block(*block), inline.0.clone()));
+    }
+
+    /// `state` is the newest, or has been.
+    fn inline_is_committed(&self, state: &State) {
+        state.ledger.inline().for_each(|(block, _)| self.storage.committed(&names::block(*block)));
     }
 
     fn check_open(&self) -> Result<()> {
@@ -245,6 +253,9 @@ impl Inner {
         let functions = std::mem::replace(&mut *self.state.write(), Arc::new(last));
         drop(functions);
         self.lock.lock().take();
+        // Scans that are under way read on.
+        let storage = self.storage.clone();
+        self.pins.when_free(move || storage.release());
         closed
     }
 }

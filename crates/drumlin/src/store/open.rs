@@ -142,11 +142,12 @@ impl Store {
             return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
         }
         let storage = Arc::new(InlineStorage::new(bucket));
-        let open = || ObjectLog::open(storage.clone(), env.entropy.clone(), env.pool.clone());
+        let retry = options.retry_micros;
+        let open = || ObjectLog::open(storage.clone(), env.clone(), retry);
         let (log, opened) = match open() {
             Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                probe(&storage, &env)?;
-                match ObjectLog::create(storage.clone(), env.entropy.clone(), env.pool.clone()) {
+                probe(&storage, &env, retry)?;
+                match ObjectLog::create(storage.clone(), env.clone(), retry) {
                     Ok(log) => (log, Opened { base: None, entries: Vec::new() }),
                     // Another process was first.
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
@@ -202,7 +203,9 @@ impl Store {
             lock: Mutex::new(lock),
             options,
         };
-        inner.hold_inline(&inner.state.read());
+        let state = inner.state.read().clone();
+        inner.hold_inline(&state);
+        inner.inline_is_committed(&state);
         let inner = Arc::new(inner);
         syncer::start(&inner)?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner })
@@ -279,9 +282,8 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
     let root_lock = format!("{}.lock", names::ROOT);
     let ours = [names::LOCK, names::LOG, names::PROBE, &root_lock];
     // The one file that makes it a store, half written.
-    let half_made = |name: &str| {
-        name.ends_with(names::TEMPORARY) && [names::FORMAT, names::ROOT].iter().any(|file| name.starts_with(file))
-    };
+    let half_made =
+        |name: &str| names::parse_temporary(name).is_some_and(|file| [names::FORMAT, names::ROOT].contains(&file));
     match entries.iter().find(|entry| !ours.contains(&entry.name.as_str()) && !half_made(&entry.name)) {
         None => Ok(()),
         Some(entry) if [names::BLOCKS, names::CATALOG].contains(&entry.name.as_str()) => {
@@ -299,7 +301,7 @@ fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Opti
         match FileLog::read(&**disk) {
             Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => {}
             // Nothing but the beginnings of a first segment.
-            Err(_) if disk.list(names::LOG)?.iter().all(|entry| entry.name.ends_with(names::TEMPORARY)) => {}
+            Err(_) if disk.list(names::LOG)?.iter().all(|entry| names::parse_temporary(&entry.name).is_some()) => {}
             _ => return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT))),
         }
     }

@@ -66,6 +66,10 @@ pub struct Options {
     /// In a store that several processes write: how long blocks that were let go of stay on storage, in microseconds, for
     /// readers of other processes. Default 10 minutes.
     pub rest_micros: u64,
+    /// In a store that several processes write: for how long, in microseconds, a commit is tried again where the bucket refuses
+    /// it because there are too many requests (then it fails as `Unavailable`), or does not answer (then as `InDoubt`, with the
+    /// transaction's id). Counts the pauses between the tries, which are random and grow. Default 1 minute.
+    pub retry_micros: u64,
     /// Whether each call that reads first asks for what other processes have committed. Default: only
     /// [`super::Store::refresh`] does, and whatever writes.
     pub fresh: bool,
@@ -109,6 +113,7 @@ impl Default for Options {
             bucket: BucketOptions::default(),
             io_threads: 2,
             rest_micros: 600_000_000,
+            retry_micros: 60_000_000,
             fresh: false,
             sync: Sync::Commit,
             accept_loss: false,

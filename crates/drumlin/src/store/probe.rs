@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use bytes::Bytes;
 
 use crate::base::{Env, Error, ErrorKind, Result};
-use crate::storage::{InlineStorage, Storage, Tag, names};
+use crate::storage::{InlineStorage, Storage, Tag, names, put_if_match_patiently};
 
 /// So many puts race for one object.
 const RACERS: usize = 16;
@@ -18,18 +18,22 @@ fn lies(what: &str) -> Error {
     ))
 }
 
-/// Checks that of racing puts exactly one wins, that a stale condition is refused, and so is one on what is not there.
-pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env) -> Result<()> {
+/// Checks that of racing puts exactly one wins, that a stale condition is refused, and so is one on what is not there. Waits for
+/// `retry` microseconds where a put is refused because there are too many.
+pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Result<()> {
     let nonce = env.entropy.next()?;
     let (raced, absent) = (format!("{}/{nonce:016x}", names::PROBE), format!("{}/{nonce:016x}-none", names::PROBE));
-    let outcome = race(storage, env, &raced).and_then(|first| {
+    let outcome = race(storage, env, retry, &raced).and_then(|first| {
         let body = |text: &'static str| [Bytes::from_static(text.as_bytes())];
-        let second = storage.put_if_match(&raced, &body("second"), Some(&first))?;
+        let put = |name: &str, parts: &[Bytes], known: &Tag| {
+            put_if_match_patiently(&**storage, env, retry, name, parts, Some(known))
+        };
+        let second = put(&raced, &body("second"), &first)?;
         if second == first {
             return Err(lies("another content has the same tag"));
         }
-        refused(storage.put_if_match(&raced, &body("third"), Some(&first)), "a put on a stale condition was taken")?;
-        refused(storage.put_if_match(&absent, &body("none"), Some(&first)), "a put on a missing object was taken")?;
+        refused(put(&raced, &body("third"), &first), "a put on a stale condition was taken")?;
+        refused(put(&absent, &body("none"), &first), "a put on a missing object was taken")?;
         match storage.get_tagged(&raced, Some(&first))? {
             Some((bytes, tag)) if bytes == "second" && tag == second => Ok(()),
             _ => Err(lies("what was written last is not what is read")),
@@ -50,11 +54,14 @@ fn refused(answer: Result<Tag>, otherwise: &str) -> Result<()> {
 }
 
 /// Puts one object from many threads at once; gives the winner's tag.
-fn race(storage: &Arc<InlineStorage>, env: &Env, name: &str) -> Result<Tag> {
+fn race(storage: &Arc<InlineStorage>, env: &Env, retry: u64, name: &str) -> Result<Tag> {
     let (told, answers) = channel();
     for racer in 0..RACERS {
-        let (storage, name, told) = (storage.clone(), name.to_owned(), told.clone());
-        let put = move || drop(told.send(storage.put_if_match(&name, &[Bytes::from(format!("racer {racer}"))], None)));
+        let (storage, own, name, told) = (storage.clone(), env.clone(), name.to_owned(), told.clone());
+        let put = move || {
+            let body = [Bytes::from(format!("racer {racer}"))];
+            let _ = told.send(put_if_match_patiently(&*storage, &own, retry, &name, &body, None));
+        };
         env.threads.spawn("drumlin-probe", Box::new(put))?;
     }
     drop(told);

@@ -115,8 +115,12 @@ impl Store {
         self.fence_idle(options)?;
         self.delete_condemned(options, &mut report)?;
         self.delete_abandoned(&mut report)?;
+        self.inner.let_go_of_inline();
         match self.inner.log.is_shared() {
-            false => self.sweep(&options.task, &mut report)?,
+            false => {
+                self.sweep(&options.task, &mut report)?;
+                self.sweep_unfinished(&mut report)?;
+            }
             true => self.sweep_shared(options, &mut report)?,
         }
         report.holding = self.holding(&*self.state()?);
@@ -226,6 +230,7 @@ impl Store {
             orphans = self.stray_log_objects()?;
             // Left by a process that died while it tried the bucket.
             orphans.extend(self.inner.storage.list(names::PROBE)?);
+            orphans.extend(self.inner.storage.unfinished("")?);
         }
         for session in sessions {
             options.task.cancel.check()?;
@@ -274,7 +279,11 @@ impl Store {
             };
             Ok((last, base, needed))
         })?;
-        let own = |object: &ObjectMeta| object.name.rsplit('/').next().unwrap_or_default().to_owned();
+        // A file in which one of them was to be made is of as little use as it would be.
+        let own = |object: &ObjectMeta| {
+            let name = object.name.rsplit('/').next().unwrap_or_default();
+            names::parse_temporary(name).unwrap_or(name).to_owned()
+        };
         let old_chunk = |object: &ObjectMeta| names::parse_log_chunk(&own(object)).is_some_and(|seq| seq <= last);
         let before = base.map_or(Seq(0), |base| base.seq);
         let old_catalog = |object: &ObjectMeta| names::parse_catalog(&own(object)).is_some_and(|seq| seq < before);
@@ -298,6 +307,24 @@ impl Store {
                 Err(e) => report.failures.push((object.name.clone(), e.to_string())),
             }
         }
+    }
+
+    /// Where no other process writes: what puts that did not end have left among the objects and the log's segments, this
+    /// session's too. `look` is called while no segment is being made. Needs the maintenance lock.
+    pub(super) fn unfinished<T>(&self, look: impl FnOnce(Vec<ObjectMeta>) -> T) -> Result<T> {
+        let storage = &self.inner.storage;
+        let own = self.inner.session.lock().as_ref().map(|numbers| names::session_folder(numbers.session()));
+        let mut found = Vec::new();
+        for folder in ["", names::CATALOG].into_iter().chain(own.as_deref()) {
+            found.extend(storage.unfinished(folder)?);
+        }
+        let _turn = self.inner.committer.turn();
+        found.extend(storage.unfinished(names::LOG)?);
+        Ok(look(found))
+    }
+
+    fn sweep_unfinished(&self, report: &mut ReclaimReport) -> Result<()> {
+        self.unfinished(|found| self.delete_orphans(&found, report))
     }
 
     /// Deletes objects of ended sessions that nothing refers to. Lists; what the list misses waits for the next time.

@@ -17,7 +17,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, ErrorKind, Result, Seq, checksum_at};
+use crate::base::{Env, Error, ErrorKind, Patience, Result, Seq, checksum_at};
 use crate::catalog::{FEATURES_KNOWN, Index, Place, State, Transaction};
 use crate::log::{Base, Entry, Opened};
 use crate::storage::{PutMode, Storage, names};
@@ -65,37 +65,42 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
 /// Writes the catalog snapshot of `state`; durable when it returns.
 ///
 /// In a shared store two processes may write one of the same state at a time: the first does, and the other gets
-/// `AlreadyExists`.
+/// `AlreadyExists`. There, `shared` says how to wait, and for how many microseconds, where the bucket refuses it because there
+/// are too many requests.
 pub(super) fn write_catalog(
     storage: &dyn Storage,
     state: &State,
     before: Option<&Catalog>,
-    shared: bool,
+    shared: Option<(&Env, u64)>,
 ) -> Result<(Base, Catalog)> {
     let (base, index, parts) = encode_catalog(state, before)?;
     let name = names::catalog(state.seq);
     match shared {
-        true => create(storage, &name, &parts)?,
-        false => storage.put(&name, &parts, PutMode::Replace)?,
+        Some((env, retry)) => create(storage, env, retry, &name, &parts)?,
+        None => storage.put(&name, &parts, PutMode::Replace)?,
     }
     Ok((base, Catalog { base, index, state: state.stored() }))
 }
 
 /// Writes an object that is not there. Whether a put without an answer was done shows in what is there: these bytes are as
 /// good from another process.
-fn create(storage: &dyn Storage, name: &str, parts: &[Bytes]) -> Result<()> {
-    /// So often a put is tried.
+fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Bytes]) -> Result<()> {
+    /// So often a put is tried that is not throttled.
     const ATTEMPTS: usize = 4;
-    let mut doubtful = false;
-    for attempt in 1.. {
+    let (mut doubtful, mut patience, mut attempt) = (false, Patience::new(retry), 0);
+    loop {
         let failure = match storage.put(name, parts, PutMode::Create) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && !doubtful => return Err(e),
             Err(e) => e,
             done => return done,
         };
         let fleeting = [ErrorKind::AlreadyExists, ErrorKind::Unavailable, ErrorKind::InDoubt];
-        if !fleeting.contains(&failure.kind()) || attempt == ATTEMPTS {
+        attempt += usize::from(!failure.is_throttled());
+        if !fleeting.contains(&failure.kind()) || attempt == ATTEMPTS || !patience.pause(env)? {
             return Err(failure);
+        }
+        if failure.is_throttled() {
+            continue;
         }
         doubtful = true;
         match storage.get(name) {
@@ -105,7 +110,6 @@ fn create(storage: &dyn Storage, name: &str, parts: &[Bytes]) -> Result<()> {
             Err(_) => {}
         }
     }
-    Ok(())
 }
 
 /// Whether `bytes` are `parts` put end to end.
@@ -223,13 +227,15 @@ fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
 }
 
 /// Applies the next entry of the log; rows that it wrote by key are still to be settled.
-pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<()> {
+/// Gives what it did.
+pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<Transaction>> {
     if entry.seq != state.seq.next() {
         return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
     }
-    for transaction in transactions(entry)? {
-        state.apply(&transaction, entry.seq, entry.time).map_err(|e| of_entry(entry, e))?;
+    let transactions = transactions(entry)?;
+    for transaction in &transactions {
+        state.apply(transaction, entry.seq, entry.time).map_err(|e| of_entry(entry, e))?;
     }
     state.finish(entry.seq, entry.time, entry.id, entry.session);
-    Ok(())
+    Ok(transactions)
 }

@@ -110,6 +110,12 @@ impl Transaction {
         let answer = store.commit(Proposal { base, footprint: reads, work: Work::Done(Box::new(draft)) });
         if may_be_there(&answer) {
             writers.into_iter().for_each(BlockWriter::keep);
+            return Ok(answer?.seq);
+        }
+        if writers.iter().any(|writer| store.session_ended(&answer, writer)) {
+            return Err(Error::conflict(
+                "another process has ended the session that wrote its rows; run the transaction again",
+            ));
         }
         Ok(answer?.seq)
     }

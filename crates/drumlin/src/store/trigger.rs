@@ -201,6 +201,15 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         let place = cursor.seq();
         let next = match cursor.next(&strong) {
             Ok(next) => next,
+            // What cannot be read now is read the next time.
+            Err(e) if e.kind() == ErrorKind::Unavailable => {
+                drop(strong);
+                looks = true;
+                if !cursor.wait(wakes, Some(SHARED_POLL)) {
+                    break;
+                }
+                continue;
+            }
             Err(_) => {
                 // The new place first: what is behind it will be told.
                 cursor = Cursor::here(&strong);

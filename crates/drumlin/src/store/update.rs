@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::again::replace_groups;
 use super::commit::{Proposal, Work};
 use super::keyed::check_distinct;
 use super::read::newest;
@@ -96,9 +97,15 @@ impl Store {
     pub fn update<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
         self.see_others()?;
-        let (replacement, writer) = self.prepare_update(&*self.state()?, &path, frame.into(), options)?;
-        let answer = self
-            .prepare_and_commit(|base| Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ())));
+        let (mut replacement, mut writer) = self.prepare_update(&*self.state()?, &path, frame.into(), options)?;
+        let answer = loop {
+            let answer = self.prepare_and_commit(|base| {
+                Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ()))
+            });
+            let Some(replaced) = self.written_again(&answer, &mut writer)? else { break answer };
+            replace_groups(&mut replacement.groups, &replaced);
+            replacement.blocks = writer.finish()?.to_vec();
+        };
         let (after, ()) = settle(answer, writer)?;
         self.newest_info(&after, &path)
     }

@@ -120,6 +120,17 @@ impl Store {
             let (strays, _) = self.stray_blocks(&state, session)?;
             report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
         }
+        let mut strays = Vec::new();
+        if alone {
+            // While a checkpoint is at it, a file may be one that it is making.
+            if let Some(_maintenance) = inner.maintenance.try_lock() {
+                strays = self.unfinished(|found| found)?;
+            }
+        } else if !inner.read_only {
+            strays = self.stray_log_objects()?;
+            strays.extend(inner.storage.unfinished("")?);
+        }
+        report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
         report.orphans.sort();
         Ok(report)
     }

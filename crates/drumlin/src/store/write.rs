@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 
+use super::again::KEPT_BYTES_MAX;
 use super::landing::Faults;
 use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Result, Task};
@@ -157,7 +158,9 @@ impl Store {
 
     /// A writer for this process's next blocks.
     pub(super) fn block_writer(&self) -> Result<BlockWriter> {
-        Ok(BlockWriter::new(self.inner.storage.clone(), self.block_numbers()?, self.inner.options.block_bytes))
+        let (storage, numbers) = (self.inner.storage.clone(), self.block_numbers()?);
+        let writer = BlockWriter::new(storage, numbers, self.inner.options.block_bytes);
+        Ok(writer.keeping(if self.inner.log.is_shared() { KEPT_BYTES_MAX } else { 0 }))
     }
 }
 

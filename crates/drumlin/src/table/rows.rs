@@ -251,6 +251,11 @@ impl Table {
         Ok(bytes)
     }
 
+    /// Lets go of the rows that are to be settled.
+    pub fn forget_rows(&mut self) {
+        self.unsettled.0.clear();
+    }
+
     /// Bytes of the rows to be settled and of the largest memtable that they go to.
     pub fn unsettled_bytes(&self) -> (u64, u64) {
         let own = |(_, prepared): &Unsettled| prepared.room_bytes();

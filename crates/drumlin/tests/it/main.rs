@@ -1,10 +1,12 @@
 //! One binary of integration tests, a module a subject.
 
 mod batch;
+mod bucket_answers;
 mod checkpoint;
 mod corruption;
 mod crash;
 mod episodes;
+mod following;
 mod golden;
 mod hostile;
 mod interleavings;
@@ -12,6 +14,7 @@ mod key_types;
 mod keyed;
 mod keyed_attacks;
 mod keyed_model;
+mod leftovers;
 mod log_faults;
 mod log_loss;
 mod model;
@@ -19,8 +22,11 @@ mod purge;
 mod random;
 mod shared;
 mod shared_faults;
+mod shared_fence;
 mod shared_reads;
 mod shared_support;
+mod shared_turns;
+mod sim_time;
 mod storage;
 mod store;
 mod support;

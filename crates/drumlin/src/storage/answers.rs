@@ -1,0 +1,170 @@
+//! What the answers of buckets mean, and what of them may be told.
+//!
+//! A put on a condition is sent once, so whoever asked must know which failures say that it was not done. Only those count that
+//! the services document as such; any other leaves it open.
+//!
+//! ```text
+//! not done, the condition fails    412; 409; 404 to a put on a tag
+//! not done, too many requests      429 (all); 503 with code SlowDown (S3) or ServerBusy (Azure)
+//! not done, refused for good       any other 4xx but 408; no connection could be made
+//! open                             5xx otherwise, 408, timeouts, connections that break, answers that make no sense
+//! ```
+//!
+//! A 503 without one of those codes is open: gateways send it for a server that has taken the request and not answered, and
+//! MinIO's SlowDownWrite says that too few of its disks have written.
+
+use std::collections::BTreeMap;
+
+use object_store::client::{HttpError, HttpErrorKind};
+
+use crate::base::{Error, ErrorKind};
+
+/// Shorter values of options are no secrets worth hiding, and would hide words.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// Why a request was certainly not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// There were too many.
+    Throttled,
+    /// It would be refused again.
+    Denied,
+}
+
+/// The messages of an error and of all that it comes from.
+fn texts(e: &object_store::Error) -> String {
+    let mut text = e.to_string();
+    let mut source = std::error::Error::source(e);
+    while let Some(inner) = source {
+        text = format!("{text}\n{inner}");
+        source = inner.source();
+    }
+    text
+}
+
+/// The status of the answer, if there was one. The client has it in its text only.
+fn status(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once("non-2xx status code: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
+fn refusal(e: &object_store::Error) -> Option<Refusal> {
+    use object_store::Error as E;
+    if matches!(e, E::PermissionDenied { .. } | E::Unauthenticated { .. } | E::NotFound { .. }) {
+        return Some(Refusal::Denied);
+    }
+    let mut source = std::error::Error::source(e);
+    while let Some(inner) = source {
+        if inner.downcast_ref::<HttpError>().is_some_and(|e| e.kind() == HttpErrorKind::Connect) {
+            return Some(Refusal::Denied);
+        }
+        source = inner.source();
+    }
+    let text = texts(e);
+    let busy = ["SlowDown", "ServerBusy"].iter().any(|code| text.contains(&format!("<Code>{code}</Code>")));
+    match status(&text)? {
+        429 => Some(Refusal::Throttled),
+        503 if busy => Some(Refusal::Throttled),
+        408 | 409 | 412 => None,
+        400..=499 => Some(Refusal::Denied),
+        _ => None,
+    }
+}
+
+/// What an error of a put on a condition means, which was sent once.
+pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
+    let told = error(secrets, name, e);
+    match told.kind() {
+        ErrorKind::Conflict | ErrorKind::AlreadyExists => Error::conflict(told.message()),
+        ErrorKind::Unsupported => told,
+        _ if refusal(e).is_some() => told,
+        _ => Error::in_doubt(told.message()),
+    }
+}
+
+/// What an error of the client means.
+pub fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
+    let kind = match e {
+        object_store::Error::NotFound { .. } => ErrorKind::NotFound,
+        object_store::Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+        object_store::Error::Precondition { .. } => ErrorKind::Conflict,
+        object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. } => ErrorKind::Unsupported,
+        _ => ErrorKind::Unavailable,
+    };
+    let mut message = format!("{name}: {e}");
+    let mut source = std::error::Error::source(e);
+    while let Some(inner) = source {
+        let text = inner.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        source = inner.source();
+    }
+    let message = tell(secrets, &message);
+    if refusal(e) == Some(Refusal::Throttled) { Error::throttled(message) } else { Error::new(kind, message) }
+}
+
+/// Values that must not be told: of options, and of the environment, whose names say so.
+pub fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
+    const WORDS: [&str; 6] = ["secret", "token", "key", "password", "credential", "sas"];
+    let telling = |name: &str| WORDS.iter().any(|word| name.to_ascii_lowercase().contains(word));
+    let environment =
+        std::env::vars().filter(|(name, _)| ["AWS", "AZURE", "GOOGLE"].iter().any(|p| name.starts_with(p)));
+    let all = options.iter().map(|(name, value)| (name.clone(), value.clone())).chain(environment);
+    let mut secrets: Vec<String> =
+        all.filter(|(name, value)| telling(name) && value.len() >= SECRET_BYTES_MIN).map(|(_, value)| value).collect();
+    // A longer one first, so that no part of it stays.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets
+}
+
+/// A message without secrets, nor what follows the `?` of an address, which may be a signature.
+pub fn tell(secrets: &[String], message: &str) -> String {
+    let mut told = message.to_owned();
+    for secret in secrets {
+        told = told.replace(secret.as_str(), "***");
+    }
+    let mut out = String::with_capacity(told.len());
+    let mut rest = told.as_str();
+    while let Some(at) = rest.find('?') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let in_address = before.rsplit(|c: char| c.is_whitespace() || "\"'(<".contains(c)).next();
+        let end = after.find(|c: char| c.is_whitespace() || "\"')>".contains(c)).unwrap_or(after.len());
+        match in_address.is_some_and(|word| word.contains("://")) {
+            true => rest = &after[end..],
+            false => {
+                out.push('?');
+                rest = &after[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A message of a server, which may be as long as it likes.
+pub fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 500;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((at, _)) => format!("{} ...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_told() {
+        let options = BTreeMap::from([
+            ("aws_secret_access_key".to_owned(), "canary-secret".to_owned()),
+            ("aws_session_token".to_owned(), "canary-secret-and-more".to_owned()),
+            ("region".to_owned(), "here".to_owned()),
+        ]);
+        let hidden = secrets(&options);
+        let message = "put \"https://x.y/z?sig=abc%2F&se=2\" failed? with canary-secret-and-more (canary-secret) here";
+        assert_eq!(tell(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
+    }
+}

@@ -1,0 +1,92 @@
+//! What a client makes of the answers of a server to a put on a condition.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use bytes::Bytes;
+use drumlin::ErrorKind;
+use drumlin::storage::{BucketStorage, Storage, Tag};
+
+/// Reads a request to its end.
+fn request(stream: &mut TcpStream) -> Option<()> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let n = stream.read(&mut buffer).ok().filter(|n| *n > 0)?;
+        bytes.extend_from_slice(&buffer[..n]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, _)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head
+            .lines()
+            .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+        if bytes.len() >= head.len() + 4 + length.unwrap_or(0) {
+            return Some(());
+        }
+    }
+}
+
+/// What a put comes to that is answered so; `None`: the connection is closed without an answer.
+fn answered(known: Option<&Tag>, answer: Option<(u16, &str)>) -> drumlin::Error {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            request(&mut stream);
+            if let Some((status, code)) = answer {
+                let body =
+                    format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>so it is</Message></Error>");
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                stream.write_all((head + &body).as_bytes()).unwrap();
+            }
+        });
+        put(&format!("http://{address}"), known)
+    })
+}
+
+fn put(endpoint: &str, known: Option<&Tag>) -> drumlin::Error {
+    let options = [
+        ("endpoint", endpoint),
+        ("region", "us-east-1"),
+        ("aws_access_key_id", "some-key-id"),
+        ("aws_secret_access_key", "some-secret"),
+    ];
+    let options: BTreeMap<String, String> = options.map(|(name, value)| (name.into(), value.into())).into();
+    let bucket = BucketStorage::open("s3://bucket/store", &options, 1).unwrap();
+    bucket.put_if_match("root", &[Bytes::from_static(b"new")], known).unwrap_err()
+}
+
+#[test]
+fn a_refusal_is_told_from_an_answer_that_leaves_it_open() {
+    use ErrorKind::{Conflict, InDoubt, NotFound, Unavailable};
+    let tag = Tag("\"abc\"\n".into());
+    let cases = [
+        (Some((429, "SlowDown")), Unavailable, true),
+        (Some((429, "rateLimitExceeded")), Unavailable, true),
+        (Some((503, "SlowDown")), Unavailable, true),
+        (Some((503, "ServerBusy")), Unavailable, true),
+        (Some((503, "SlowDownWrite")), InDoubt, false),
+        (Some((503, "ServiceUnavailable")), InDoubt, false),
+        (Some((500, "InternalError")), InDoubt, false),
+        (Some((502, "BadGateway")), InDoubt, false),
+        (Some((408, "RequestTimeout")), InDoubt, false),
+        (Some((400, "InvalidRequest")), Unavailable, false),
+        (Some((403, "AccessDenied")), Unavailable, false),
+        (Some((409, "ConditionalRequestConflict")), Conflict, false),
+        (Some((412, "PreconditionFailed")), Conflict, false),
+        (Some((404, "NoSuchKey")), Conflict, false),
+        (None, InDoubt, false),
+    ];
+    for (answer, kind, throttled) in cases {
+        let e = answered(Some(&tag), answer);
+        assert_eq!((e.kind(), e.is_throttled()), (kind, throttled), "{answer:?}: {e}");
+        assert!(!e.to_string().contains("some-secret"), "{e}");
+    }
+    let e = answered(None, Some((404, "NoSuchBucket")));
+    assert_eq!(e.kind(), NotFound, "{e}");
+    // Where nobody listens, nothing was done.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let e = put(&format!("http://{nobody}"), Some(&tag));
+    assert_eq!((e.kind(), e.is_throttled()), (Unavailable, false), "{e}");
+}

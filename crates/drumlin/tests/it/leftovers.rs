@@ -1,0 +1,161 @@
+//! What crashes and closed stores leave behind: temporary files are listed and deleted, nothing stays open, and what was never on
+//! storage is not listed for deletion.
+
+use std::sync::Arc;
+
+use drumlin::base::{ManualClock, Timestamp};
+use drumlin::catalog::Payload;
+use drumlin::storage::{Disk, Fault, FileStorage, Moment, SimDisk};
+use drumlin::store::{AsOf, Options, ReclaimOptions};
+use drumlin::{Result, Store};
+
+use crate::support::{batch, env, numbered, open, open_inline, read};
+
+fn temporaries(disk: &SimDisk) -> Vec<String> {
+    disk.files().into_iter().map(|(name, _)| name).filter(|name| name.ends_with(".tmp")).collect()
+}
+
+fn place(disk: &SimDisk, name: &str) {
+    if let Some((folder, _)) = name.rsplit_once('/') {
+        disk.make_dir(folder).unwrap();
+    }
+    disk.create(name).unwrap().write_at(0, &[7; 100]).unwrap();
+}
+
+fn work(store: &Store, n: i64) -> Result<()> {
+    store.write("t", batch(&numbered(n, 50)), &Default::default())?;
+    store.put("n", Payload::from(n))?;
+    store.checkpoint(&Default::default()).map(drop)
+}
+
+#[test]
+fn temporary_files_of_a_store_of_one_process_are_listed_and_deleted() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    work(&store, 1).unwrap();
+    let left = [
+        "blocks/1/77.blk.99999-9.tmp",
+        "catalog/00000000000000000007.cat.99999-3.tmp",
+        "format.99999-5.tmp",
+        "log/00000000000000000045.log.tmp",
+    ];
+    left.iter().for_each(|name| place(&disk, name));
+    // Not one of ours.
+    place(&disk, "x.tmp");
+    let listed: Vec<String> =
+        store.verify(&Default::default()).unwrap().orphans.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(listed, left);
+    let report = store.reclaim(&Default::default()).unwrap();
+    assert_eq!((report.orphans, report.orphan_bytes, report.failures.len()), (4, 400, 0));
+    assert_eq!(temporaries(&disk), ["x.tmp"]);
+    assert!(store.verify(&Default::default()).unwrap().orphans.is_empty());
+    work(&store, 2).unwrap();
+}
+
+#[test]
+fn temporary_files_of_a_shared_folder_are_deleted_once_the_log_has_passed_them() {
+    let (disk, clock) = (SimDisk::in_memory(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
+    let options = Options { inline_bytes: 0, rest_micros: 0, ..Options::default() };
+    let storage = Arc::new(FileStorage::new(Arc::new(disk.clone())));
+    let store = Store::open_bucket(storage, env(&clock, 1, 1), "folder", options).unwrap();
+    work(&store, 1).unwrap();
+    let seq = store.seq().unwrap().0;
+    let later = [
+        format!("catalog/{:020}.cat.99999-3.tmp", seq + 1),
+        format!("log/{:020}-00000000000000aa.log.99999-4.tmp", seq + 1),
+    ];
+    later.iter().for_each(|name| place(&disk, name));
+    place(&disk, "root.99999-5.tmp");
+    let audit = ReclaimOptions { audit: true, ..ReclaimOptions::default() };
+    assert_eq!(store.verify(&Default::default()).unwrap().orphans, [("root.99999-5.tmp".to_owned(), 100)]);
+    store.reclaim(&audit).unwrap();
+    assert_eq!(temporaries(&disk), later, "another process may be at these");
+    work(&store, 2).unwrap();
+    let orphans = store.verify(&Default::default()).unwrap().orphans;
+    assert!(later.iter().all(|name| orphans.contains(&(name.clone(), 100))), "{orphans:?}");
+    store.reclaim(&audit).unwrap();
+    assert!(temporaries(&disk).is_empty() && store.verify(&Default::default()).unwrap().orphans.is_empty());
+}
+
+#[test]
+fn a_crash_anywhere_leaves_no_temporary_file_after_the_next_reclaim() {
+    let mut left = 0;
+    for at in 0.. {
+        let disk = SimDisk::new();
+        disk.plan(at, Fault::Crash(Moment::After));
+        let done = open(&disk).and_then(|store| (0..3).try_for_each(|n| work(&store, n)));
+        let struck = disk.is_dead();
+        disk.revive();
+        left += temporaries(&disk).len();
+        let store = open(&disk).unwrap_or_else(|e| panic!("operation {at}: {e}"));
+        let listed = store.verify(&Default::default()).unwrap().orphans;
+        let all = temporaries(&disk).into_iter().all(|name| listed.iter().any(|(listed, _)| *listed == name));
+        assert!(all, "operation {at}: {listed:?} of {:?}", temporaries(&disk));
+        store.write("own", batch(&numbered(0, 5)), &Default::default()).unwrap();
+        store.reclaim(&Default::default()).unwrap();
+        assert_eq!(temporaries(&disk), Vec::<String>::new(), "operation {at}");
+        work(&store, 9).unwrap();
+        if !struck {
+            done.unwrap();
+            break;
+        }
+    }
+    assert!(left > 10, "only {left} temporary files were left");
+}
+
+#[test]
+fn what_travelled_in_commits_is_not_listed_for_deletion() {
+    let (disk, clock) = (SimDisk::in_memory(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
+    let store = open_inline(&disk, &clock, 1).unwrap();
+    for n in 0..5 {
+        store.write("a", batch(&numbered(n, 10)), &Default::default()).unwrap();
+    }
+    let mut begun = store.read("a", &Default::default()).unwrap();
+    store.drop(&["a".into()], Default::default()).unwrap();
+    let report = store.reclaim(&Default::default()).unwrap();
+    let stat = store.stat().unwrap();
+    assert_eq!((stat.inline_blocks, stat.condemned, stat.condemned_bytes), (0, 0, 0));
+    assert_eq!((report.blocks, report.bytes), (0, 0), "nothing was on storage");
+    assert_eq!(crate::support::rows(&[begun.next().unwrap().unwrap()]), numbered(4, 10), "who reads it reads on");
+    store.write("b", batch(&numbered(1, 1)), &Default::default()).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    let stat = store.stat().unwrap();
+    assert_eq!((stat.blocks, stat.inline_blocks, stat.condemned), (1, 0, 0));
+    drop(store);
+    assert_eq!(read(&open(&disk).unwrap(), "b", AsOf::Newest).unwrap(), numbered(1, 1));
+}
+
+/// What this process has open below `path`.
+fn opened(path: &str) -> Vec<String> {
+    let links =
+        std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+    links.map(|link| link.display().to_string()).filter(|link| link.starts_with(path)).collect()
+}
+
+#[test]
+fn a_store_that_is_closed_holds_nothing_open() {
+    if !std::path::Path::new("/proc/self/fd").exists() {
+        return;
+    }
+    for shared in [false, true] {
+        let folder = std::env::temp_dir().join(format!("drumlin-closed-{}-{shared}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let path = folder.display().to_string();
+        let options = || Options { shared, inline_bytes: 0, cache_bytes: 0, cpu_threads: 1, ..Options::default() };
+        let store = Store::open(&path, options()).unwrap();
+        store.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
+        store.checkpoint(&Default::default()).unwrap();
+        assert!(!opened(&path).is_empty());
+        let scan = store.read("t", &Default::default()).unwrap();
+        store.close().unwrap();
+        // A scan that was begun is read to its end.
+        assert_eq!(crate::support::rows(&scan.collect().unwrap()), numbered(0, 10));
+        assert_eq!(opened(&path), Vec::<String>::new(), "shared: {shared}");
+        let again = Store::open(&path, options()).unwrap();
+        assert_eq!(read(&again, "t", AsOf::Newest).unwrap(), numbered(0, 10));
+        again.close().unwrap();
+        assert_eq!(opened(&path), Vec::<String>::new(), "shared: {shared}");
+        drop((store, again));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
