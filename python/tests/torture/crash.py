@@ -30,10 +30,10 @@ from .places import (
     Bucket,
     Place,
     fake_clock,
-    grow,
     have_mount,
     have_strace,
     in_folder,
+    resize,
     small_file_system,
 )
 
@@ -180,7 +180,7 @@ class Trial:
         self._network({})
         if self.mount is not None:
             faults.free(self.mount)
-            grow(self.mount, ROOMY)
+            resize(self.mount, ROOMY)
         left = [
             *self.spec.operations,
             *((number + 10**6, operation) for number, operation in self.spec.operations[-5:]),
@@ -225,10 +225,10 @@ class Trial:
         if self.mount is not None:
             # It may be full; to recover is not what a full disk must allow.
             faults.free(self.mount)
-            grow(self.mount, ROOMY)
+            resize(self.mount, ROOMY)
         found = look(Examination(place, models, self._folder(), reader, emptied))
         if self.mount is not None and not emptied:
-            grow(self.mount, SMALL)
+            resize(self.mount, SMALL)
         if isinstance(found, list):
             return found
         self.counts["calls found done without an answer"] += found > 0
