@@ -103,9 +103,10 @@ def draw(seed: int, kind: str) -> Spec:
     count, lives = rng.choice([15, 25, 40]), rng.randint(2, 4)
     series = operations.series(rng, count, big=20 if small else 1)
     if small:
-        for _ in range(3):
-            series.insert(rng.randrange(4, len(series)), ["fill", rng.choice([0, 0, 5_000, 30_000])])
-            series.insert(rng.randrange(4, len(series)), ["free"])
+        for _ in range(2):
+            at = rng.randrange(4, len(series))
+            series.insert(at, ["fill", rng.choice([0, 0, 5_000, 30_000])])
+            series.insert(min(at + rng.randint(4, 10), len(series)), ["free"])
     numbered = tuple(enumerate(series))
     cuts = tuple(sorted(rng.sample(range(4, len(series)), lives - 1)))
     blows: list[Blow | None] = []
