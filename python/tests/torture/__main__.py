@@ -16,6 +16,7 @@ import contextlib
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -165,6 +166,8 @@ def main() -> int:
     chosen = parser.parse_args()
     seconds = chosen.seconds if chosen.hours is None else chosen.hours * 3600
     deadline = time.monotonic() + seconds
+    # Children, servers and mounts go with the run however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tell_what_is_skipped()
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torture-", dir=roomy())))

@@ -92,6 +92,7 @@ def _fork(task: Callable[[Any], None], argument: Any, out: Path) -> int:
         return child
     code = 1
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(fd, 1)
         os.dup2(fd, 2)

@@ -30,10 +30,10 @@ from .places import (
     Bucket,
     Place,
     fake_clock,
-    grow,
     have_mount,
     have_strace,
     in_folder,
+    resize,
     small_file_system,
 )
 
@@ -103,9 +103,10 @@ def draw(seed: int, kind: str) -> Spec:
     count, lives = rng.choice([15, 25, 40]), rng.randint(2, 4)
     series = operations.series(rng, count, big=20 if small else 1)
     if small:
-        for _ in range(3):
-            series.insert(rng.randrange(4, len(series)), ["fill", rng.choice([0, 0, 5_000, 30_000])])
-            series.insert(rng.randrange(4, len(series)), ["free"])
+        for _ in range(2):
+            at = rng.randrange(4, len(series))
+            series.insert(at, ["fill", rng.choice([0, 0, 5_000, 30_000])])
+            series.insert(min(at + rng.randint(4, 10), len(series)), ["free"])
     numbered = tuple(enumerate(series))
     cuts = tuple(sorted(rng.sample(range(4, len(series)), lives - 1)))
     blows: list[Blow | None] = []
@@ -180,7 +181,7 @@ class Trial:
         self._network({})
         if self.mount is not None:
             faults.free(self.mount)
-            grow(self.mount, ROOMY)
+            resize(self.mount, ROOMY)
         left = [
             *self.spec.operations,
             *((number + 10**6, operation) for number, operation in self.spec.operations[-5:]),
@@ -225,10 +226,10 @@ class Trial:
         if self.mount is not None:
             # It may be full; to recover is not what a full disk must allow.
             faults.free(self.mount)
-            grow(self.mount, ROOMY)
+            resize(self.mount, ROOMY)
         found = look(Examination(place, models, self._folder(), reader, emptied))
         if self.mount is not None and not emptied:
-            grow(self.mount, SMALL)
+            resize(self.mount, SMALL)
         if isinstance(found, list):
             return found
         self.counts["calls found done without an answer"] += found > 0

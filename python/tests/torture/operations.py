@@ -77,7 +77,9 @@ def series(rng: random.Random, count: int, weights: dict[str, int] = WEIGHTS, bi
         operation = draw(rng, rng.choices(names, shares)[0], big)
         if operation[0] == "swap" and rng.random() < 0.7:
             operation[2] = model.nodes.get(operation[1])
-        if model.after(operation) is not None:
+        after = model.after(operation)
+        # Few of those that must be refused.
+        if isinstance(after, Model) or (after is not None and rng.random() < 0.3):
             found.append(operation)
             model = _behind(model, operation)
     return found
