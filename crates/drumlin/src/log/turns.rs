@@ -24,7 +24,9 @@ const GAP_EVERY: (u32, u32) = (8, 32);
 /// The most processes that are reckoned with.
 const CROWD_MAX: f64 = 16.0;
 /// Where requests are throttled, a commit that has waited for as long as its last ones did tries again about so often.
-const OVERDUE_MICROS: u64 = 250_000;
+const OVERDUE_MICROS: u64 = 350_000;
+/// That is never sooner than after this time, in which pauses grow: else who has not waited yet would outrun those who have.
+const USUAL_MICROS_MIN: u64 = 2_000_000;
 
 /// What a process knows of the race that it takes part in.
 #[derive(Clone, Debug)]
@@ -118,10 +120,7 @@ impl Turns {
 
     /// How long to wait at most after a throttled request, if this commit has waited for `spent` microseconds already.
     pub fn refused(&self, spent: u64) -> u64 {
-        match self.throttled {
-            0 => u64::MAX,
-            usual => usual.saturating_sub(spent) + OVERDUE_MICROS,
-        }
+        self.throttled.max(USUAL_MICROS_MIN).saturating_sub(spent) + OVERDUE_MICROS
     }
 
     /// A put has taken so many microseconds.
@@ -188,10 +187,10 @@ mod tests {
     #[test]
     fn a_throttled_commit_waits_as_long_as_the_last_ones_did_and_then_tries_often() {
         let mut turns = Turns::default();
-        assert_eq!(turns.refused(0), u64::MAX, "nothing is known");
+        assert_eq!(turns.refused(0), 2_350_000, "nothing is known");
         turns.won(Seq(1), Timestamp(0), 8_000_000);
-        assert_eq!(turns.refused(0), 4_250_000);
-        assert_eq!(turns.refused(3_200_000), 1_050_000);
-        assert_eq!(turns.refused(8_000_000), 250_000);
+        assert_eq!(turns.refused(0), 4_350_000);
+        assert_eq!(turns.refused(3_200_000), 1_150_000);
+        assert_eq!(turns.refused(8_000_000), 350_000);
     }
 }

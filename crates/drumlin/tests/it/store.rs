@@ -122,7 +122,7 @@ fn a_scan_keeps_its_blocks_until_it_ends() {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     // Nothing of it is in the cache when the scan comes to read it.
-    let options = Options { cache_bytes: 0, ..Options::default() };
+    let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
     drop(store);
     let store = Store::open_on(
         Arc::new(disk.clone()),

@@ -355,3 +355,38 @@ fn refusals_and_what_goes_along_are_part_of_what_was_read() {
     let held = ReadOptions { as_of: AsOf::Snapshot("s".into()), ..ReadOptions::default() };
     assert!(meets(&store, |tx| tx.collect("t", &held).map(drop), |store| store.drop_snapshot("s")));
 }
+
+#[test]
+fn a_conflict_says_in_words_what_changed() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.write("t/rows", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    type Step = fn(&mut drumlin::store::Transaction);
+    type Other = fn(&Store);
+    let cases: [(Step, Other, &str); 3] = [
+        (
+            |tx| drop(tx.get("a/read").unwrap()),
+            |store| drop(store.put("a/read", Payload::from(1)).unwrap()),
+            "the node 'a/read' changed after it was read, at commit ",
+        ),
+        (
+            |tx| drop(tx.collect("t/rows", &Default::default()).unwrap()),
+            |store| drop(store.append("t/rows", batch(&numbered(3, 1)), &Default::default()).unwrap()),
+            "'t/rows' changed after it was read, at commit ",
+        ),
+        (
+            |tx| drop(tx.update_many("a/*", &Payload::from(2)).unwrap()),
+            |store| drop(store.put("a/new", Payload::from(1)).unwrap()),
+            "the set of nodes that match 'a/*', or one of them, changed after it was read, at commit ",
+        ),
+    ];
+    for (step, other, expected) in cases {
+        let mut tx = store.transaction().unwrap();
+        step(&mut tx);
+        tx.put("written", Payload::from(1)).unwrap();
+        other(&store);
+        let e = tx.commit().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Conflict);
+        assert!(e.to_string().contains(expected), "{e}");
+        assert!(!e.to_string().contains(['(', '"', '{']), "{e}");
+    }
+}
