@@ -295,14 +295,17 @@ def test_frames_of_earlier_versions(store: drumlin.Store, name: str) -> None:
     if frame is None:
         frame = pd.DataFrame({"a": [1, 2, 3]}, index=INDEXES[name.removeprefix("index: ")])
     store.write("t", as_before(frame))
-    assert_frame_equal(read(store), frame, check_freq=False)
-    assert_frame_equal(read(store, head=0), frame[:0].set_axis(read(store, head=0).index), check_freq=False)
+    # On pandas 2 they did not keep where texts are stored.
+    options = {"check_freq": False, "check_dtype": name != "string"}
+    assert_frame_equal(read(store), frame, **options)
+    none = read(store, head=0)
+    assert_frame_equal(none, frame.iloc[:0].set_axis(none.index), **options)
     # Frames of this version can be added.
     store.append("t", frame)
-    added = read(store)[len(frame) :]
+    added = read(store).iloc[len(frame) :]
     if isinstance(frame.index, pd.RangeIndex):
         added.index = frame.index
-    assert_frame_equal(added, frame, check_freq=False)
+    assert_frame_equal(added, frame, **options)
 
 
 def test_a_description_of_a_later_version_is_passed_over(store: drumlin.Store) -> None:
