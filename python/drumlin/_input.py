@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from drumlin._drumlin import Schema, Store
 from drumlin._errors import InvalidArgument, NotFound
@@ -50,24 +50,30 @@ _EXPECTED = (
 )
 
 
+#: What a table's rows are ordered by: its sort columns, its key, or nothing.
+Order: TypeAlias = Literal["sort", "key"] | None
+
+
 class Fit(NamedTuple):
     """How a pandas frame becomes rows of a table."""
 
     #: Whether values that would not come back are stored as pyarrow converts them.
     coerce: bool = False
-    #: Whether the table puts rows in an order of its own. For writes.
-    ordered: Callable[[], bool] | None = None
+    #: What orders the rows of the table, if they do not stay in the order in which they were written. For writes.
+    ordered: Callable[[], Order] | None = None
     #: The schema of the table, if it is there. For what adds rows.
     onto: Callable[[], Schema | None] | None = None
 
 
-def is_ordered(store: Store, path: str) -> bool:
-    """Whether the table at ``path``, if there is one, puts rows in an order of its own."""
+def order_of(store: Store, path: str) -> Order:
+    """What orders the rows of the table at ``path``, if there is one."""
     try:
         stat = store.table_stat(path)
     except NotFound:
-        return False
-    return bool(stat.sort or stat.key)
+        return None
+    if stat.key:
+        return "key"
+    return "sort" if stat.sort else None
 
 
 def schema_of(store: Store, path: str) -> Schema | None:

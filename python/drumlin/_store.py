@@ -57,7 +57,7 @@ from drumlin._drumlin import (
 )
 from drumlin._errors import Conflict, InvalidArgument, NotFound
 from drumlin._expr import Expr
-from drumlin._input import Fit, FrameLike, SchemaLike, is_ordered, schema_of, to_schema, to_stream
+from drumlin._input import Fit, FrameLike, SchemaLike, order_of, schema_of, to_schema, to_stream
 from drumlin._lookup import Lookup
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
@@ -429,7 +429,8 @@ class Store(Walks):
         return _by_path(frames, streams, answers, wrong)
 
     def _fit_to_write(self, path: str, order: _List[str] | None, coerce: bool) -> Fit:
-        return Fit(coerce, ordered=lambda: is_ordered(self._core, path) if order is None else bool(order))
+        # An order that is given is that of the table, which a key may have made.
+        return Fit(coerce, ordered=lambda: order_of(self._core, path) or ("sort" if order else None))
 
     def _fit_to_add(self, path: str, coerce: bool) -> Fit:
         return Fit(coerce, onto=lambda: schema_of(self._core, path))

@@ -21,7 +21,7 @@ from drumlin._arguments import (
 )
 from drumlin._errors import Abort
 from drumlin._expr import Expr
-from drumlin._input import Fit, FrameLike, SchemaLike, is_ordered, schema_of, to_schema, to_stream
+from drumlin._input import Fit, FrameLike, Order, SchemaLike, order_of, schema_of, to_schema, to_stream
 from drumlin._lookup import Lookup
 from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
@@ -55,12 +55,12 @@ class Transaction(_drumlin.Transaction, Walks):
     """
 
     # By path, whether the last write of a table was of all its rows; and of tables that were made or written whole,
-    # whether they put rows in an order of their own (None: as before).
+    # what orders their rows (None: what did before).
     __slots__ = ("_ordered", "_whole")
 
     def __init__(self, store: _drumlin.Store, read_only: bool) -> None:
         self._whole: dict[str, bool] = {}
-        self._ordered: dict[str, bool | None] = {}
+        self._ordered: dict[str, Order] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +88,7 @@ class Transaction(_drumlin.Transaction, Walks):
         order, by_key = names(sort, "sort"), names(key, "key")
         self._create(path, to_schema(schema), order, by_key)
         self._whole[path] = False
-        self._ordered[path] = bool(order or by_key)
+        self._ordered[path] = "key" if by_key else "sort" if order else None
 
     def write(
         self,
@@ -108,14 +108,13 @@ class Transaction(_drumlin.Transaction, Walks):
 
     def _wrote(self, path: str, order: list[str] | None) -> None:
         self._whole[path] = True
-        self._ordered[path] = self._ordered.get(path) if order is None else bool(order)
+        self._ordered[path] = self._ordered.get(path) or ("sort" if order else None)
 
-    def _is_ordered(self, path: str, order: list[str] | None) -> bool:
-        known = self._ordered.get(path) if order is None else bool(order)
-        return is_ordered(self._store, path) if known is None else known
+    def _order(self, path: str, order: list[str] | None) -> Order:
+        return self._ordered.get(path) or order_of(self._store, path) or ("sort" if order else None)
 
     def _fit_to_write(self, path: str, order: list[str] | None, coerce: bool) -> Fit:
-        return Fit(coerce, ordered=lambda: self._is_ordered(path, order))
+        return Fit(coerce, ordered=lambda: self._order(path, order))
 
     def _fit_to_add(self, path: str, coerce: bool) -> Fit:
         return Fit(coerce, onto=lambda: self._schema(path))

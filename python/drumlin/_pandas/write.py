@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._drumlin import Schema
 from drumlin._errors import InvalidArgument, SchemaMismatch
-from drumlin._input import Fit
+from drumlin._input import Fit, Order
 from drumlin._json import to_json
 from drumlin._names import check_arrow_names, check_name, field_name
 from drumlin._pandas.columns import encode
@@ -31,12 +31,16 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     """The rows of ``frame``; its index as columns, unless it is a RangeIndex.
 
     :class:`drumlin.InvalidArgument` names what would not come back as it is; by ``fit`` that may be stored as pyarrow
-    converts it instead, if it can. In a table with an order of its own, a RangeIndex that does not count from 0 becomes
-    a column, too; and if rows are added to a table that has a column for it.
+    converts it instead, if it can. In a table with sort columns, a RangeIndex that does not count from 0 becomes a
+    column, too; and if rows are added to a table that has a column for it. In one with a key it is dropped.
     """
     schema = None if fit.onto is None else fit.onto()
     ranged = frame.index if isinstance(frame.index, pd.RangeIndex) else None
-    if ranged is not None and (_has_column(schema, ranged, frame) or _loses_order(ranged, fit)):
+    order = None if ranged is None else _order(ranged, fit)
+    if ranged is not None and order == "key":
+        ranged = pd.RangeIndex(len(ranged), name=ranged.name)
+        frame = frame.set_axis(ranged)
+    if ranged is not None and (_has_column(schema, ranged, frame) or order == "sort"):
         ranged = None
     elif is_plain(frame):
         if schema is not None and DESCRIPTION_KEY in schema.metadata:
@@ -66,8 +70,6 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     else:
         span = [ranged.start, ranged.stop, ranged.step]
         made["index"] = {"range": span, "name": _name_to_json(ranged.name, coerce)}
-    kept = made["index"] if ranged is None else []
-    _check_meaning(schema, {**described, **{level["field"]: level["column"] for level in kept}})
     labels, default = frame.columns, pd.Index(names)
     same = type(labels) is pd.Index and labels.dtype == default.dtype and labels.name is None and list(labels) == names
     if not same:
@@ -87,11 +89,14 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     }
     schema_to_write = pa.schema(fields, metadata=metadata)
     check_arrow_names(schema_to_write)
+    kept = made["index"] if ranged is None else []
+    _check_meaning(schema, {**described, **{level["field"]: level["column"] for level in kept}}, schema_to_write)
     return pa.table([array for _, array, _, _ in parts], schema=schema_to_write)
 
 
-def _loses_order(index: pd.RangeIndex, fit: Fit) -> bool:
-    return fit.ordered is not None and not index.equals(pd.RangeIndex(len(index))) and fit.ordered()
+def _order(index: pd.RangeIndex, fit: Fit) -> Order:
+    """What takes the order from the rows of ``index``, if it does not count from 0."""
+    return None if fit.ordered is None or index.equals(pd.RangeIndex(len(index))) else fit.ordered()
 
 
 def _has_column(schema: Schema | None, index: pd.RangeIndex, frame: pd.DataFrame) -> bool:
@@ -102,19 +107,22 @@ def _has_column(schema: Schema | None, index: pd.RangeIndex, frame: pd.DataFrame
     return name in schema.names and name not in map(field_name, frame.columns)
 
 
-def _check_meaning(schema: Schema | None, columns: dict[str, Any]) -> None:
-    """That periods and intervals are added to those of the same dtype: Arrow's types do not tell them apart."""
+def _check_meaning(schema: Schema | None, columns: dict[str, Any], added: pa.Schema | None = None) -> None:
+    """That periods and intervals are added to those of the same dtype: Arrow's types do not tell them apart. ``added``
+    has the Arrow types of ``columns``, if any may be such."""
     if schema is None:
         return
     written = schema.metadata.get(DESCRIPTION_KEY)
     there = {} if written is None else dtypes_of_meaning(written)
     for field, column in columns.items():
         wanted = there.get(field)
-        if column != wanted and (wanted is not None or (has_meaning(column) and field in schema.names)):
-            came, has = _dtype_name(column), _dtype_name(wanted)
-            raise SchemaMismatch(
-                f"column {field!r}: the table has {has}, the data has {came}; convert it with astype()"
-            )
+        if column == wanted or not (wanted is not None or (has_meaning(column) and field in schema.names)):
+            continue
+        # A table that has no description, such as that of an earlier version, names the dtype in its Arrow type.
+        if written is None and added is not None and pa.schema(schema).field(field).type == added.field(field).type:
+            continue
+        came, has = _dtype_name(column), _dtype_name(wanted)
+        raise SchemaMismatch(f"column {field!r}: the table has {has}, the data has {came}; convert it with astype()")
 
 
 def _dtype_name(column: Any) -> str:
