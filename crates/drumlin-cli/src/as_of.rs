@@ -26,6 +26,6 @@ pub fn resolve(store: &Store, text: Option<&str>) -> Result<AsOf, Failure> {
         return Ok(AsOf::Time(time));
     }
     Err(Failure::Error(format!(
-        "--as-of '{text}' is no version (a number such as 3), no snapshot of this store ('drumlin snapshot list' prints their names) and no time, such as 2026-01-31, 2026-01-31T16:00:00Z or 2026-01-31T16:00:00+01:00; a time without an offset is in UTC"
+        "--as-of '{text}' is not a version number, a snapshot of this store or a time; 'drumlin versions' and 'drumlin snapshot list' show the first two, a time looks like 2026-01-31, 2026-01-31T16:00:00Z or 2026-01-31T16:00:00+01:00 (UTC if it has no offset)"
     )))
 }

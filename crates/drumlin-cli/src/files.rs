@@ -1,7 +1,7 @@
 //! Files of the user: what is imported, and what an export makes. The store's own files are the core's business.
 //!
-//! An export replaces regular files only, whole, once it is complete. A symbolic link is followed: the file that it points
-//! to is replaced and the link stays. A FIFO or a character device is written as it is; nothing takes its place.
+//! An export replaces only regular files, and only once the new file is complete. It follows a symbolic link: the file that the
+//! link points to is replaced, the link stays. It writes straight to a FIFO or a character device.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, IsTerminal, Write};
@@ -19,7 +19,7 @@ pub fn is_stdin(place: &Path) -> bool {
     ["-", "/dev/stdin"].iter().any(|name| place.as_os_str() == *name)
 }
 
-/// Whether a file argument means standard output. By its name in /dev it would be opened once more, at its beginning.
+/// Whether a file argument means standard output. Opened as /dev/stdout, a regular file would be overwritten from its start.
 pub fn is_stdout(place: &Path) -> bool {
     ["-", "/dev/stdout"].iter().any(|name| place.as_os_str() == *name)
 }
@@ -73,9 +73,9 @@ pub enum Existing {
 /// What is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Lines, which a terminal may show.
+    /// Text, which a terminal can show.
     Text,
-    /// Bytes that would spoil a terminal.
+    /// Binary data, which would garble a terminal.
     Binary,
 }
 
@@ -95,7 +95,7 @@ enum Target {
 }
 
 impl NewFile {
-    /// Begins what shall be at `place`; `-` is standard output.
+    /// Starts writing to `place`; `-` is standard output.
     pub fn new(place: &Path, existing: Existing, content: Content) -> Result<Self> {
         let (place, target) = if is_stdout(place) {
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(|e| failed(place, &e))?;
@@ -108,7 +108,7 @@ impl NewFile {
             && file.is_terminal()
         {
             return Err(Error::invalid(format!(
-                "{} is a terminal, and this format is not text; send it to a file or a pipe, or choose --format csv",
+                "{} is a terminal and the format is binary; write to a file or a pipe, or use --format csv",
                 place.display()
             )));
         }
@@ -120,7 +120,7 @@ impl NewFile {
         self.bytes.clone()
     }
 
-    /// Set once whoever reads a pipe has gone.
+    /// Set once the reader of a pipe has gone.
     pub fn gone(&self) -> Arc<AtomicBool> {
         self.gone.clone()
     }
@@ -132,7 +132,7 @@ impl NewFile {
         temporary.as_file().sync_all().map_err(|e| failed(&self.place, &e))?;
         let kept = match existing {
             Existing::Replace => temporary.persist(&self.place),
-            // Unlike a rename this never replaces what somebody else has put there meanwhile.
+            // Unlike a rename this never replaces a file created meanwhile.
             Existing::Keep => temporary.persist_noclobber(&self.place).or_else(|e| match e.error.kind() {
                 io::ErrorKind::AlreadyExists => Err(e),
                 // Not every file system can do that.
@@ -148,7 +148,7 @@ impl NewFile {
     }
 }
 
-/// What to write for `place`, and where it really is.
+/// The target for `place`, and its path with links resolved.
 fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
     let io_failed = |e: io::Error| failed(place, &e);
     let link = place.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
@@ -156,7 +156,7 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
         Ok(metadata) => Some(metadata),
         Err(e) if e.kind() == io::ErrorKind::NotFound && link => {
             return Err(Error::invalid(format!(
-                "{} is a symbolic link to nothing; remove it, or name the file that it shall point to",
+                "{} is a dangling symbolic link; remove it, or name the file it should point to",
                 place.display()
             )));
         }
@@ -170,8 +170,9 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
             return Ok((place.to_owned(), Target::Through(file)));
         }
         if !kind.is_file() {
-            let what = if kind.is_dir() { "a folder" } else { "neither a file nor a FIFO" };
-            return Err(Error::invalid(format!("{} is {what}; name a file in a folder, or -", place.display())));
+            let what =
+                if kind.is_dir() { "is a folder" } else { "is not a regular file, a FIFO or a character device" };
+            return Err(Error::invalid(format!("{} {what}; name a file, or - for standard output", place.display())));
         }
         if existing == Existing::Keep {
             return Err(taken(place));
@@ -182,17 +183,17 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         let (place, folder) = (place.display(), folder.display());
-        return Err(Error::not_found(format!("{place}: there is no folder {folder}; make it first")));
+        return Err(Error::not_found(format!("{place}: the folder {folder} does not exist; create it first")));
     }
     let temporary = tempfile::Builder::new()
         .prefix(&format!(".{}.", name.to_string_lossy()))
         .suffix(".tmp")
-        // What the process may not give away is taken off by its mask.
+        // Less the process's umask.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(|e| failed(&place, &e))?;
     if let Some(metadata) = metadata {
-        // A file that not everybody may read stays one.
+        // Keep a private file private.
         temporary.as_file().set_permissions(metadata.permissions()).map_err(|e| failed(&place, &e))?;
     }
     Ok((place, Target::Made(temporary, existing)))

@@ -1,11 +1,11 @@
-//! Standard output, buffered; a reader that has gone ends the command quietly. Standard error, of which nobody needs to
-//! read.
+//! Standard output, buffered; a reader that has gone ends the command quietly. Messages go to
+//! standard error.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
 
-/// Prints `text` on standard error after the program's name. That it cannot be printed is no failure of the command.
+/// Prints `text` on standard error after the program's name. A message that cannot be printed does not fail the command.
 pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "drumlin: {text}");
 }

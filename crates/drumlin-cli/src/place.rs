@@ -62,7 +62,7 @@ impl Place {
         Ok(Store::open(&self.uri, self.options(mode))?)
     }
 
-    /// Says what is in the way of a store in a folder, where the core would tell the error of the system only.
+    /// Explains why there can be no store at the path, where the core would report only the system's error.
     fn check_folder(&self, mode: Mode) -> Result<(), Failure> {
         let uri = &self.uri;
         let path = match uri.split_once("://") {
@@ -74,26 +74,24 @@ impl Place {
         let missing = match folder.metadata() {
             Ok(there) if there.is_dir() => return Ok(()),
             Ok(_) => {
-                return fail(format!(
-                    "{uri} is not a folder; expected that of a store, which comes before other arguments"
-                ));
+                return fail(format!("{uri} is not a folder; expected a store's folder as the first argument"));
             }
             Err(e) => matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         };
         let above = folder.ancestors().skip(1).find(|above| !above.as_os_str().is_empty() && above.exists());
         match above {
-            // What else is wrong, and what an empty path is, the core says.
+            // The core reports other errors, and an empty path.
             _ if !missing || path.is_empty() => Ok(()),
             Some(above) if !above.is_dir() => fail(format!("{uri}: {} is not a folder", above.display())),
             _ if path.starts_with('~') && above.is_none() => fail(format!(
-                "there is no folder {uri}; a shell puts the home folder for ~ only at the beginning of an argument without quotes: write it so, or the whole path"
+                "the folder {uri} does not exist; the shell expands ~ only unquoted and at the start of an argument: remove the quotes, or write the full path"
             )),
             _ if mode != Mode::Create => fail(format!(
-                "there is no store at {uri}: no such folder; 'drumlin import' and 'drumlin put' make stores"
+                "there is no store at {uri}: the folder does not exist; check the path, or create a store with 'drumlin import' or 'drumlin put'"
             )),
             _ => match folder.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
                 Some(parent) => {
-                    fail(format!("{uri}: there is no folder {} to make the store in; make it first", parent.display()))
+                    fail(format!("{uri}: the parent folder {} does not exist; create it first", parent.display()))
                 }
                 None => Ok(()),
             },

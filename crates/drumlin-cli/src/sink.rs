@@ -46,7 +46,7 @@ pub enum Sink {
     Arrow(Box<FileWriter<BufWriter<NewFile>>>),
 }
 
-/// Whether a terminal may show what a format is written as.
+/// Whether a format is text or binary.
 pub fn content(format: Format) -> Content {
     match format {
         Format::Csv | Format::Json => Content::Text,

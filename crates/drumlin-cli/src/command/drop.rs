@@ -93,7 +93,7 @@ impl Drop {
 
 /// Asks for a yes on the terminal.
 pub fn ask(question: &str) -> Outcome {
-    // Whoever cannot read the question does not say yes.
+    // A question that cannot be printed is answered with no.
     let _ = write!(std::io::stderr(), "drumlin: {question} [y/N] ");
     let mut answer = String::new();
     // An answer that cannot be read is none.

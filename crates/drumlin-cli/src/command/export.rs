@@ -23,9 +23,9 @@ use crate::source::{Format, parse_delimiter, uncompressed_name};
 
 /// Export a table to a Parquet, CSV, JSON lines or Arrow file
 ///
-/// The file appears under its name only once it is complete; if the export fails, a file of that name stays as it was. A
-/// symbolic link is followed, and stays. What is no regular file (-, a FIFO, a device) is written as it goes. In CSV nulls are
-/// empty, and times in named zones are in UTC. JSON has no NaN and no infinity: both are null there.
+/// The file appears under its name only once it is complete; if the export fails, an existing file is unchanged. A symbolic
+/// link is followed and kept. Output to -, a FIFO or a device is written directly. In CSV nulls are empty and times in named
+/// zones are UTC. JSON has no NaN or infinity: both become null.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -66,7 +66,7 @@ impl Export {
     pub fn run(self, out: &mut Output) -> Outcome {
         if uncompressed_name(&self.file) != self.file {
             return Err(Failure::Usage(format!(
-                "{}: export does not compress; give - and send it through gzip or zstd, or choose Parquet",
+                "{}: export does not compress; write to - and pipe it through gzip or zstd, or use Parquet",
                 self.file.display()
             )));
         }
@@ -92,7 +92,7 @@ impl Export {
         };
         let mut sink = Sink::new(file, format, &scan.schema(), self.compression, delimiter).map_err(in_file)?;
         let to_terminal = files::is_stdout(&self.file) && std::io::stdout().is_terminal();
-        // A bar among the rows would be in the way.
+        // A bar would be in the way of the rows.
         let bar = if to_terminal { Bar::hidden() } else { Bar::new("exporting", total) };
         let mut rows = 0;
         for batch in scan {

@@ -25,10 +25,10 @@ use crate::source::{self, ColumnType, Destination, Format, Source, TextForm, par
 /// commit: all of them or none. The store is made if it is not there. Empty values in CSV are null, and so are members
 /// that a line of JSON lacks.
 ///
-/// A file may be a FIFO or - for standard input. Files compressed by gzip or zstd are told by their first bytes. The types
-/// of CSV and JSON columns are inferred from the first rows (--sample); a later value that does not fit is an error, and
-/// nothing is imported. What must be sought in (Parquet, an Arrow file) is kept in a temporary file while it comes from a pipe
-/// or is compressed, and so is text from a pipe with --sample 0; TMPDIR names its folder.
+/// A file can be a FIFO, or - for standard input, and can be compressed with gzip or zstd, which is detected from its first
+/// bytes. Types of CSV and JSON columns are inferred from the first 10000 rows (--sample); a later value that does not fit is an
+/// error, and nothing is imported. Parquet and Arrow files that are compressed or come from a pipe are first copied to a temporary
+/// file, as is text from a pipe with --sample 0; TMPDIR sets its folder.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -76,7 +76,7 @@ pub struct Import {
     /// CSV, JSON: the Arrow type of a column; may be given again for other columns
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = parse_column_type)]
     types: Vec<ColumnType>,
-    /// CSV, JSON: how many rows of each file to look at to infer types; 0 is all
+    /// CSV, JSON: infer types from so many rows of each file; 0 is all
     #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
     sample: usize,
 }
@@ -197,7 +197,7 @@ impl Import {
             return Ok(table.clone());
         }
         let unnamed =
-            || Failure::Usage(format!("{} has no name to make a table's of; give --table", files::name(file)));
+            || Failure::Usage(format!("{} has no name to use for a table; set one with --table", files::name(file)));
         if files::is_stdin(file) || ["/dev", "/proc"].iter().any(|folder| file.starts_with(folder)) {
             return Err(unnamed());
         }

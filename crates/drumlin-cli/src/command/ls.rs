@@ -51,7 +51,7 @@ impl Ls {
     }
 }
 
-/// The nodes that are meant, in path order. Rows written by key that wait in memory are counted.
+/// The nodes that are meant, in path order. The rows of tables include those in memory.
 pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
     scope.check(store)?;
     let mut entries = Vec::new();
@@ -60,7 +60,7 @@ pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
     }
     for entry in &mut entries {
         if let Some((rows, _, _)) = &mut entry.table {
-            // One that was dropped meanwhile had as many.
+            // The table may have been dropped meanwhile.
             *rows = store.table_stat(&entry.path).map_or(*rows, |stat| stat.rows);
         }
     }

@@ -1,6 +1,6 @@
-//! Rows of CSV. Types are inferred from the first rows, unless told, or known from the table appended to.
+//! Rows of CSV. Types are those of the table that rows are added to, or set with --type, or inferred from the first rows.
 //!
-//! An empty value is null, in columns of text too: CSV does not tell them apart.
+//! An empty value is null, in text columns too: CSV cannot distinguish them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -13,13 +13,13 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use drumlin::{Error, Result};
 
-use super::form::{Origin, TextForm, check_encoding, misfit, names, no_text};
-use super::text::{NO_VALUE, Parser, convert};
+use super::form::{Origin, TextForm, check_encoding, misfit, names, not_utf8};
+use super::text::{INVALID, Parser, convert};
 
 const BATCH_ROWS: usize = 16_384;
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// The form with the delimiter that the name of the file tells, if none was given.
+/// `form` with the delimiter that the file name implies, if none was set.
 pub fn form_of_file(form: &TextForm, file: &Path) -> TextForm {
     let tabs = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tsv"));
     TextForm { delimiter: form.delimiter.or(Some(if tabs { b'\t' } else { b',' })), ..form.clone() }
@@ -29,16 +29,16 @@ fn format(form: &TextForm) -> Format {
     Format::default().with_header(form.header).with_delimiter(form.delimiter.unwrap_or(b','))
 }
 
-/// The schema, from the first rows and the types told. A column that is empty in all of them is text.
+/// Infers the schema from the first rows and the types set. A column that is empty in all of them is text.
 pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     let mut buffered = BufReader::with_capacity(BUFFER_BYTES, bytes);
     check_encoding(buffered.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?)?;
-    // Rows with too few values, or too many, are for the reader to refuse, which knows the line.
+    // The reader refuses rows with too few or too many values; it knows their lines.
     let format = format(form).with_truncated_rows(true);
     let (schema, _) = format.infer_schema(buffered, form.sampled()).map_err(|e| {
         let plain = plain(e);
         match plain.message().rsplit_once("at line ") {
-            Some((what, line)) if what.contains("UTF-8") => no_text(line),
+            Some((what, line)) if what.contains("UTF-8") => not_utf8(line),
             _ => plain,
         }
     })?;
@@ -52,7 +52,7 @@ struct Column {
 }
 
 /// The rows of `bytes`, whose own schema is `own`, in the types that `target` has for its columns. Without a header the
-/// columns are `target`'s, one by one. `added` says whether the rows are for a table that is there.
+/// columns are `target`'s, by position. `added` says whether the rows are added to an existing table.
 pub fn read<R: Read>(form: &TextForm, bytes: R, own: &Schema, target: &Schema, added: bool) -> Result<Rows<R>> {
     let by_place = !form.header && own.fields().len() == target.fields().len();
     let column = |(at, field): (usize, &Arc<Field>)| {
@@ -93,9 +93,9 @@ pub struct Rows<R> {
     columns: Vec<Column>,
     decoded: SchemaRef,
     wanted: SchemaRef,
-    /// The text of the batch, of which an error is explained.
+    /// The text of the batch, to find the line of an error.
     raw: Vec<u8>,
-    /// The line that it begins with, from 1.
+    /// The number of its first line.
     line: u64,
     ended: bool,
 }
@@ -142,7 +142,7 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// Takes the last row, which may have no end of line. A quote that is still open has swallowed the lines after it.
+    /// Decodes the last row, which may lack a line end. If a quote is still open, it has swallowed all lines after it.
     fn end(&mut self) -> Result<()> {
         self.ended = true;
         let mut ended = || -> Result<bool, ArrowError> {
@@ -156,7 +156,7 @@ impl<R: Read> Rows<R> {
             Ok(false) => {
                 let line = self.line + lines(&self.raw[..self.last_row()]);
                 Err(Error::invalid(format!(
-                    "line {line}: a quote is not closed before the end; close it, or double it if it belongs to the value"
+                    "line {line}: a quote is never closed; close it, or double it if it is part of the value"
                 )))
             }
             Err(error) => Err(self.explained(error)),
@@ -174,8 +174,7 @@ impl<R: Read> Rows<R> {
         last
     }
 
-    /// Calls `each` for each row in the text of the batch: where it begins, its text, and its values or what is wrong
-    /// with their number.
+    /// Calls `each` for each row in the text of the batch: its start, its text, and its values as text or the error.
     fn rows(&self, mut each: impl FnMut(usize, &[u8], Result<RecordBatch, ArrowError>) -> Result<()>) -> Result<()> {
         let as_text = self.decoded.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
         let as_text = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
@@ -206,7 +205,7 @@ impl<R: Read> Rows<R> {
         Ok(())
     }
 
-    /// An error of the batch, with line, column and value.
+    /// Finds the line, column and value that caused an error of the batch.
     fn explained(&self, error: ArrowError) -> Error {
         let found = self.rows(|start, text, row| {
             let line = self.line + lines(&self.raw[..start]);
@@ -223,11 +222,11 @@ impl<R: Read> Rows<R> {
         found.err().unwrap_or_else(|| plain(error))
     }
 
-    /// Reads the value in column `at` of one row; the reason if that fails.
+    /// Reads the value in column `at` of one row; the error is the reason.
     fn value(&self, row: &[u8], at: usize) -> Result<(), String> {
         let builder = ReaderBuilder::new(self.decoded.clone()).with_format(format(&self.form).with_header(false));
         let mut decoder = builder.with_batch_size(1).with_projection(vec![at]).build_decoder();
-        let no_value = |_| NO_VALUE.to_owned();
+        let no_value = |_| INVALID.to_owned();
         decoder.decode(row).map_err(no_value)?;
         decoder.decode(b"\n").map_err(no_value)?;
         let Some(batch) = decoder.flush().map_err(no_value)? else { return Ok(()) };
@@ -235,21 +234,21 @@ impl<R: Read> Rows<R> {
         Ok(())
     }
 
-    /// An error of a row whose values could not be told apart.
+    /// The error of a row with a wrong number of values, or that is not UTF-8.
     fn uneven(&self, line: u64, error: ArrowError) -> Error {
         let text = error.to_string();
         let Some((_, counts)) = text.rsplit_once("expected ") else {
-            return no_text(&line.to_string());
+            return not_utf8(&line.to_string());
         };
-        let (expected, got) = counts.split_once(" got ").unwrap_or((counts, "another number"));
+        let (expected, got) = counts.split_once(" got ").unwrap_or((counts, "a different number"));
         let columns = names(&self.wanted);
         Error::invalid(format!(
-            "line {line}: expected {expected} values, for {columns}, got {got}; add or remove some, or quote values that hold a delimiter"
+            "line {line}: expected {expected} values ({columns}), got {got}; fix the line, or quote values that contain the delimiter"
         ))
     }
 }
 
-/// Decodes one row that has no header before it.
+/// A decoder for one row, without a header.
 fn one_row(form: &TextForm, schema: SchemaRef) -> Decoder {
     ReaderBuilder::new(schema).with_format(format(form).with_header(false)).with_batch_size(1).build_decoder()
 }

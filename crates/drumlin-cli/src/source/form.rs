@@ -1,4 +1,4 @@
-//! How files of text are read: what the user says of them, and the types that their columns get.
+//! How text files (CSV, JSON lines) are read: the user's options, and the types of their columns.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::text_form::cut_short;
 /// Characters of a value that a message shows.
 const VALUE_CHARS_MAX: usize = 80;
 
-/// A column's name and the type that the user says it has.
+/// A column's name and the type set for it with --type.
 #[derive(Clone, Debug)]
 pub struct ColumnType(String, DataType);
 
@@ -33,42 +33,42 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// How files of text are read.
+/// How text files are read.
 #[derive(Clone, Debug)]
 pub struct TextForm {
     /// CSV: whether the first line names the columns.
     pub header: bool,
-    /// CSV: what stands between values; `None`: a tab in `.tsv` files, a comma in others.
+    /// CSV: the delimiter; `None`: a tab in `.tsv` files, a comma in others.
     pub delimiter: Option<u8>,
-    /// Rows looked at to infer types; 0 is all.
+    /// Rows from which types are inferred; 0 is all.
     pub sample: usize,
-    /// Types told.
+    /// Types set with --type.
     pub types: Vec<ColumnType>,
 }
 
-/// Where the type of a column comes from, so that whoever brings a value that does not fit knows what to change.
+/// Where the type of a column comes from, so that an error can say what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The table that rows are added to.
+    /// The existing table.
     Table,
-    /// The command line.
+    /// --type.
     Told,
-    /// The first rows, so many.
+    /// Inferred from the first so many rows.
     Sample(usize),
-    /// All rows.
+    /// Inferred from all rows.
     All,
 }
 
 impl TextForm {
-    /// Rows looked at to infer types.
+    /// How many rows types are inferred from; `None` is all.
     pub fn sampled(&self) -> Option<usize> {
         (self.sample > 0).then_some(self.sample)
     }
 
-    /// What was inferred, with the types told instead; a column without a value is text.
+    /// The inferred schema with the types set by --type; a column in which all values are null is text.
     pub fn settle(&self, inferred: &Schema) -> Result<SchemaRef> {
         if inferred.fields().is_empty() {
-            return Err(Error::invalid("it is empty: there is no column to import"));
+            return Err(Error::invalid("it is empty: there are no columns to import"));
         }
         for ColumnType(name, _) in &self.types {
             if inferred.index_of(name).is_err() {
@@ -86,7 +86,7 @@ impl TextForm {
         self.types.iter().find(|ColumnType(told, _)| told == name).map(|ColumnType(_, data_type)| data_type)
     }
 
-    /// Where the type of a column comes from that is not that of a table.
+    /// Where the type of a column of a new table comes from.
     pub fn origin(&self, column: &str) -> Origin {
         match self.told(column) {
             Some(_) => Origin::Told,
@@ -135,34 +135,36 @@ fn agreed(a: &DataType, b: &DataType) -> DataType {
     }
 }
 
-/// Refuses text in an encoding that can be told from its first bytes.
+/// Refuses text whose first bytes show that it is not UTF-8.
 pub fn check_encoding(head: &[u8]) -> Result<()> {
     match head {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Err(Error::invalid(
-            "it is text in UTF-16; expected UTF-8: give what 'iconv -f UTF-16 -t UTF-8' makes of it to -",
+            "the text is in UTF-16; convert it to UTF-8 first: iconv -f UTF-16 -t UTF-8 FILE | drumlin import STORE - ...",
         )),
         _ => Ok(()),
     }
 }
 
-/// What is wrong with a line whose bytes are no text.
-pub fn no_text(line: &str) -> Error {
+/// A line that is not UTF-8.
+pub fn not_utf8(line: &str) -> Error {
     Error::invalid(format!(
-        "line {line} has bytes that are not UTF-8; give what 'iconv -f LATIN1 -t UTF-8', or from whatever it is in, makes of it to -"
+        "line {line} is not valid UTF-8; convert the file first, for example: iconv -f LATIN1 -t UTF-8 FILE | drumlin import STORE - ..."
     ))
 }
 
-/// What is wrong with a value, and what to do about it.
+/// A value that does not fit the type of its column, and what to do about it.
 pub fn misfit(line: u64, field: &Field, value: &str, reason: &str, origin: Origin) -> Error {
     let (name, data_type) = (field.name(), field.data_type());
     let value = cut_short(one_line(value), VALUE_CHARS_MAX);
     let advice = match origin {
-        Origin::Table => "that is the type in the table: change the value, or import into another table".to_owned(),
-        Origin::Told => "that is the type given by --type: give another, or change the value".to_owned(),
+        Origin::Table => "the type is the table's: fix the value, or import into another table".to_owned(),
+        Origin::Told => "the type was set with --type: fix the value, or set another type".to_owned(),
         Origin::Sample(rows) => format!(
-            "that is what the first {rows} rows look like: give --type '{name}=TYPE' (Utf8 takes any text), or --sample 0 to look at every row"
+            "the type was inferred from the first {rows} rows: set it with --type '{name}=TYPE' (Utf8 accepts any text), or infer it from all rows with --sample 0"
         ),
-        Origin::All => format!("give --type '{name}=TYPE' (Utf8 takes any text), or change the value"),
+        Origin::All => {
+            format!("the type was inferred from all rows: set another with --type '{name}=TYPE', or fix the value")
+        }
     };
     Error::invalid(format!("line {line}, column '{name}': '{value}' {reason} {data_type}; {advice}"))
 }

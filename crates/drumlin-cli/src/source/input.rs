@@ -1,7 +1,8 @@
 //! Where imported rows come from: a file, a FIFO, a device or standard input, compressed or not.
 //!
-//! A regular file is opened anew for each look, so that thousands of them cost no open files. Everything else can be read
-//! only once: what a look has read is kept and read again, so no byte is lost. Whoever must seek gets a temporary file.
+//! A regular file is opened for each look and closed again, so thousands of inputs need no open files. Everything else can be
+//! read only once: what a look has read is kept and replayed, so no byte is lost. A format that needs to seek gets a temporary
+//! file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
@@ -15,7 +16,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::files;
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// Bytes that tell how a file is compressed.
+/// Bytes that show how a file is compressed.
 const MAGIC_BYTES: usize = 10;
 
 /// Something to import.
@@ -29,9 +30,9 @@ pub struct Input {
 enum Origin {
     /// A regular file, closed between looks.
     File,
-    /// What can be read once: what was looked at, and what follows it. Neither is compressed any more.
+    /// Readable only once: the uncompressed bytes looked at, and those that follow.
     Stream { seen: Vec<u8>, rest: Box<dyn Read> },
-    /// A temporary file with all of it, uncompressed. It has no name, so it goes with the process.
+    /// A temporary file with all uncompressed bytes. It has no name, so the system removes it when the process ends.
     Spooled(File),
 }
 
@@ -64,7 +65,7 @@ impl Input {
         files::name(&self.place)
     }
 
-    /// Its size as it is stored; `None` if that shows only at its end.
+    /// Its stored size, if known before reading.
     pub fn bytes(&self) -> Option<u64> {
         self.bytes
     }
@@ -74,7 +75,7 @@ impl Input {
         matches!(self.origin, Origin::Stream { .. })
     }
 
-    /// Hands the uncompressed bytes, from the first on, to `look`, and forgets that they were read.
+    /// Calls `look` with the uncompressed bytes from the start; a later read starts there again.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
         match &mut self.origin {
             Origin::File => look(&mut *reopened(&self.place, Arc::default())?),
@@ -86,7 +87,7 @@ impl Input {
         }
     }
 
-    /// The uncompressed bytes, from the first on, and how many bytes were taken from where they are stored so far.
+    /// The uncompressed bytes from the start, and a counter of stored bytes read.
     pub fn into_bytes(self) -> Result<(Box<dyn Read>, Arc<AtomicU64>)> {
         let bytes: Box<dyn Read> = match self.origin {
             Origin::File => reopened(&self.place, Arc::clone(&self.taken))?,
@@ -99,7 +100,7 @@ impl Input {
         Ok((bytes, self.taken))
     }
 
-    /// A file with the uncompressed bytes, at its beginning, and its size.
+    /// A file of the uncompressed bytes, at its start, and its size.
     pub fn seekable(&mut self) -> Result<(File, u64)> {
         let failed = |e: &io::Error| files::failed(&self.place, e);
         if matches!(self.origin, Origin::File) {
@@ -117,7 +118,7 @@ impl Input {
         Ok((clone, bytes))
     }
 
-    /// Keeps all of it in a temporary file.
+    /// Copies it to a temporary file.
     pub fn spool(&mut self) -> Result<()> {
         let mut from: Box<dyn Read> = match &mut self.origin {
             Origin::File => reopened(&self.place, Arc::default())?,
@@ -127,7 +128,7 @@ impl Input {
         let folder = std::env::temp_dir();
         let full = |e: &io::Error| {
             Error::unavailable(format!(
-                "{}: could not be kept in a temporary file in {} ({e}); TMPDIR names another folder",
+                "{}: could not write a temporary file in {}: {e}; set TMPDIR to another folder",
                 files::name(&self.place),
                 folder.display()
             ))
@@ -144,7 +145,7 @@ impl Input {
     }
 }
 
-/// Copies all of `from`; an error comes with whether it was one of reading.
+/// Copies all of `from`; an error comes with whether reading failed.
 fn copy(from: &mut dyn Read, to: &mut File) -> Result<u64, (bool, io::Error)> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut copied = 0;
@@ -170,11 +171,11 @@ fn reopened(place: &Path, taken: Arc<AtomicU64>) -> Result<Box<dyn Read>> {
 enum Compression {
     Gzip,
     Zstd,
-    /// By what is not read here: its name, and what uncompresses it to standard output.
+    /// Not supported: its name, and a command that decompresses it.
     Other(&'static str, &'static str),
 }
 
-/// How a file that begins with `head` is compressed: text never begins so.
+/// How a file that begins with `head` is compressed. No text begins like this.
 fn compression(head: &[u8]) -> Option<Compression> {
     let skippable = |head: &[u8]| head.len() >= 4 && head[0] & 0xf0 == 0x50 && head[1..4] == [0x2a, 0x4d, 0x18];
     match head {
@@ -213,15 +214,15 @@ fn uncompressed(mut raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!(
-                    "it is compressed by {by}; expected gzip, zstd or none: give what '{command}' makes of it to -"
+                    "it is compressed with {by}; expected gzip, zstd or no compression. Decompress it first: {command} FILE | drumlin import STORE - ..."
                 ),
             ));
         }
     })
 }
 
-/// Says of an error that it is one of compressed bytes. An early end is no end: it must not look like one, since readers
-/// of some formats take it for theirs.
+/// Names the compression in errors. Truncation must not be `UnexpectedEof`, which some readers take for the end of their
+/// format.
 struct Uncompressed<R> {
     inner: R,
     by: &'static str,
@@ -232,15 +233,15 @@ impl<R: Read> Read for Uncompressed<R> {
         self.inner.read(buffer).map_err(|e| match e.kind() {
             io::ErrorKind::Interrupted => e,
             io::ErrorKind::UnexpectedEof => {
-                let text = format!("its {} data ends early: it was cut off; copy or make it again", self.by);
+                let text = format!("the {} data is truncated; copy or make it again", self.by);
                 io::Error::new(io::ErrorKind::InvalidData, text)
             }
-            _ => io::Error::new(io::ErrorKind::InvalidData, format!("its {} data is damaged: {e}", self.by)),
+            _ => io::Error::new(io::ErrorKind::InvalidData, format!("the {} data is damaged: {e}", self.by)),
         })
     }
 }
 
-/// Reads what was seen again, then what follows, which is seen by that.
+/// Reads what was seen, then what follows, and records it.
 struct Replay<'a> {
     seen: &'a mut Vec<u8>,
     rest: &'a mut Box<dyn Read>,

@@ -1,7 +1,7 @@
 //! Rows of Arrow IPC, as a file (Feather V2) or as a stream.
 //!
-//! A stream must end with its end marker, as all writers of note leave it: without, one that was cut off between two
-//! batches would be taken for whole.
+//! A stream must have its end marker, which all common writers put there: without it, a stream truncated between two batches
+//! would look complete.
 
 use std::io::{self, BufReader, Read};
 use std::sync::atomic::Ordering;
@@ -32,9 +32,9 @@ fn form(input: &mut Input) -> Result<Form> {
         head if head.starts_with(FILE) => Ok(Form::File),
         head if head.starts_with(STREAM) => Ok(Form::Stream),
         head if head.starts_with(b"FEA1") => {
-            Err(Error::unsupported("this is Feather version 1; write it again as version 2 (Arrow IPC)"))
+            Err(Error::unsupported("this is Feather version 1; write it as version 2 (Arrow IPC)"))
         }
-        _ => Err(Error::invalid("this is neither an Arrow file nor an Arrow stream")),
+        _ => Err(Error::invalid("this is not an Arrow file or stream")),
     }
 }
 
@@ -46,7 +46,7 @@ pub fn schema(input: &mut Input) -> Result<SchemaRef> {
     }
 }
 
-/// The rows. How far a file is read is told by the batches read.
+/// The rows. Progress in a file is the share of batches read.
 pub fn read(mut input: Input) -> Result<Batches> {
     match form(&mut input)? {
         Form::File => {
@@ -79,17 +79,15 @@ struct Tail<R> {
 }
 
 impl<R: Read> Tail<R> {
-    /// Fails unless the end marker was read last and nothing follows it. To see that is what has the sum over compressed
-    /// bytes checked.
+    /// Fails unless the end marker was read last and nothing follows it. Reading to the end also makes the decompressor check
+    /// its checksum.
     fn check_end(&mut self) -> Result<()> {
         if self.last != STREAM_END {
-            return Err(Error::invalid("the stream ends without its end marker: it was cut off; make it again"));
+            return Err(Error::invalid("the stream is truncated: it has no end marker; make it again"));
         }
         match io::copy(&mut self.inner.by_ref().take(1), &mut io::sink()) {
             Ok(0) => Ok(()),
-            Ok(_) => {
-                Err(Error::invalid("there are bytes after the end of the stream; expected one stream and no more"))
-            }
+            Ok(_) => Err(Error::invalid("there are bytes after the end of the stream; expected a single stream")),
             Err(e) => Err(Error::unavailable(e.to_string())),
         }
     }

@@ -1,5 +1,5 @@
-//! Rows of JSON lines: an object a line. Types are inferred from the first rows, unless told, or known from the table
-//! that rows are added to. A member that is not there is null; one that no column takes is an error.
+//! Rows of JSON lines: one object per line. Types are those of the table that rows are added to, or set with --type, or
+//! inferred from the first rows. An absent member is null; a member without a column is an error.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,14 +17,14 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Number, Value};
 
 use super::form::{Origin, TextForm, check_encoding, misfit, names};
-use super::text::{NO_VALUE, Parser, convert};
+use super::text::{INVALID, Parser, convert};
 
 const BATCH_LINES: usize = 8192;
-/// A batch ends with the line that reaches it.
+/// A batch ends with the line that reaches this size.
 const BATCH_BYTES: usize = 16 << 20;
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// The schema, from the first rows and the types told. A member that is null in all of them is text.
+/// Infers the schema from the first rows and the types set. A member that is null in all of them is text.
 pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     let mut lines = Lines::new(bytes)?;
     let mut columns = Columns::default();
@@ -44,7 +44,7 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     let inferred = inferred.map_err(|e| {
         let (line, what) = (lines.number, plain(e));
         Error::invalid(format!(
-            "line {line} has a value of another kind (an object, an array or neither) than the lines before: {}",
+            "line {line} has an object, an array or a plain value where earlier lines have another of these; make them agree: {}",
             what.message()
         ))
     })?;
@@ -56,7 +56,7 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     form.settle(&Schema::new(in_order.collect::<Vec<_>>()))
 }
 
-/// The next object; its members are noted.
+/// Reads the next object and notes its members.
 fn sampled(form: &TextForm, lines: &mut Lines<&mut dyn Read>, columns: &mut Columns) -> Result<Option<Value>> {
     loop {
         let mut text = Vec::new();
@@ -73,7 +73,7 @@ fn sampled(form: &TextForm, lines: &mut Lines<&mut dyn Read>, columns: &mut Colu
                 Some(within) if has_large(within) && form.origin(&key) != Origin::Told => {
                     let line = lines.number;
                     return Err(Error::invalid(format!(
-                        "line {line}, column '{key}': it holds an integer beyond Int64, which would be rounded; give --type '{key}=TYPE' with the type of the whole column, such as List(UInt64)"
+                        "line {line}, column '{key}': an integer does not fit Int64 and would be rounded; set the type of the column, such as --type '{key}=List(UInt64)'"
                     )));
                 }
                 _ => {}
@@ -84,7 +84,7 @@ fn sampled(form: &TextForm, lines: &mut Lines<&mut dyn Read>, columns: &mut Colu
     }
 }
 
-/// Whether it is an integer that would be taken for a number with a fraction, and rounded.
+/// Whether it is an integer that does not fit Int64; inference would make it a float, and round it.
 fn is_large(number: &Number) -> bool {
     number.is_u64() && !number.is_i64()
 }
@@ -98,12 +98,12 @@ fn has_large(value: &Value) -> bool {
     }
 }
 
-/// The names of columns, in the order in which they were seen.
+/// The names of columns, in the order of their first appearance.
 #[derive(Default)]
 struct Columns {
     names: Vec<String>,
     known: HashSet<String>,
-    /// Those with integers beyond Int64.
+    /// Columns with integers that do not fit Int64.
     large: HashSet<String>,
 }
 
@@ -116,7 +116,7 @@ impl Columns {
     }
 }
 
-/// The keys of an object, in order, which a parsed value does not keep.
+/// The keys of an object in order, which `serde_json::Value` does not keep.
 #[derive(Default)]
 struct Keys(Vec<String>);
 
@@ -142,14 +142,14 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
-/// Whether there is anything on a line.
+/// Whether a line is blank.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
     Row,
     Blank,
 }
 
-/// Lines, counted.
+/// Reads lines and counts them.
 struct Lines<R> {
     bytes: BufReader<R>,
     number: u64,
@@ -160,14 +160,14 @@ impl<R: Read> Lines<R> {
         let mut bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
         let head = bytes.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?;
         check_encoding(head)?;
-        // The mark that some programs begin their files with.
+        // A byte order mark.
         if head.starts_with(b"\xef\xbb\xbf") {
             bytes.consume(3);
         }
         Ok(Self { bytes, number: 0 })
     }
 
-    /// Appends the next line, if there is one.
+    /// Appends the next line to `text`; `None` at the end.
     fn next_into(&mut self, text: &mut Vec<u8>) -> Result<Option<Line>> {
         let start = text.len();
         let n = self.bytes.read_until(b'\n', text).map_err(|e| Error::unavailable(e.to_string()))?;
@@ -177,7 +177,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// The rows of `bytes` in the types of `target`. `added` says whether they are for a table that is there.
+/// The rows of `bytes` in the types of `target`. `added` says whether the rows are added to an existing table.
 pub fn read<R: Read>(form: &TextForm, bytes: R, target: &Schema, added: bool) -> Result<Rows<R>> {
     let fields = target.fields().iter();
     let wanted: SchemaRef =
@@ -196,7 +196,7 @@ pub fn read<R: Read>(form: &TextForm, bytes: R, target: &Schema, added: bool) ->
 }
 
 fn decoder(schema: SchemaRef, rows: usize) -> Result<Decoder> {
-    // Numbers and truth values become text where text is wanted: as they stand there.
+    // In a text column numbers and booleans keep their literal text.
     let builder = ReaderBuilder::new(schema).with_batch_size(rows).with_coerce_primitive(true).with_strict_mode(true);
     builder.build_decoder().map_err(plain)
 }
@@ -246,7 +246,7 @@ impl<R: Read> Rows<R> {
             match batches {
                 Ok(batch) if batch.num_rows() == rows => return Ok(Some(batch)),
                 Ok(batch) => {
-                    let found = format!("{rows} lines hold {} objects", batch.num_rows());
+                    let found = format!("{rows} lines have {} objects; expected one per line", batch.num_rows());
                     return Err(self.explained(first, Error::invalid(found)));
                 }
                 Err(error) => return Err(self.explained(first, error)),
@@ -254,7 +254,7 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// An error of the batch that begins with line `first`, with line, column and value.
+    /// Finds the line, column and value that caused an error of the batch, whose first line is `first`.
     fn explained(&self, first: u64, error: Error) -> Error {
         let lines = self.text.split(|byte| *byte == b'\n').zip(first..);
         for (text, line) in lines.filter(|(text, _)| !text.trim_ascii().is_empty()) {
@@ -265,7 +265,7 @@ impl<R: Read> Rows<R> {
         error
     }
 
-    /// Fails as the line does.
+    /// Fails if the line by itself fails.
     fn check(&self, text: &[u8], line: u64) -> Result<()> {
         let value = object(text, line)?;
         let members = value.as_object().into_iter().flatten();
@@ -275,12 +275,12 @@ impl<R: Read> Rows<R> {
                 let advice = match (self.added, self.form.sampled()) {
                     (true, _) => "the table has no such column".to_owned(),
                     (false, Some(rows)) => {
-                        format!("the first {rows} rows have no such member: give --sample 0 to look at every row")
+                        format!("the first {rows} rows do not have it: infer the columns from all rows with --sample 0")
                     }
-                    (false, None) => "remove it".to_owned(),
+                    (false, None) => "rename or remove it".to_owned(),
                 };
                 return Err(Error::invalid(format!(
-                    "line {line}: '{name}' is none of the columns {columns}; {advice}"
+                    "line {line}: unknown column '{name}' (the columns are {columns}); {advice}"
                 )));
             }
         }
@@ -288,7 +288,7 @@ impl<R: Read> Rows<R> {
             let own = Value::from_iter(value.get(field.name()).map(|value| (field.name().clone(), value.clone())));
             let (decoded, wanted) = (Arc::new(self.decoded.project(&[at])?), Arc::new(self.wanted.project(&[at])?));
             let batches = decode(&mut decoder(decoded, 1)?, own.to_string().as_bytes());
-            let fitted = batches.map_err(|_| Error::invalid(NO_VALUE));
+            let fitted = batches.map_err(|_| Error::invalid(INVALID));
             let fitted =
                 fitted.and_then(|batches| batches.iter().try_for_each(|batch| converted(batch, &wanted).map(drop)));
             if let Err(reason) = fitted {
@@ -300,7 +300,7 @@ impl<R: Read> Rows<R> {
                 return Err(misfit(line, field, &value, reason.message(), origin));
             }
         }
-        // What is left is more than an object, or less.
+        // The columns are fine one by one; decode the whole line.
         let batches = decode(&mut decoder(self.decoded.clone(), 2)?, text);
         batches.map(drop).map_err(|e| Error::invalid(format!("line {line}: {}", e.message())))
     }
@@ -325,23 +325,19 @@ fn converted(batch: &RecordBatch, wanted: &SchemaRef) -> Result<RecordBatch> {
 
 /// The object on a line.
 fn object(text: &[u8], line: u64) -> Result<Value> {
-    let invalid = |what: String| {
-        Error::invalid(format!("line {line}: {what}; expected JSON lines: one object a line, such as {{\"n\": 1}}"))
-    };
+    let invalid = |what: &str| Error::invalid(format!("line {line}: {what}; expected one JSON object per line"));
+    const ARRAY: &str = "this is an array, which 'jq -c .[]' splits into lines";
+    let begins = |bracket: &[u8]| text.trim_ascii_start().starts_with(bracket);
     match serde_json::from_slice(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(Value::Array(_)) => Err(invalid("this is an array; 'jq -c .[]' makes lines of its elements".to_owned())),
-        Ok(_) => Err(invalid("this is no object".to_owned())),
-        Err(e) if e.is_eof() && text.trim_ascii_start().starts_with(b"{") => {
-            Err(invalid("an object begins here and does not end on this line".to_owned()))
-        }
-        Err(e) if e.is_eof() && text.trim_ascii_start().starts_with(b"[") => {
-            Err(invalid("an array begins here; 'jq -c .[]' makes lines of its elements".to_owned()))
-        }
+        Ok(Value::Array(_)) => Err(invalid(ARRAY)),
+        Ok(_) => Err(invalid("this is not an object")),
+        Err(e) if e.is_eof() && begins(b"{") => Err(invalid("the object does not end on this line")),
+        Err(e) if e.is_eof() && begins(b"[") => Err(invalid(ARRAY)),
         Err(e) => {
             let text = e.to_string();
             let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-            Err(invalid(format!("this is not JSON: {what} at character {}", e.column())))
+            Err(invalid(&format!("this is not valid JSON: {what} at column {}", e.column())))
         }
     }
 }

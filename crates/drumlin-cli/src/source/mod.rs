@@ -51,19 +51,19 @@ impl Format {
             Some("json" | "jsonl" | "ndjson") => Ok(Format::Json),
             Some("arrow" | "arrows" | "feather" | "ipc") => Ok(Format::Arrow),
             _ => Err(Error::invalid(format!(
-                "{}: its name does not tell the format; give --format parquet, csv, json or arrow",
+                "{}: the format is not clear from the name; set it with --format parquet, csv, json or arrow",
                 files::name(file)
             ))),
         }
     }
 
-    /// Whether types are read off the values.
+    /// Whether types are inferred from values.
     fn is_text(self) -> bool {
         matches!(self, Format::Csv | Format::Json)
     }
 }
 
-/// The name of a file without the extension that says how it is compressed.
+/// The name of a file without the extension of its compression.
 pub fn uncompressed_name(file: &Path) -> PathBuf {
     let compressed =
         |extension: &&std::ffi::OsStr| ["gz", "zst", "zstd"].iter().any(|e| extension.eq_ignore_ascii_case(e));
@@ -91,7 +91,7 @@ impl Source {
         let format = format.map_or_else(|| Format::of(&plain), Ok)?;
         let mut input = Input::open(file)?;
         let form = csv::form_of_file(form, &plain);
-        let schema = schema(&mut input, format, &form).and_then(with_names_of_their_own);
+        let schema = schema(&mut input, format, &form).and_then(with_unique_names);
         let schema = schema.map_err(|e| of(&input.name(), e))?;
         Ok(Self { input, format, schema, form })
     }
@@ -126,7 +126,7 @@ impl Source {
 
 fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRef> {
     if format.is_text() && form.sampled().is_none() && input.is_stream() {
-        // All of it is looked at, which may be more than memory holds.
+        // Inference reads all of it, which may not fit in memory.
         input.spool()?;
     }
     match format {
@@ -137,11 +137,11 @@ fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRe
     }
 }
 
-/// The schema, unless two of its columns have the same name.
-fn with_names_of_their_own(schema: SchemaRef) -> Result<SchemaRef> {
+/// Refuses a schema in which two columns have the same name.
+fn with_unique_names(schema: SchemaRef) -> Result<SchemaRef> {
     let mut seen = HashSet::new();
     match schema.fields().iter().find(|field| !seen.insert(field.name())) {
-        Some(twice) => Err(Error::invalid(format!("two columns are called '{}'; rename one", twice.name()))),
+        Some(twice) => Err(Error::invalid(format!("two columns are named '{}'; rename one", twice.name()))),
         None => Ok(schema),
     }
 }
@@ -150,7 +150,7 @@ fn counted(rows: impl Iterator<Item = Result<RecordBatch>> + 'static, taken: Arc
     Box::new(rows.map(move |batch| Ok((batch?, taken.load(Ordering::Relaxed)))))
 }
 
-/// An error with the name of what it is about, unless it begins with that.
+/// Adds the name of the input to an error, unless it is there.
 fn of(name: &str, error: Error) -> Error {
     if error.message().starts_with(name) { error } else { error.context(name) }
 }
@@ -162,7 +162,7 @@ pub fn schema_of(sources: &[Source]) -> SchemaRef {
         return first;
     }
     sources[1..].iter().fold(first, |schema, source| match source.format {
-        // A member that is not there is null, so each file may have its own.
+        // An absent member is null, so files may have different members.
         Format::Json => with_more(&form::agree(&schema, &source.schema), &source.schema),
         _ => form::agree(&schema, &source.schema),
     })
@@ -192,7 +192,7 @@ pub fn stream(
     read: Arc<AtomicU64>,
     cancel: Cancel,
 ) -> impl Iterator<Item = Result<RecordBatch>> {
-    // Ctrl-C ends the other side of a pipe too: what looks like the end of the rows may not be one.
+    // Ctrl-C also ends the process at the other end of a pipe, which then looks like the end of the rows.
     let at_end = std::iter::once(cancel.clone()).filter_map(|cancel| cancel.check().err().map(Err));
     let rows = sources.into_iter().flat_map(move |source| {
         let (schema, bar, read, cancel) = (schema.clone(), bar.clone(), read.clone(), cancel.clone());

@@ -1,4 +1,4 @@
-//! Rows of a Parquet file. Its schema is at its end: what cannot be sought in is kept in a temporary file first.
+//! Rows of a Parquet file. Its schema is at its end, so a stream is first copied to a temporary file.
 
 use std::fs::File;
 
@@ -21,7 +21,7 @@ pub fn schema(input: &mut Input) -> Result<SchemaRef> {
     Ok(open(input.seekable()?.0)?.schema().clone())
 }
 
-/// The rows. How far the file is read is told by the rows read.
+/// The rows. Progress is the share of rows read.
 pub fn read(mut input: Input) -> Result<Batches> {
     let builder = open(input.seekable()?.0)?;
     let bytes = input.bytes().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Values that are text in a file, brought to the types of columns. What would lose something (a fraction of a second,
-//! digits after the point, the time of a day) is an error: parsers pass over it in silence.
+//! Conversion of text to the types of columns. A conversion that would lose something (a fraction of a second, digits of a
+//! decimal, a time of day) is an error; arrow's parsers truncate without saying so.
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
@@ -8,22 +8,22 @@ use drumlin::{Error, Result};
 
 use crate::text_form::printable_type;
 
-/// Says what does not fit; the value and the type are told by whoever knows the line.
-pub const NO_VALUE: &str = "is no value of type";
-const TOO_FINE: &str = "has more digits after the point than";
-const NO_DAY: &str = "has a time of the day, unlike";
+/// Why a value does not fit. The caller, who knows the line, puts the value before it and the type after it.
+pub const INVALID: &str = "is not a valid";
+const TOO_FINE: &str = "has more fractional digits than";
+const NOT_A_DAY: &str = "has a time of day, which does not fit";
 
-/// Whose parser reads a column.
+/// The parser that reads a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Parser {
-    /// Takes integers as they are.
+    /// Refuses 1.5 as an integer.
     Csv,
-    /// Takes 1.5 for an integer, 1.
+    /// Truncates 1.5 to the integer 1, so integers are decoded as text.
     Json,
 }
 
 impl Parser {
-    /// The type in which a column is decoded, to become `data_type` by [`convert`]; `None` if there is no way.
+    /// The type as which a column is decoded before [`convert`] makes it `data_type`; `None` if the format cannot hold it.
     pub fn decoded(self, data_type: &DataType) -> Option<DataType> {
         use DataType::*;
         let within = |field: &FieldRef| {
@@ -48,21 +48,21 @@ impl Parser {
     }
 }
 
-/// Brings a column from [`Parser::decoded`] to `data_type`. An error is the reason, such as [`NO_VALUE`].
+/// Converts a column from [`Parser::decoded`] to `data_type`. The error message is a reason, such as [`INVALID`].
 pub fn convert(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if column.data_type() == data_type {
         return Ok(column.clone());
     }
     check(column, data_type)?;
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    // Times without an offset are in UTC, whatever the zone of the column.
+    // A time without an offset is UTC, whatever the zone of the column.
     let in_utc = printable_type(data_type);
     let parsed = cast_with_options(column, in_utc.as_ref().unwrap_or(data_type), &strict);
-    let parsed = parsed.map_err(|_| Error::invalid(NO_VALUE))?;
+    let parsed = parsed.map_err(|_| Error::invalid(INVALID))?;
     if in_utc.is_some() { Ok(cast(&parsed, data_type)?) } else { Ok(parsed) }
 }
 
-/// Fails if a value would lose something.
+/// Fails if the conversion would lose something.
 fn check(column: &ArrayRef, data_type: &DataType) -> Result<()> {
     use DataType::*;
     match data_type {
@@ -75,7 +75,7 @@ fn check(column: &ArrayRef, data_type: &DataType) -> Result<()> {
             };
             each(column, |text| fraction(text) <= most, TOO_FINE)
         }
-        Date32 => each(column, is_day, NO_DAY),
+        Date32 => each(column, is_day, NOT_A_DAY),
         Date64 => each(column, |text| fraction(text) <= 3, TOO_FINE),
         Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
             let most = usize::try_from(*scale).unwrap_or(0);
@@ -105,14 +105,14 @@ fn each(column: &ArrayRef, fits: impl Fn(&str) -> bool, reason: &str) -> Result<
     if texts.iter().flatten().all(fits) { Ok(()) } else { Err(Error::invalid(reason)) }
 }
 
-/// Digits after the point that are no trailing zeros.
+/// The number of fractional digits, without trailing zeros.
 fn fraction(text: &str) -> usize {
     let Some((_, after)) = text.split_once('.') else { return 0 };
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();
     after[..digits].trim_end_matches('0').len()
 }
 
-/// Whether it is no more than a day: what may follow it is midnight.
+/// Whether it is a date, possibly at midnight.
 fn is_day(text: &str) -> bool {
     let midnight = |rest: &str| rest.chars().all(|c| matches!(c, 'T' | 't' | ' ' | '0' | ':' | '.' | 'Z' | 'z'));
     text.get(10..).is_none_or(midnight)
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_lose_something_is_refused() {
+    fn lossy_conversions_are_refused() {
         use DataType::*;
         for (text, data_type, reason) in [
             ("2024-01-01T00:00:00.5", Timestamp(TimeUnit::Second, None), Some(TOO_FINE)),
@@ -135,15 +135,15 @@ mod tests {
             ("2024-01-01T00:00:00.1234567891", Timestamp(TimeUnit::Nanosecond, None), Some(TOO_FINE)),
             ("2024-01-01", Date32, None),
             ("2024-01-01T00:00:00Z", Date32, None),
-            ("2024-01-01 00:01:00", Date32, Some(NO_DAY)),
-            ("2024-02-30", Date32, Some(NO_VALUE)),
+            ("2024-01-01 00:01:00", Date32, Some(NOT_A_DAY)),
+            ("2024-02-30", Date32, Some(INVALID)),
             ("1.25", Decimal128(5, 2), None),
             ("1.250", Decimal128(5, 2), None),
             ("1.255", Decimal128(5, 2), Some(TOO_FINE)),
-            ("12345.00", Decimal128(5, 2), Some(NO_VALUE)),
-            ("1.5", Int64, Some(NO_VALUE)),
-            ("true", Int64, Some(NO_VALUE)),
-            ("9223372036854775808", Int64, Some(NO_VALUE)),
+            ("12345.00", Decimal128(5, 2), Some(INVALID)),
+            ("1.5", Int64, Some(INVALID)),
+            ("true", Int64, Some(INVALID)),
+            ("9223372036854775808", Int64, Some(INVALID)),
             ("18446744073709551615", UInt64, None),
             ("10:00:00.5", Time32(TimeUnit::Second), Some(TOO_FINE)),
         ] {

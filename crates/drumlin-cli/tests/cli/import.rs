@@ -107,7 +107,7 @@ fn csv_takes_types_delimiters_and_headers_as_told() {
     }
     desk.fails(2, &["import", "s", "bom.csv", "--delimiter", "ab"], &["delimiter"]);
     desk.file("empty.csv", "");
-    desk.fails(1, &["import", "s", "empty.csv"], &["empty.csv", "no column"]);
+    desk.fails(1, &["import", "s", "empty.csv"], &["empty.csv", "no columns"]);
     desk.file("ragged.csv", "a,b\n1,2\n3\n");
     desk.fails(1, &["import", "s", "ragged.csv"], &["ragged.csv"]);
     desk.file("header.csv", "a,b\n");

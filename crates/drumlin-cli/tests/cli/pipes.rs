@@ -116,9 +116,9 @@ fn bytes_that_are_cut_off_import_nothing() {
             for share in [1, 2, 5, 9, 10] {
                 let cut = &compressed[..compressed.len() * share / 10 - 1];
                 let args = ["import", "s", "-", "-f", format, "-t", "t"];
-                desk.fed(&args, cut).fails(1, &args, &["standard input: ", by, "cut off"]);
+                desk.fed(&args, cut).fails(1, &args, &["standard input: ", by, "truncated"]);
                 std::fs::write(desk.path("cut"), cut).unwrap();
-                desk.fails(1, &["import", "s", "cut", "-f", format], &["cut: ", by, "cut off"]);
+                desk.fails(1, &["import", "s", "cut", "-f", format], &["cut: ", by, "truncated"]);
             }
             let mut damaged = compressed.clone();
             let middle = damaged.len() / 2;
@@ -160,7 +160,7 @@ fn what_is_no_rows_is_refused_with_a_way_out() {
         (&table("json"), b"\xff\xfe{\0", &["UTF-16", "iconv"]),
         (&table("csv"), b"", &["empty"]),
         (&table("json"), b"", &["empty"]),
-        (&table("arrow"), b"", &["neither an Arrow file nor an Arrow stream"]),
+        (&table("arrow"), b"", &["not an Arrow file or stream"]),
         (&table("arrow"), b"FEA1....", &["version 1"]),
         (&table("parquet"), b"PAR1", &["Parquet"]),
         (&["import", "s", "-", "-t", "t"], b"n\n1\n", &["standard input", "--format"]),

@@ -111,17 +111,17 @@ fn what_is_in_the_way_of_a_store_is_named() {
         (&["ls", "x.csv/s"], &["x.csv is not a folder"]),
         (&["ls", "~/s"], &["~/s", "shell"]),
         (&["import", "~/s", "x.csv"], &["~/s", "shell"]),
-        (&["import", "~", "x.csv"], &["folder ~", "shell"]),
-        (&["import", "none/s", "x.csv"], &["none/s", "no folder none", "make it first"]),
-        (&["import", "none/deep/s", "x.csv"], &["no folder none/deep"]),
-        (&["import", "file://none/s", "x.csv"], &["no folder none"]),
+        (&["import", "~", "x.csv"], &["the folder ~", "shell"]),
+        (&["import", "none/s", "x.csv"], &["none/s", "parent folder none does", "create it first"]),
+        (&["import", "none/deep/s", "x.csv"], &["parent folder none/deep does"]),
+        (&["import", "file://none/s", "x.csv"], &["parent folder none does"]),
         (&["ls", "none"], &["no store at none", "drumlin import"]),
         (&["ls", "file://none"], &["no store at file://none"]),
         (&["ls", ""], &["empty"]),
         (&["import", "", "x.csv"], &["empty"]),
         (&["ls", "s/log"], &["s/log", "no store"]),
         (&["cat", "s", "b", "--as-of", "yesterday"], &["'yesterday'", "3", "snapshot list", "2026-01-31T16:00:00Z"]),
-        (&["cat", "s", "b", "--as-of", "99999999999999999999"], &["'99999999999999999999'", "no version"]),
+        (&["cat", "s", "b", "--as-of", "99999999999999999999"], &["'99999999999999999999'", "version number"]),
     ] {
         desk.fails(1, args, words);
     }
