@@ -265,10 +265,14 @@ def literal(value: Any, place: str) -> Expr:
             text = f"date '{day.isoformat()}'"
         case dt.time() as time if time.tzinfo is None:
             text = f"time '{time.isoformat()}'"
+        case dt.timedelta() as span:
+            # One of pandas has nanoseconds.
+            nanos = span.value if hasattr(span, "value") else span // dt.timedelta(microseconds=1) * 1000
+            text = f"'{nanos} ns'"
         case other:
             raise TypeError(
                 f"{place} ...: a {type(other).__name__} is not a value of the filter language "
-                "(bool, int, float, Decimal, str, bytes, date, datetime, time without zone)"
+                "(bool, int, float, Decimal, str, bytes, date, datetime, time without zone, timedelta)"
             )
     return Expr(text, _Binding.UNARY if text.startswith("-") else _Binding.ATOM)
 
@@ -290,6 +294,9 @@ def _plain(value: Any) -> Any:
         case "numpy", "datetime64":
             # It has more digits than a datetime.
             return None if str(value) == "NaT" else Expr(f"timestamp '{str(value).replace('T', ' ')}'", _Binding.ATOM)
+        case "numpy", "timedelta64":
+            nanos = value.astype("timedelta64[ns]")
+            return None if str(nanos) == "NaT" else Expr(f"'{int(nanos.astype('int64'))} ns'", _Binding.ATOM)
         case "numpy", _ if hasattr(value, "item"):
             return value.item()
         case _:

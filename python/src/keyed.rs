@@ -85,6 +85,10 @@ fn columns_of<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Columns<'py>> {
 
 /// Columns as a batch, with the types of those of `schema`. What `schema` does not have is told by who takes the batch.
 fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch> {
+    if columns.is_empty() {
+        // A list without rows names no columns.
+        return Ok(RecordBatch::new_empty(Arc::new(schema.clone())));
+    }
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if let [(first, _), ..] = columns.as_slice()
         && let Some((name, other)) = columns.iter().find(|(_, column)| column.len() != rows)

@@ -51,18 +51,12 @@ impl Ls {
     }
 }
 
-/// The nodes that are meant, in path order. The rows of tables include those in memory.
+/// The nodes that are meant, in path order.
 pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
     scope.check(store)?;
     let mut entries = Vec::new();
     for pattern in scope.patterns() {
         entries.extend(store.list(pattern)?);
-    }
-    for entry in &mut entries {
-        if let Some((rows, _, _)) = &mut entry.table {
-            // The table may have been dropped meanwhile.
-            *rows = store.table_stat(&entry.path).map_or(*rows, |stat| stat.rows);
-        }
     }
     Ok(entries)
 }

@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use super::moment::{Form, Moment};
 use super::names::clip;
 use super::number::{Number, Place, compare_scaled, float_key};
+use super::span;
 use super::syntax::Literal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +133,13 @@ impl Kind {
                 Some(moment) => Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale))),
                 None => Err(format!("'{}' is not a time of day: expected 'HH:MM[:SS[.f]]'", clip(text))),
             },
-            (Kind::Duration { .. }, _) => Err("durations compare only with duration columns".to_owned()),
+            (Kind::Duration { scale }, Literal::Text(text)) => match span::parse(text) {
+                Some(nanos) => Ok(Placed::Key(Number::scaled(nanos, 9).floor(scale))),
+                None => Err(format!("'{}' is not a duration: {}", clip(text), span::EXPECTED)),
+            },
+            (Kind::Duration { .. }, _) => {
+                Err(format!("a duration compares with a text, {}, or with a duration column", span::EXPECTED))
+            }
             (Kind::Text, Literal::Text(text)) => Ok(Placed::Bytes(text.as_bytes().to_vec())),
             (Kind::Binary, Literal::Binary(bytes)) => Ok(Placed::Bytes(bytes.clone())),
             _ => mismatch(),

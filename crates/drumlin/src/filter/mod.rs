@@ -21,6 +21,7 @@ mod names;
 mod number;
 mod parse;
 mod plan;
+mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;

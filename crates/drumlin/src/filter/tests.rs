@@ -122,6 +122,11 @@ fn instants_compare_exactly() {
         ("t >= '00:00:00.0000005'", "ftt"),
         ("t = time '01:00'", "fft"),
         ("x = y", "tft"),
+        ("x >= '1 s'", "ftt"),
+        ("x = '00:00:01'", "ftf"),
+        ("x < '0.5 s'", "tff"),
+        ("x in ('2 seconds', '0 days')", "tft"),
+        ("y between '1 ms' and '1.5 ms'", "ftf"),
         ("date '1970-01-01' = timestamp '1970-01-01 00:00'", "ttt"),
     ] {
         assert_eq!(rows(text, &batch), expected, "{text}");

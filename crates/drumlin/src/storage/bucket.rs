@@ -88,6 +88,11 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
             let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
+            // An endpoint that is named with `http` is meant to be reached so, whether by an option or by the environment.
+            let named = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+            if named.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+                builder = builder.with_allow_http(true);
+            }
             for (key, value) in settings::<AmazonS3ConfigKey>(options, none)? {
                 if key == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
                     builder = builder.with_allow_http(true);

@@ -235,18 +235,24 @@ impl Store {
         })
     }
 
-    /// The nodes that match `pattern`, in path order, with figures of their tables.
+    /// The nodes that match `pattern`, in path order, with figures of their tables. Rows that lie in memory are counted, which
+    /// takes a look at the keys of their tables.
     pub fn list(&self, pattern: impl IntoPattern) -> Result<Vec<ListEntry>> {
         let pattern = pattern.into_pattern()?;
-        let state = self.state()?;
-        let entry = |(path, node): (crate::catalog::Path, &crate::catalog::Node)| {
-            let table = node.table().and_then(|id| state.table(id)).map(|table| {
-                let rows = table.newest().map_or(0, |newest| newest.rows);
-                (rows, table.versions.len() as u64, table.groups.len() as u64)
-            });
-            ListEntry { path: path.to_string(), node: node.info(), table }
-        };
-        Ok(state.tree.matching(&pattern).map(entry).collect())
+        self.while_reclaimed(|| {
+            let (state, _pin) = self.pinned_state()?;
+            let entry = |(path, node): (crate::catalog::Path, &crate::catalog::Node)| {
+                let table = match node.table().and_then(|id| state.table(id)) {
+                    None => None,
+                    Some(table) => {
+                        let rows = self.newest_rows(&state, table)?;
+                        Some((rows, table.versions.len() as u64, table.groups.len() as u64))
+                    }
+                };
+                Ok(ListEntry { path: path.to_string(), node: node.info(), table })
+            };
+            state.tree.matching(&pattern).map(entry).collect()
+        })
     }
 
     /// The paths that match `pattern` and hold tables, in order.

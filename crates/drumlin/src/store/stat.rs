@@ -3,10 +3,10 @@
 use super::write::table_at;
 use super::{Store, read};
 use crate::base::Result;
-use crate::block::Address;
-use crate::block::CacheStat;
-use crate::catalog::Path;
+use crate::block::{Address, CacheStat};
+use crate::catalog::{Path, State};
 use crate::storage::{Storage, names};
+use crate::table::Table;
 
 /// Figures about a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,12 +122,20 @@ impl Store {
         self.while_reclaimed(|| self.try_table_stat(path))
     }
 
+    /// How many rows the newest version has, with those written since.
+    pub(super) fn newest_rows(&self, state: &State, table: &Table) -> Result<u64> {
+        match table.newest() {
+            Some(newest) if table.parts.is_empty() => Ok(newest.rows),
+            Some(_) => self.count_rows(table, read::newest(state, table)),
+            None => Ok(0),
+        }
+    }
+
     fn try_table_stat(&self, path: &str) -> Result<TableStat> {
         let (state, _pin) = self.pinned_state()?;
         let table = table_at(&state, &Path::new(path)?)?;
         let newest = table.newest().expect("every table has a version");
-        let rows =
-            if table.parts.is_empty() { newest.rows } else { self.count_rows(table, read::newest(&state, table))? };
+        let rows = self.newest_rows(&state, table)?;
         let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
         Ok(TableStat {
             rows,
