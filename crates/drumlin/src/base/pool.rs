@@ -1,7 +1,7 @@
 //! The CPU pool: work of many items in parallel, results in order, memory bounded.
 //!
 //! A task never blocks on its own pool: [`Pool::map`] called from a pool thread runs its items by work stealing,
-//! so a pool of one thread always finishes.
+//! so a pool of one thread always finishes. A task that panics gives an error of kind `Internal`; the others go on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 
-use super::{Error, Result};
+use super::{Error, Result, caught};
 
 /// A shared pool of CPU threads.
 #[derive(Clone)]
@@ -39,8 +39,9 @@ impl Pool {
     /// order is returned once all items that were started have ended.
     pub fn map<T: Send, U: Send>(&self, items: Vec<T>, work: impl Fn(T) -> Result<U> + Send + Sync) -> Result<Vec<U>> {
         if items.len() == 1 {
-            return items.into_iter().map(work).collect();
+            return items.into_iter().map(|item| caught(|| work(item))).collect();
         }
+        let work = |item| caught(|| work(item));
         self.threads.install(|| items.into_par_iter().map(work).collect::<Vec<_>>()).into_iter().collect()
     }
 
@@ -74,7 +75,7 @@ impl Pool {
                 }
                 let (sender, receiver) = sync_channel(1);
                 // The receiver is gone if an earlier item failed.
-                scope.spawn(move |_| drop(sender.send(work(item))));
+                scope.spawn(move |_| drop(sender.send(caught(|| work(item)))));
                 running.push_back((weight, receiver));
                 under_way += weight;
             }

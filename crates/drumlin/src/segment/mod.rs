@@ -38,6 +38,7 @@ mod stats;
 mod tests;
 mod text;
 mod tree;
+mod types;
 mod wire;
 mod words;
 
@@ -51,10 +52,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
-pub use join::{join, join_batches};
+pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
 pub use rewrite::{Source, rewrite};
 pub use scheme::Scheme;
+pub use types::{children, holds};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 use wire::{Reader, Writer};
 

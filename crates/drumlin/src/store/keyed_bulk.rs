@@ -20,7 +20,7 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, Matches, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, Trust, VersionKind,
+    Change, GroupId, Matches, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, VersionKind,
     batch_bytes, encode_group, key_filter,
 };
 
@@ -281,7 +281,7 @@ pub(super) fn encode_keyed_group(
     like: Option<&Schemes>,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let filter = key_filter(&codec.keys_of(&rows)?.0);
-    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], Trust::Checked, like)?;
+    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], like)?;
     Ok((EncodedRowGroup { filter, ..group }, schemes))
 }
 

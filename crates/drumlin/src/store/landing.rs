@@ -55,7 +55,7 @@ pub(super) fn is_of_one(error: &Error) -> bool {
     use ErrorKind::*;
     match error.kind() {
         NotFound | AlreadyExists | InvalidArgument | SchemaMismatch | ConditionFailed | Conflict | Corrupt
-        | SnapshotExpired => true,
+        | SnapshotExpired | Internal => true,
         Unavailable | InDoubt | Locked | Unsupported | Closed | Cancelled => false,
     }
 }
@@ -225,7 +225,7 @@ impl Store {
         check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
         let codec = Arc::new(TableCodec::new(&schema, &sort)?);
         codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-        let gathered = Gathered::of_rows(codec.clone(), frame, &path);
+        let gathered = Gathered::of_rows(codec.clone(), frame, &path, &self.inner.env.pool);
         let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
         if kind == VersionKind::Append {
             for keys in &encoded.keys {
@@ -245,10 +245,10 @@ impl Store {
     ) -> Result<(Vec<Landing>, BlockWriter)> {
         let mut landings = Vec::with_capacity(targets.len());
         let mut parts = Vec::with_capacity(targets.len());
-        let mut trusts = Vec::with_capacity(targets.len());
         for (index, Target { at, path, frame, schema, sort, footprint }) in targets.into_iter().enumerate() {
-            trusts.push(frame.trust());
-            parts.push(RowGroups::new(frame.into_batches(), schema.clone()).map(move |group| (index, group)));
+            let context = format!("'{path}'");
+            let groups = RowGroups::new(frame.into_batches(&self.inner.env.pool), schema.clone());
+            parts.push(groups.map(move |group| (index, group.map_err(|e| e.context(&context)))));
             landings.push(Landing { at, path, schema, sort, keyed: false, groups: Vec::new(), footprint });
         }
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
@@ -257,7 +257,7 @@ impl Store {
         let pool = &self.inner.env.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let Landing { schema, sort, path, .. } = &landings[index];
-            encode_group(pool, group, schema, sort, trusts[index], like).map_err(|e| e.context(format!("'{path}'")))
+            encode_group(pool, group, schema, sort, like).map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
         // depend on which thread was first.

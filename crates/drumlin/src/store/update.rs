@@ -18,8 +18,8 @@ use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind,
-    conform, encode_group, matching_rows,
+    Change, Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind,
+    encode_group, matching_rows,
 };
 
 /// How rows are updated or deleted.
@@ -119,20 +119,20 @@ impl Store {
             )));
         }
         let schema = table.schema().expect("every table has a version").0.clone();
-        let trust = frame.trust();
-        let batches: Vec<RecordBatch> =
-            frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
+        let pool = &self.inner.env.pool;
+        let mut conform = Conform::new(schema.clone());
+        let batches = frame.into_batches(pool).map(|batch| conform.batch(&batch?)).collect::<Result<Vec<RecordBatch>>>();
+        let batches = batches.map_err(|e| e.context(format!("'{path}'")))?;
         let range = KeyRange::of(&batches, &sort)?;
         if table.key().is_some() && !batches.is_empty() {
             check_distinct(&*table.codec()?, &join_batches(&schema, &batches)?)?;
         }
-        let pool = &self.inner.env.pool;
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
         let mut known: Option<Schemes> = None;
         for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
             options.task.cancel.check()?;
-            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, trust, known.as_ref())?;
+            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref()).map_err(|e| e.context(format!("'{path}'")))?;
             known.get_or_insert(schemes);
             let rows = encoded.rows;
             groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });

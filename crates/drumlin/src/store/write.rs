@@ -3,41 +3,52 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
 
 use super::landing::Faults;
 use super::{Store, VersionInfo};
-use crate::base::{Error, ErrorKind, Result, Task};
+use crate::base::{Error, ErrorKind, Pool, Result, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Inline, Path, State};
 use crate::table::{
-    Change, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind, check_key, check_sort, sorted_schema,
+    Change, StoredSchema, Table, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_rows, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
+///
+/// Arrays that another library made are checked when they are drawn, before anything else looks at them.
 pub struct Frame<'a> {
-    trust: Trust,
     schema: SchemaRef,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>,
+    rows: Source<'a>,
+}
+
+/// Where rows come from.
+enum Source<'a> {
+    /// Made by this process's Arrow, which checks.
+    Checked(Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>),
+    /// Come over the C interface, as somebody else's memory: structs with the schema's fields.
+    Foreign(Box<dyn Iterator<Item = Result<ArrayData>> + 'a>),
 }
 
 impl<'a> Frame<'a> {
     /// A frame from batches as they come; they are drawn once, on the calling thread.
     pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
-        Self { trust: Trust::Checked, schema, batches: Box::new(batches) }
+        Self { schema, rows: Source::Checked(Box::new(batches)) }
+    }
+
+    /// A frame from arrays that another library made, as they come over Arrow's C interface: structs with the fields of
+    /// `schema`, each a batch. What does not keep Arrow's rules is refused with `InvalidArgument`.
+    pub fn from_foreign(schema: SchemaRef, rows: impl Iterator<Item = Result<ArrayData>> + 'a) -> Self {
+        Self { schema, rows: Source::Foreign(Box::new(rows)) }
     }
 
     /// The same frame, its arrays checked fully before use, as those that came over the C interface must be.
     #[must_use]
-    pub fn foreign(mut self) -> Self {
-        self.trust = Trust::Foreign;
-        self
-    }
-
-    /// Whether the arrays are to be checked.
-    pub(super) fn trust(&self) -> Trust {
-        self.trust
+    pub fn foreign(self) -> Self {
+        let Source::Checked(batches) = self.rows else { return self };
+        let rows = batches.map(|batch| Ok(StructArray::from(batch?).into_data()));
+        Self { schema: self.schema, rows: Source::Foreign(Box::new(rows)) }
     }
 
     /// A frame from an Arrow stream.
@@ -45,9 +56,15 @@ impl<'a> Frame<'a> {
         Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
     }
 
-    /// The batches.
-    pub(super) fn into_batches(self) -> impl Iterator<Item = Result<RecordBatch>> + 'a {
-        self.batches
+    /// The batches, every value of them checked.
+    pub(super) fn into_batches(self, pool: &Pool) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
+        match self.rows {
+            Source::Checked(batches) => batches,
+            Source::Foreign(rows) => {
+                let (pool, schema) = (pool.clone(), self.schema);
+                Box::new(rows.map(move |rows| checked_rows(&pool, &schema, &rows?)))
+            }
+        }
     }
 
     /// The schema of the batches.
