@@ -11,14 +11,14 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::PySchema;
 
-use crate::call::{Detached, detached, wait, with_progress};
+use crate::call::{Detached, detached, quick, wait, with_progress};
 use crate::callbacks::Callbacks;
 use crate::errors::{all, answers, raise};
 use crate::event::{ChangeFeed, Span};
 use crate::figures::{StoreStat, TableStat};
 use crate::file::File;
+use crate::foreign::GivenSchema;
 use crate::input::{Handed, Input, land, to_frames};
 use crate::keyed::{self, Given, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
@@ -93,7 +93,7 @@ impl Store {
         &self,
         py: Python<'_>,
         path: &str,
-        schema: PySchema,
+        schema: GivenSchema,
         sort: Vec<String>,
         key: Vec<String>,
     ) -> PyResult<Version> {
@@ -384,22 +384,22 @@ impl Store {
         path: &str,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match self.core.get(path).map_err(raise)? {
+        match quick(|| self.core.get(path))? {
             Some(payload) => Ok(Some(from_payload(py, &payload)?)),
             None => Ok(default),
         }
     }
 
     fn node(&self, path: &str) -> PyResult<Option<Node>> {
-        Ok(self.core.node(path).map_err(raise)?.map(Node))
+        Ok(quick(|| self.core.node(path))?.map(Node))
     }
 
     fn exists(&self, path: &str) -> PyResult<bool> {
-        self.core.exists(path).map_err(raise)
+        quick(|| self.core.exists(path))
     }
 
     fn has_payload(&self, path: &str) -> PyResult<bool> {
-        self.core.has_payload(path).map_err(raise)
+        quick(|| self.core.has_payload(path))
     }
 
     fn get_many<'py>(&self, py: Python<'py>, pattern: PatternLike) -> PyResult<Bound<'py, PyDict>> {
@@ -458,11 +458,11 @@ impl Store {
     }
 
     fn projection(&self, name: &str) -> PyResult<ProjectionView> {
-        self.core.projection(name).map(ProjectionView).map_err(raise)
+        quick(|| self.core.projection(name)).map(ProjectionView)
     }
 
     fn projections(&self) -> PyResult<Vec<String>> {
-        self.core.projections().map_err(raise)
+        quick(|| self.core.projections())
     }
 
     /// With `name` a durable one; gives the name.
@@ -585,9 +585,9 @@ impl Store {
         Ok(report?.into())
     }
 
-    #[pyo3(signature = (progress=None))]
-    fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
-        Ok(with_progress(py, progress, |task| self.core.verify(&task))?.into())
+    #[pyo3(signature = (deep=false, progress=None))]
+    fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
+        Ok(with_progress(py, progress, |task| self.core.verify(&drumlin::store::VerifyOptions { deep, task }))?.into())
     }
 
     fn stat(&self, py: Python<'_>) -> PyResult<StoreStat> {

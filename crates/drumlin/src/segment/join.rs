@@ -17,7 +17,7 @@ use arrow::datatypes::{
 };
 use arrow::row::{RowConverter, SortField};
 
-use super::types::holds;
+use super::types::{holds, view_range};
 use crate::base::{Error, Result};
 
 /// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can
@@ -42,9 +42,8 @@ fn join_nested(pieces: &[ArrayRef]) -> Result<ArrayRef> {
     let nulls = join_nulls(pieces, rows);
     Ok(match pieces[0].data_type() {
         DataType::Struct(fields) => {
-            let column = |at: usize| {
-                join(&pieces.iter().map(|piece| piece.as_struct().column(at).clone()).collect::<Vec<_>>())
-            };
+            let column =
+                |at: usize| join(&pieces.iter().map(|piece| piece.as_struct().column(at).clone()).collect::<Vec<_>>());
             let columns = (0..fields.len()).map(column).collect::<Result<Vec<_>>>()?;
             Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?)
         }
@@ -82,7 +81,12 @@ fn join_nulls(pieces: &[ArrayRef], rows: usize) -> Option<NullBuffer> {
 }
 
 fn too_long<O>(elements: usize) -> impl FnOnce() -> Error {
-    move || Error::schema_mismatch(format!("lists of {elements} elements together, more than {} bits count", 8 * size_of::<O>()))
+    move || {
+        Error::schema_mismatch(format!(
+            "lists of {elements} elements together, more than {} bits count",
+            8 * size_of::<O>()
+        ))
+    }
 }
 
 /// The joined values of lists, and the lists' offsets among them.
@@ -99,7 +103,11 @@ fn join_offsets<O: OffsetSizeTrait>(lists: Vec<(&OffsetBuffer<O>, ArrayRef)>) ->
     Ok((OffsetBuffer::new(ends.into()), join(&values)?))
 }
 
-fn join_lists<O: OffsetSizeTrait>(pieces: &[ArrayRef], field: &FieldRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+fn join_lists<O: OffsetSizeTrait>(
+    pieces: &[ArrayRef],
+    field: &FieldRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
     let lists = pieces.iter().map(|piece| piece.as_list::<O>());
     let (offsets, values) = join_offsets(lists.map(|list| (list.offsets(), list.values().clone())).collect())?;
     Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, nulls)?))
@@ -114,11 +122,7 @@ fn join_list_views<O: OffsetSizeTrait>(
     for piece in pieces {
         let list = piece.as_list_view::<O>();
         let range = |row: usize| (list.offsets()[row].as_usize(), list.sizes()[row].as_usize());
-        let used = (0..list.len()).filter(|row| list.is_valid(*row)).map(range).filter(|(_, size)| *size > 0);
-        let (first, last) = used.fold((usize::MAX, 0), |(first, last), (offset, size)| {
-            (first.min(offset), last.max(offset + size))
-        });
-        let first = first.min(last);
+        let (first, last) = view_range(list);
         for row in 0..list.len() {
             let (offset, size) = if list.is_valid(row) { range(row) } else { (0, 0) };
             let from = if size > 0 { offset - first + end } else { 0 };

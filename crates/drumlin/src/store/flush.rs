@@ -7,7 +7,7 @@ use super::commit::{Proposal, Work};
 use super::keyed_bulk::encode_keyed_group;
 use super::write::{add_blocks, may_be_there, settle};
 use super::{CheckpointReport, Store};
-use crate::base::{ErrorKind, Result, TableId, Task, Version};
+use crate::base::{ErrorKind, Result, TableId, Task, Version, caught};
 use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, State};
 use crate::table::{Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, hidden_rows, part_rows};
@@ -77,7 +77,7 @@ impl Store {
             let part = table.to_flush().expect("just seen").clone();
             let needed = table.needs_part(&part);
             let hidden = match needed {
-                true => hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel),
+                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel)),
                 false => Ok(Vec::new()),
             };
             match hidden {
@@ -108,7 +108,8 @@ impl Store {
             inner.options.memory_bytes / 4,
             |(at, batch)| {
                 task.cancel.check()?;
-                Ok((at, batch.and_then(|batch| encode_keyed_group(&inner.env.pool, &codecs[at], batch, None))))
+                let encode = |batch| caught(|| encode_keyed_group(&inner.env.pool, &codecs[at], batch, None));
+                Ok((at, batch.and_then(encode)))
             },
             |(at, group)| {
                 match group {

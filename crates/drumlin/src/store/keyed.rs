@@ -15,7 +15,7 @@ use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
-use crate::table::{Place, RowsChange, Searcher, Table, TableCodec, batch_bytes, Conform};
+use crate::table::{Conform, Place, RowsChange, Searcher, Table, TableCodec, batch_bytes};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,7 +158,12 @@ impl Store {
     pub(super) fn append_by_key(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.inner.log()?;
         let codec = table_at(&*self.state()?, path)?.codec()?;
-        let report = self.write_many_by_key(ByKey::Insert, path, Gathered::of_rows(codec, frame, path, &self.inner.env.pool), options)?;
+        let report = self.write_many_by_key(
+            ByKey::Insert,
+            path,
+            Gathered::of_rows(codec, frame, path, &self.inner.env.pool),
+            options,
+        )?;
         Ok(report.version.expect("row groups make a version"))
     }
 

@@ -10,7 +10,7 @@ use super::commit::{Proposal, Work};
 use super::keyed::{ByKey, Gathered};
 use super::write::{add_blocks, may_be_there, settle, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
-use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task};
+use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::table::{
@@ -257,7 +257,7 @@ impl Store {
         let pool = &self.inner.env.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let Landing { schema, sort, path, .. } = &landings[index];
-            encode_group(pool, group, schema, sort, like).map_err(|e| e.context(format!("'{path}'")))
+            caught(|| encode_group(pool, group, schema, sort, like)).map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
         // depend on which thread was first.

@@ -18,8 +18,8 @@ use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::table::{
-    Change, Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind,
-    encode_group, matching_rows,
+    Change, Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table,
+    VersionKind, encode_group, matching_rows,
 };
 
 /// How rows are updated or deleted.
@@ -121,7 +121,8 @@ impl Store {
         let schema = table.schema().expect("every table has a version").0.clone();
         let pool = &self.inner.env.pool;
         let mut conform = Conform::new(schema.clone());
-        let batches = frame.into_batches(pool).map(|batch| conform.batch(&batch?)).collect::<Result<Vec<RecordBatch>>>();
+        let batches =
+            frame.into_batches(pool).map(|batch| conform.batch(&batch?)).collect::<Result<Vec<RecordBatch>>>();
         let batches = batches.map_err(|e| e.context(format!("'{path}'")))?;
         let range = KeyRange::of(&batches, &sort)?;
         if table.key().is_some() && !batches.is_empty() {
@@ -132,7 +133,8 @@ impl Store {
         let mut known: Option<Schemes> = None;
         for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
             options.task.cancel.check()?;
-            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref()).map_err(|e| e.context(format!("'{path}'")))?;
+            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref())
+                .map_err(|e| e.context(format!("'{path}'")))?;
             known.get_or_insert(schemes);
             let rows = encoded.rows;
             groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });

@@ -1,13 +1,24 @@
-//! Verify: every object referred to is there, and every byte of it is the byte written.
+//! Verify: every object referred to is there, and every byte of it is the byte written; if asked for, also that every row group
+//! can be read, and that what its directory says of its values is so.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{Store, recover};
-use crate::base::{ErrorKind, Meter, Result, Task};
-use crate::block::Address;
+use crate::base::{ErrorKind, Meter, Result, Task, caught};
 use crate::log::look;
 use crate::storage::{Storage, names};
-use crate::table::GroupId;
+use crate::table::{RowGroup, Table, check_group};
+
+/// What to verify.
+#[derive(Clone, Default)]
+pub struct VerifyOptions {
+    /// Whether to decode every row group too, and to compare its statistics with its values. Takes as long as reading all
+    /// rows. Default: no, checksums only.
+    pub deep: bool,
+    /// Progress in row groups, and cancelling.
+    pub task: Task,
+}
 
 /// Something that verify found wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +57,8 @@ impl fmt::Display for VerifyReport {
 impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
-    pub fn verify(&self, task: &Task) -> Result<VerifyReport> {
+    pub fn verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
+        let VerifyOptions { deep, task } = options;
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
         match look(|| self.verify_catalog()) {
@@ -58,7 +70,7 @@ impl Store {
             }
             Err(e) => return Err(e),
         }
-        let mut work: Vec<(String, GroupId, u32, usize, Address)> = Vec::new();
+        let mut work: Vec<(String, Arc<Table>, Arc<RowGroup>)> = Vec::new();
         for (id, table) in state.tables() {
             report.tables += 1;
             let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
@@ -69,33 +81,45 @@ impl Store {
                     report.faults.push(Fault { table: place.clone(), group: 0, error });
                 }
             }
-            for group in &table.groups {
-                let columns = table.schemas[group.schema as usize].0.fields().len();
-                work.push((place.clone(), group.id, group.rows, columns, group.address));
-            }
+            work.extend(table.groups.iter().map(|group| (place.clone(), table.clone(), group.clone())));
         }
         let inner = &self.inner;
-        let weight = work.iter().map(|(.., address)| address.bytes()).sum();
+        let bytes = |group: &RowGroup| group.address.bytes();
+        let weight = work.iter().map(|(.., group)| bytes(group)).sum();
         let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
         inner.env.pool.ordered(
             work.into_iter().map(Ok),
-            |(.., address)| address.bytes(),
+            // What is decoded takes some times as much.
+            |(.., group)| bytes(group) * if *deep { 8 } else { 1 },
             inner.env.pool.threads() * 2,
             inner.options.memory_bytes / 2,
-            |(table, group, rows, columns, address)| {
+            |(place, table, group)| {
                 task.cancel.check()?;
-                let fault = match inner.reader.verify(&address) {
-                    Ok(directory) if directory.rows == rows && directory.columns.len() == columns => None,
-                    Ok(_) => Some("the directory does not fit its row group".to_owned()),
-                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Some(e.to_string()),
+                let fault = |error: String| Fault { table: place.clone(), group: group.id.0, error };
+                let columns = table.schemas[group.schema as usize].0.fields().len();
+                let faults = match inner.reader.verify(&group.address) {
+                    Ok(directory) if directory.rows != group.rows || directory.columns.len() != columns => {
+                        vec![fault("the directory does not fit its row group".to_owned())]
+                    }
+                    Ok(_) if *deep => match caught(|| check_group(&inner.reader, &table, &group)) {
+                        Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::SnapshotExpired) => {
+                            return Err(e);
+                        }
+                        Err(e) => vec![fault(e.to_string())],
+                        Ok(found) => found.into_iter().map(fault).collect(),
+                    },
+                    Ok(_) => Vec::new(),
+                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+                        vec![fault(e.to_string())]
+                    }
                     Err(e) => return Err(e),
                 };
-                Ok((address.bytes(), fault.map(|error| Fault { table, group: group.0, error })))
+                Ok((bytes(&group), faults))
             },
-            |(bytes, fault)| {
+            |(bytes, faults)| {
                 report.groups += 1;
                 report.bytes += bytes;
-                report.faults.extend(fault);
+                report.faults.extend(faults);
                 meter.done.bytes += bytes;
                 meter.step(1, bytes)
             },

@@ -62,7 +62,7 @@ impl<'a> Frame<'a> {
             Source::Checked(batches) => batches,
             Source::Foreign(rows) => {
                 let (pool, schema) = (pool.clone(), self.schema);
-                Box::new(rows.map(move |rows| checked_rows(&pool, &schema, &rows?)))
+                Box::new(rows.map(move |rows| checked_rows(Some(&pool), &schema, &rows?)))
             }
         }
     }

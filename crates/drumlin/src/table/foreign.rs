@@ -26,10 +26,11 @@ use crate::base::{Error, Pool, Result, caught};
 /// Fewer values than this are checked sooner than they are handed to other threads.
 const PARALLEL_MIN: usize = 1 << 16;
 
-/// The rows of `rows`, a struct with the fields of `schema`, each column checked; in parallel where that pays.
+/// The rows of `rows`, a struct with the fields of `schema`, each column checked; in parallel, where that pays and there is a
+/// pool.
 ///
 /// `InvalidArgument` if they do not keep Arrow's rules.
-pub fn checked_rows(pool: &Pool, schema: &SchemaRef, rows: &ArrayData) -> Result<RecordBatch> {
+pub fn checked_rows(pool: Option<&Pool>, schema: &SchemaRef, rows: &ArrayData) -> Result<RecordBatch> {
     let same = matches!(rows.data_type(), DataType::Struct(fields) if fields == schema.fields());
     if !same || rows.child_data().len() != schema.fields().len() {
         return Err(malformed(format!("a batch of type {}, not of its stream's schema", rows.data_type())));
@@ -42,8 +43,10 @@ pub fn checked_rows(pool: &Pool, schema: &SchemaRef, rows: &ArrayData) -> Result
         taken.map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))
     };
     let columns = 0..schema.fields().len();
-    let columns: Vec<ArrayRef> = match rows.len().saturating_mul(columns.len()) {
-        PARALLEL_MIN.. => pool.map(columns.collect(), column)?,
+    let columns: Vec<ArrayRef> = match pool {
+        Some(pool) if rows.len().saturating_mul(columns.len()) >= PARALLEL_MIN => {
+            pool.map(columns.collect(), column)?
+        }
         _ => columns.map(column).collect::<Result<_>>()?,
     };
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -186,7 +189,11 @@ fn offsets<O: OffsetSizeTrait>(
     Ok((OffsetBuffer::new(from_zero), first.as_usize(), last.as_usize()))
 }
 
-fn take_bytes<T: ByteArrayType<Offset: OffsetSizeTrait>>(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
+fn take_bytes<T: ByteArrayType<Offset: OffsetSizeTrait>>(
+    data: &ArrayData,
+    start: usize,
+    rows: usize,
+) -> Result<ArrayRef> {
     let bytes = data.buffers().get(1).ok_or_else(|| malformed(format!("{} without bytes", data.data_type())))?;
     let (offsets, first, last) = offsets::<T::Offset>(data, start, rows, bytes.len())?;
     let bytes = bytes.slice_with_length(first, last - first);

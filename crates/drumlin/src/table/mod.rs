@@ -4,6 +4,7 @@
 //! without I/O. What does I/O (scan, encode, rewrite) reads a `Table` and hands back what a commit needs.
 
 mod change;
+mod check;
 mod codec;
 mod columns;
 mod conform;
@@ -31,6 +32,7 @@ mod state;
 mod view;
 
 pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
+pub use check::check_group;
 pub use codec::TableCodec;
 pub use conform::{Conform, conform};
 pub use encode::{RowGroups, Schemes, batch_bytes, encode_group};

@@ -92,7 +92,9 @@ fn check_nested(data_type: &DataType, depth: usize) -> Result<()> {
         DataType::FixedSizeBinary(size) | DataType::FixedSizeList(_, size) if *size < 0 => {
             return cannot(": its size is negative");
         }
-        DataType::Dictionary(key, _) if !DataType::is_dictionary_key_type(key) => return cannot(": its keys are no integers"),
+        DataType::Dictionary(key, _) if !DataType::is_dictionary_key_type(key) => {
+            return cannot(": its keys are no integers");
+        }
         // What zones there are is not asked: other libraries may know newer ones.
         DataType::Timestamp(_, Some(zone)) => {
             if zone.len() > ZONE_BYTES_MAX {
