@@ -108,3 +108,29 @@ impl Pool {
         self.threads.spawn(work);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+
+    #[test]
+    fn a_task_that_panics_is_an_error_and_the_pool_goes_on() {
+        let pool = Pool::new(2).unwrap();
+        let work = |n: u32| if n % 5 == 3 { panic!("task {n}") } else { Ok(n) };
+        for items in [vec![3], (0..20).collect()] {
+            let error = pool.map(items.clone(), work).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+            assert!(error.message().contains("task 3"), "{error}");
+            let mut came = Vec::new();
+            let sink = |n| {
+                came.push(n);
+                Ok(())
+            };
+            let error = pool.ordered(items.into_iter().map(Ok), |_| 1, 4, 100, work, sink).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+            assert!(came.iter().copied().eq(0..came.len() as u32), "{came:?}");
+        }
+        assert_eq!(pool.map(vec![1, 2], work).unwrap(), [1, 2]);
+    }
+}

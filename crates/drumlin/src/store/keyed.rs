@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work};
 use super::read::newest;
-use super::write::table_at;
+use super::write::{of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -227,7 +227,8 @@ impl Store {
         cancel: &Cancel,
     ) -> Result<()> {
         let mut rows = RowBytes::default();
-        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows)?;
+        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows);
+        let places = places.map_err(|e| of_table(path, e))?;
         let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != Place::Nowhere).collect();
         refuse(codec, keys, &present, &format!("'{path}' has rows with"))
     }

@@ -12,7 +12,7 @@ use roaring::RoaringBitmap;
 use super::commit::{Proposal, Work};
 use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
 use super::update::{delete_in_memory, positions};
-use super::write::{add_blocks, settle, table_at};
+use super::write::{add_blocks, of_table, settle, table_at};
 use super::{Store, WriteOptions};
 use crate::base::{Error, Pool, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
@@ -217,7 +217,7 @@ impl Store {
                 continue;
             }
             let mut rows = RowBytes::default();
-            let places = searcher.locate(keys, &mut rows)?;
+            let places = searcher.locate(keys, &mut rows).map_err(|e| of_table(path, e))?;
             let memory = (0..keys.len()).filter(|at| matches!(places[*at], Place::Memory(_)));
             memory.for_each(|at| in_memory.push_key(keys.get(at)));
             for Matches { group, rows } in searcher.matches(&places) {

@@ -336,9 +336,11 @@ fn target<'a>(
             table.schema().expect("every table has a version").0.clone()
         }
         _ => {
-            let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort))?.0;
-            check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
-            schema
+            let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
+                check_sort(&sort, &schema.0)?;
+                Ok(schema.0)
+            });
+            schema.map_err(|e| e.context(format!("'{path}'")))?
         }
     };
     Ok(Target { at, path, frame, schema, sort, footprint })

@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use super::commit::{Proposal, Work};
 use super::keyed::check_distinct;
 use super::read::newest;
-use super::write::{add_blocks, settle, table_at};
+use super::write::{add_blocks, of_table, settle, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Error, Result, TableId, Task};
 use crate::block::{BlockWriter, Written};
@@ -82,7 +82,8 @@ impl Store {
     ) -> Result<(FullChange, u64)> {
         let table = table_at(state, path)?;
         let (inner, sight) = (&self.inner, newest(state, table));
-        let found = matching_rows(&inner.reader, &inner.env.pool, table, sight, filter, &options.task.cancel)?;
+        let found = matching_rows(&inner.reader, &inner.env.pool, table, sight, filter, &options.task.cancel);
+        let found = found.map_err(|e| of_table(path, e))?;
         let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
         let mut change = Change::new(VersionKind::Delete);
         change.metadata = options.metadata.clone();
@@ -158,7 +159,8 @@ impl Store {
         let mut effects = Vec::new();
         if let Some(range) = &replacement.range {
             let (inner, sight) = (&self.inner, newest(state, table));
-            let found = range.rows_of(&inner.reader, &inner.env.pool, table, sight, &task.cancel)?;
+            let found = range.rows_of(&inner.reader, &inner.env.pool, table, sight, &task.cancel);
+            let found = found.map_err(|e| of_table(path, e))?;
             change.deletions = positions(found.groups);
             effects = delete_in_memory(table, &found.keys)?;
         }

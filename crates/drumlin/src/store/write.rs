@@ -12,7 +12,8 @@ use crate::base::{Error, ErrorKind, Pool, Result, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Inline, Path, State};
 use crate::table::{
-    Change, StoredSchema, Table, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_rows, sorted_schema,
+    Change, StoredSchema, Table, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
+    sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -62,7 +63,14 @@ impl<'a> Frame<'a> {
             Source::Checked(batches) => batches,
             Source::Foreign(rows) => {
                 let (pool, schema) = (pool.clone(), self.schema);
-                Box::new(rows.map(move |rows| checked_rows(Some(&pool), &schema, &rows?)))
+                let parts = rows.map(move |rows| Ok(checked_parts(pool.clone(), schema.clone(), rows?)));
+                Box::new(parts.flat_map(|parts| {
+                    let (parts, failed) = match parts {
+                        Ok(parts) => (Some(parts), None),
+                        Err(e) => (None, Some(Err(e))),
+                    };
+                    parts.into_iter().flatten().chain(failed)
+                }))
             }
         }
     }
@@ -104,7 +112,7 @@ impl Store {
     /// Makes an empty table; its version 0 has no rows.
     pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
-        let build = create_table(path.clone(), &schema, options)?;
+        let build = create_table(path.clone(), &schema, options).map_err(|e| e.context(format!("'{path}'")))?;
         let after = self.commit_effects(build)?;
         self.newest_info(&after, &path)
     }
@@ -205,6 +213,14 @@ pub(super) fn create_table(
         let spec = TableSpec { sort: options.sort.clone(), keyed };
         Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
     })
+}
+
+/// What is said of the table at `path`: that its bytes, or rows for it, are not what they should be.
+pub(super) fn of_table(path: &Path, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch => error.context(format!("'{path}'")),
+        _ => error,
+    }
 }
 
 /// Whether a commit with this answer is in the log, or may be.

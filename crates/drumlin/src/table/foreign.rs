@@ -6,6 +6,7 @@
 //! is given has the rows, and the nulls, that the other library meant. That includes slices of nested arrays, whose children
 //! begin where their parent's offset says: Arrow's own conversion applies the offset of a struct in a struct twice.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -20,8 +21,13 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
+use super::ROWS_MAX;
 use super::schema::check_type;
 use crate::base::{Error, Pool, Result, caught};
+use crate::segment::holds;
+
+/// So many rows are checked at a time.
+const PART_ROWS: usize = 4 * ROWS_MAX as usize;
 
 /// Fewer values than this are checked sooner than they are handed to other threads.
 const PARALLEL_MIN: usize = 1 << 16;
@@ -31,6 +37,34 @@ const PARALLEL_MIN: usize = 1 << 16;
 ///
 /// `InvalidArgument` if they do not keep Arrow's rules.
 pub fn checked_rows(pool: Option<&Pool>, schema: &SchemaRef, rows: &ArrayData) -> Result<RecordBatch> {
+    checked_range(pool, schema, rows, 0..rows.len())
+}
+
+/// The same in parts, so that a large batch is encoded while its rest is checked.
+pub fn checked_parts(
+    pool: Pool,
+    schema: SchemaRef,
+    rows: ArrayData,
+) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+    // Dictionaries are checked as a whole, and so are the values of list views.
+    let whole =
+        |part: &DataType| matches!(part, DataType::Dictionary(..) | DataType::ListView(_) | DataType::LargeListView(_));
+    let step = match holds(rows.data_type(), &whole) {
+        true => rows.len().max(1),
+        false => PART_ROWS,
+    };
+    // Also of no rows there is one part: its schema is looked at.
+    let starts = (0..rows.len().max(1)).step_by(step);
+    starts.map(move |from| checked_range(Some(&pool), &schema, &rows, from..(from + step).min(rows.len())))
+}
+
+/// The rows `range` of `rows`.
+fn checked_range(
+    pool: Option<&Pool>,
+    schema: &SchemaRef,
+    rows: &ArrayData,
+    range: Range<usize>,
+) -> Result<RecordBatch> {
     let same = matches!(rows.data_type(), DataType::Struct(fields) if fields == schema.fields());
     if !same || rows.child_data().len() != schema.fields().len() {
         return Err(malformed(format!("a batch of type {}, not of its stream's schema", rows.data_type())));
@@ -39,17 +73,18 @@ pub fn checked_rows(pool: Option<&Pool>, schema: &SchemaRef, rows: &ArrayData) -
         return Err(malformed(format!("{} rows of a batch are null as a whole", rows.null_count())));
     }
     let column = |at: usize| {
-        let taken = caught(|| take(&rows.child_data()[at], rows.offset(), rows.len()));
+        let from = place(rows, range.start)?;
+        let taken = caught(|| take(&rows.child_data()[at], from, range.len()));
         taken.map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))
     };
     let columns = 0..schema.fields().len();
     let columns: Vec<ArrayRef> = match pool {
-        Some(pool) if rows.len().saturating_mul(columns.len()) >= PARALLEL_MIN => {
+        Some(pool) if range.len().saturating_mul(columns.len()) >= PARALLEL_MIN => {
             pool.map(columns.collect(), column)?
         }
         _ => columns.map(column).collect::<Result<_>>()?,
     };
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(range.len()));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(broken)
 }
 

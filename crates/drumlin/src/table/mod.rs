@@ -37,7 +37,7 @@ pub use codec::TableCodec;
 pub use conform::{Conform, conform};
 pub use encode::{RowGroups, Schemes, batch_bytes, encode_group};
 pub use flush::{count_rows, hidden_rows, part_rows};
-pub use foreign::{checked_array, checked_rows};
+pub use foreign::{checked_array, checked_parts, checked_rows};
 pub use group_keys::KeyBounds;
 pub use key::{KeyCodec, check_key};
 pub use key_filter::key_filter;

@@ -6,7 +6,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
+    Schema, SchemaRef,
+};
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
@@ -95,6 +98,10 @@ fn check_nested(data_type: &DataType, depth: usize) -> Result<()> {
         DataType::Dictionary(key, _) if !DataType::is_dictionary_key_type(key) => {
             return cannot(": its keys are no integers");
         }
+        DataType::Decimal32(digits, _) if !(1..=DECIMAL32_MAX_PRECISION).contains(digits) => return cannot(""),
+        DataType::Decimal64(digits, _) if !(1..=DECIMAL64_MAX_PRECISION).contains(digits) => return cannot(""),
+        DataType::Decimal128(digits, _) if !(1..=DECIMAL128_MAX_PRECISION).contains(digits) => return cannot(""),
+        DataType::Decimal256(digits, _) if !(1..=DECIMAL256_MAX_PRECISION).contains(digits) => return cannot(""),
         // What zones there are is not asked: other libraries may know newer ones.
         DataType::Timestamp(_, Some(zone)) => {
             if zone.len() > ZONE_BYTES_MAX {
@@ -157,8 +164,9 @@ mod tests {
         let zoned = |zone: &str| DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
         let deep = (0..40).fold(DataType::Int8, |below, _| list(below));
         let named = DataType::Struct(vec![Field::new("a\0b", DataType::Int8, true)].into());
+        let digits = [DataType::Decimal128(39, 0), DataType::Decimal256(0, 0), DataType::Decimal32(10, 0)];
         let bad = [zoned("UTC\0"), list(zoned("\0")), named, deep, DataType::FixedSizeBinary(-1)];
-        for data_type in bad {
+        for data_type in bad.into_iter().chain(digits) {
             let schema = Arc::new(Schema::new(vec![Field::new("c", data_type.clone(), true)]));
             assert!(StoredSchema::new(schema.clone()).is_err(), "{data_type}");
             // As if it had been stored.

@@ -239,3 +239,84 @@ fn types_that_cannot_be_stored_are_refused_at_every_depth() {
         }
     }
 }
+
+/// A hundred values from `from` on, each in a list, as a dictionary whose keys name at most 128.
+fn listed(from: usize) -> RecordBatch {
+    let values: StringArray = (from..from + 100).map(|n| Some(format!("v{n}"))).collect();
+    let keyed = DictionaryArray::<Int8Type>::new((0..100).collect(), Arc::new(values));
+    let field = Arc::new(Field::new("item", keyed.data_type().clone(), true));
+    let lists = ListArray::new(field, arrow::buffer::OffsetBuffer::from_lengths([1; 100]), Arc::new(keyed), None);
+    let ids = Int64Array::from_iter_values(from as i64..from as i64 + 100);
+    let id = Field::new("id", DataType::Int64, false);
+    let fields = vec![id, Field::new("c", lists.data_type().clone(), true)];
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![Arc::new(ids), Arc::new(lists)]).unwrap()
+}
+
+#[test]
+fn nested_dictionaries_of_overlapping_row_groups_are_read_together() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let store = open_with(&SimDisk::new(), &clock, 2).unwrap();
+    let parts = [listed(0), listed(200), listed(100)];
+    let expected = show(&parts);
+    let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..WriteOptions::default() };
+    store.write("sorted", frame(&parts), &sorted).unwrap();
+    store.update("sorted", listed(100), &Default::default()).unwrap();
+    store.create("keyed", parts[0].schema(), TableOptions { key: vec!["id".into()], ..Default::default() }).unwrap();
+    for part in &parts {
+        // As row groups and as rows in memory.
+        store.append("keyed", part.clone(), &Default::default()).unwrap();
+        store.upsert("keyed", part.clone(), &Default::default()).unwrap();
+    }
+    let asked =
+        RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![5, 150, 299])) as ArrayRef)]).unwrap();
+    for _ in 0..2 {
+        check(&store, "sorted", &expected);
+        check(&store, "keyed", &expected);
+        let answer = store.get_rows("keyed", &asked, &Default::default()).unwrap();
+        assert_eq!(
+            (0..3).map(|row| shown(&answer.rows["c"], row)).collect::<Vec<_>>(),
+            ["[\"v5\"]", "[\"v150\"]", "[\"v299\"]"]
+        );
+        let report = store.checkpoint(&Default::default()).unwrap();
+        assert_eq!(report.failures, [] as [String; 0]);
+    }
+    // The schema says what is handed out.
+    let field = store.read("sorted", &Default::default()).unwrap().schema().field(1).clone();
+    assert!(field.data_type().to_string().contains("Int32"), "{field}");
+    // Two chunks of one write whose dictionaries do not fit one are refused, where there is no wider type to take.
+    let error = store.write("plain", frame(&parts), &Default::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SchemaMismatch);
+    for words in ["'plain'", "column 'c'", "300 values", "keys of type Int8"] {
+        assert!(error.message().contains(words), "{error} lacks {words}");
+    }
+}
+
+#[test]
+fn a_table_that_cannot_be_rewritten_keeps_no_other_from_a_checkpoint() {
+    let disk = SimDisk::new();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let store = open_with(&disk, &clock, 2).unwrap();
+    // Row groups that cannot be put together.
+    for from in [0, 100, 200] {
+        match from {
+            0 => store.write("bad", listed(0), &Default::default()).unwrap(),
+            _ => store.append("bad", listed(from), &Default::default()).unwrap(),
+        };
+    }
+    let few = |from: i64| {
+        RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from_iter_values(from..from + 50)) as ArrayRef)])
+            .unwrap()
+    };
+    store.write("good", few(0), &Default::default()).unwrap();
+    (1..5).for_each(|n| drop(store.append("good", few(n * 50), &Default::default()).unwrap()));
+    store.create("keyed", few(0).schema(), TableOptions { key: vec!["id".into()], ..Default::default() }).unwrap();
+    (0..200).for_each(|n| drop(store.upsert("keyed", few(n), &Default::default()).unwrap()));
+    let log = |store: &Store| store.stat().unwrap().log_bytes;
+    let before = log(&store);
+    let report = store.checkpoint(&Default::default()).unwrap();
+    assert_eq!((report.failures.len(), report.tables, report.rows_flushed), (1, 1, 249), "{report}");
+    assert!(report.failures[0].starts_with("bad: ") && report.failures[0].contains("'c'"), "{:?}", report.failures);
+    assert!(log(&store) < before / 4, "{} bytes of log, {before} before", log(&store));
+    check(&store, "bad", &show(&[listed(0), listed(100), listed(200)]));
+    assert_eq!(store.verify(&VerifyOptions { deep: true, ..Default::default() }).unwrap().faults, []);
+}
