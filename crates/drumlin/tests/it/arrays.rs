@@ -68,7 +68,8 @@ pub fn any_type(rng: &mut Rng, depth: usize) -> DataType {
         4 => DataType::ListView(field(rng, "item")),
         5 => DataType::LargeListView(field(rng, "item")),
         6 => {
-            let size = rng.i32(..4);
+            // Of size 0 they are refused.
+            let size = if rng.u8(..30) == 0 { 0 } else { rng.i32(1..4) };
             DataType::FixedSizeList(field(rng, "item"), size)
         }
         7 => {
@@ -81,6 +82,8 @@ pub fn any_type(rng: &mut Rng, depth: usize) -> DataType {
                 0 => any_type(rng, depth - 1),
                 _ => flat_type(rng),
             };
+            // Nulls below keys that are not null are for nobody to tell.
+            let values = if values == DataType::Null { DataType::Utf8 } else { values };
             DataType::Dictionary(Box::new(key_type(rng)), Box::new(values))
         }
         _ => flat_type(rng),
@@ -121,7 +124,7 @@ fn number(rng: &mut Rng, data_type: &DataType) -> i128 {
         // Within what every library takes for a time.
         DataType::Date32 => rng.i128(-100_000..100_000),
         DataType::Date64 => rng.i128(-100_000..100_000) * 86_400_000,
-        DataType::Time32(_) | DataType::Time64(_) => return rng.i128(..86_400),
+        DataType::Time32(_) | DataType::Time64(_) => return rng.i128(0..86_400),
         DataType::Timestamp(..) => i128::from(rng.i32(..)),
         _ => rng.i128(..),
     };
@@ -160,14 +163,14 @@ pub fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nulls: bool) -> A
         }
         DataType::ListView(f) => {
             let values = array(rng, f.data_type(), rows + 6, f.is_nullable());
-            let offsets = (0..rows).map(|_| rng.i32(..=rows as i32)).collect::<ScalarBuffer<_>>();
-            let sizes = (0..rows).map(|_| rng.i32(..6)).collect();
+            let offsets = (0..rows).map(|_| rng.i32(0..=rows as i32)).collect::<ScalarBuffer<_>>();
+            let sizes = (0..rows).map(|_| rng.i32(0..6)).collect();
             Arc::new(ListViewArray::new(f.clone(), offsets, sizes, values, mask))
         }
         DataType::LargeListView(f) => {
             let values = array(rng, f.data_type(), rows + 6, f.is_nullable());
-            let offsets = (0..rows).map(|_| rng.i64(..=rows as i64)).collect::<ScalarBuffer<_>>();
-            let sizes = (0..rows).map(|_| rng.i64(..6)).collect();
+            let offsets = (0..rows).map(|_| rng.i64(0..=rows as i64)).collect::<ScalarBuffer<_>>();
+            let sizes = (0..rows).map(|_| rng.i64(0..6)).collect();
             Arc::new(LargeListViewArray::new(f.clone(), offsets, sizes, values, mask))
         }
         DataType::FixedSizeList(f, size) => {
@@ -181,8 +184,9 @@ pub fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nulls: bool) -> A
         }
         DataType::Dictionary(key, value) => {
             let count = pick(rng, &[1, 5, 60]);
-            let values = array(rng, value, count, rng.clone().u8(..3) == 0);
-            let keys = Int64Array::new((0..rows).map(|_| rng.i64(..count as i64)).collect(), mask);
+            let with_nulls = nulls && rng.u8(..3) == 0;
+            let values = array(rng, value, count, with_nulls);
+            let keys = Int64Array::new((0..rows).map(|_| rng.i64(0..count as i64)).collect(), mask);
             let keys = cast(&keys, key).unwrap().to_data();
             make_array(
                 keys.into_builder().data_type(data_type.clone()).add_child_data(values.to_data()).build().unwrap(),
