@@ -63,16 +63,14 @@ fn conformed<'a>(
     path: &Path,
     pool: &Pool,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
-    let context = format!("'{path}'");
-    let mut conform = Conform::new(schema.clone());
-    frame.into_batches(pool).map(move |batch| {
-        let conformed = batch.and_then(|batch| match what {
-            ByKey::Delete => {
-                codec.keys_of(&batch).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?))
-            }
-            _ => conform.batch(&batch),
-        });
-        conformed.map_err(|e| e.context(&context))
+    let table = format!("'{path}'");
+    let mut conform = Conform::new(schema.clone()).named(&table);
+    frame.into_batches(pool, &table).map(move |batch| match what {
+        ByKey::Delete => {
+            let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
+            keys.map_err(|e| e.context(&table))
+        }
+        _ => conform.batch(&batch?),
     })
 }
 

@@ -14,8 +14,8 @@ use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, VersionKind, batch_bytes,
-    check_key, check_sort, encode_group, sorted_schema,
+    Change, Conform, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, VersionKind,
+    batch_bytes, check_key, check_sort, encode_group, sorted_schema,
 };
 
 /// What becomes of a call where a table of it cannot be written.
@@ -246,9 +246,10 @@ impl Store {
         let mut landings = Vec::with_capacity(targets.len());
         let mut parts = Vec::with_capacity(targets.len());
         for (index, Target { at, path, frame, schema, sort, footprint }) in targets.into_iter().enumerate() {
-            let context = format!("'{path}'");
-            let groups = RowGroups::new(frame.into_batches(&self.inner.env.pool), schema.clone());
-            parts.push(groups.map(move |group| (index, group.map_err(|e| e.context(&context)))));
+            let table = format!("'{path}'");
+            let batches = frame.into_batches(&self.inner.env.pool, &table);
+            let groups = RowGroups::new(batches, Conform::new(schema.clone()).named(table));
+            parts.push(groups.map(move |group| (index, group)));
             landings.push(Landing { at, path, schema, sort, keyed: false, groups: Vec::new(), footprint });
         }
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);

@@ -121,10 +121,10 @@ impl Store {
         }
         let schema = table.schema().expect("every table has a version").0.clone();
         let pool = &self.inner.env.pool;
-        let mut conform = Conform::new(schema.clone());
-        let batches =
-            frame.into_batches(pool).map(|batch| conform.batch(&batch?)).collect::<Result<Vec<RecordBatch>>>();
-        let batches = batches.map_err(|e| e.context(format!("'{path}'")))?;
+        let name = format!("'{path}'");
+        let mut conform = Conform::new(schema.clone()).named(&name);
+        let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));
+        let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
         if table.key().is_some() && !batches.is_empty() {
             check_distinct(&*table.codec()?, &join_batches(&schema, &batches)?)?;
@@ -132,7 +132,7 @@ impl Store {
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
         let mut known: Option<Schemes> = None;
-        for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
+        for group in RowGroups::new(batches.into_iter().map(Ok), Conform::new(schema.clone())) {
             options.task.cancel.check()?;
             let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref())
                 .map_err(|e| e.context(format!("'{path}'")))?;

@@ -57,19 +57,21 @@ impl<'a> Frame<'a> {
         Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
     }
 
-    /// The batches, every value of them checked.
-    pub(super) fn into_batches(self, pool: &Pool) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
+    /// The batches, every value of them checked; what is wrong with one is told of `table`.
+    pub(super) fn into_batches(self, pool: &Pool, table: &str) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
         match self.rows {
             Source::Checked(batches) => batches,
             Source::Foreign(rows) => {
-                let (pool, schema) = (pool.clone(), self.schema);
+                let (pool, schema, table) = (pool.clone(), self.schema, table.to_owned());
                 let parts = rows.map(move |rows| Ok(checked_parts(pool.clone(), schema.clone(), rows?)));
-                Box::new(parts.flat_map(|parts| {
+                Box::new(parts.flat_map(move |parts| {
                     let (parts, failed) = match parts {
                         Ok(parts) => (Some(parts), None),
                         Err(e) => (None, Some(Err(e))),
                     };
-                    parts.into_iter().flatten().chain(failed)
+                    let table = table.clone();
+                    let named = move |part: Result<RecordBatch>| part.map_err(|e| e.context(&table));
+                    parts.into_iter().flatten().map(named).chain(failed)
                 }))
             }
         }

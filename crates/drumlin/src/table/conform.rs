@@ -27,6 +27,8 @@ use crate::segment::holds;
 /// Brings the batches of one frame into a schema.
 pub struct Conform {
     schema: SchemaRef,
+    /// What messages call the table.
+    table: Option<String>,
     /// Rows of the batches before.
     seen: u64,
 }
@@ -34,12 +36,21 @@ pub struct Conform {
 impl Conform {
     /// For batches that are to have `schema`.
     pub fn new(schema: SchemaRef) -> Self {
-        Self { schema, seen: 0 }
+        Self { schema, table: None, seen: 0 }
+    }
+
+    /// The same; messages begin with `table`.
+    #[must_use]
+    pub fn named(self, table: impl Into<String>) -> Self {
+        Self { table: Some(table.into()), ..self }
     }
 
     /// Brings the next batch into the schema.
     pub fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let conformed = conform_from(batch, &self.schema, self.seen)?;
+        let conformed = conform_from(batch, &self.schema, self.seen).map_err(|e| match &self.table {
+            Some(table) => e.context(table),
+            None => e,
+        })?;
         self.seen += batch.num_rows() as u64;
         Ok(conformed)
     }

@@ -27,10 +27,10 @@ pub struct RowGroups<I> {
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>>> RowGroups<I> {
-    /// Cuts `batches`, each made to fit `schema`, into row groups of [`ROWS_MAX`] rows, fewer if
+    /// Cuts `batches`, each made to fit by `conform`, into row groups of [`ROWS_MAX`] rows, fewer if
     /// they are large; the last may be smaller.
-    pub fn new(batches: I, schema: SchemaRef) -> Self {
-        Self { batches, conform: Conform::new(schema), rest: None, ended: false }
+    pub fn new(batches: I, conform: Conform) -> Self {
+        Self { batches, conform, rest: None, ended: false }
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("s", Arc::new(rows) as ArrayRef)]).unwrap();
         let schema = batch.schema();
         let groups: Vec<Vec<RecordBatch>> =
-            RowGroups::new([Ok(batch)].into_iter(), schema).collect::<Result<_>>().unwrap();
+            RowGroups::new([Ok(batch)].into_iter(), Conform::new(schema)).collect::<Result<_>>().unwrap();
         let sizes: Vec<usize> = groups.iter().map(|group| group.iter().map(RecordBatch::num_rows).sum()).collect();
         assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (2, 60), "{sizes:?}");
         assert!(sizes[0] < 60 && sizes[0] > 40, "{sizes:?}");
