@@ -11,6 +11,7 @@ __all__ = [
     "Corrupt",
     "Error",
     "InDoubt",
+    "Internal",
     "InvalidArgument",
     "Locked",
     "NotFound",
@@ -101,6 +102,12 @@ class Unsupported(Error):
 
 class Closed(Error):
     """The store was closed, or belongs to the process that this one was forked from: open it again."""
+
+    __module__ = "drumlin"
+
+
+class Internal(Error):
+    """A bug in Drumlin, to be reported; what the call was to change was not changed."""
 
     __module__ = "drumlin"
 

@@ -1239,14 +1239,17 @@ class Store(Walks):
         idle = optional_micros(fence_idle, "fence_idle")
         return self._core.reclaim(micros(grace, "grace"), rest, idle, audit, progress)
 
-    def verify(self, *, progress: Progress | None = None) -> VerifyReport:
+    def verify(self, *, deep: bool = False, progress: Progress | None = None) -> VerifyReport:
         """Reads every byte that the store refers to and checks it. What is wrong is reported, not raised.
 
+        :param deep: Also decodes every row group and compares its statistics with its values; takes as long as reading
+            all rows.
+
         >>> import drumlin
-        >>> drumlin.open("memory://").verify().ok
+        >>> drumlin.open("memory://").verify(deep=True).ok
         True
         """
-        return self._core.verify(progress)
+        return self._core.verify(deep, progress)
 
     def stat(self) -> StoreStat:
         """Figures about the store."""

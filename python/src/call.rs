@@ -3,17 +3,20 @@
 //! A long call runs on a thread of its own while the calling thread, which alone can see signals, looks for them.
 //! Nobody waits for the other while holding the interpreter lock, so input that needs the lock can be drawn from any
 //! thread.
+//!
+//! A panic of the core ends here: it is raised as `drumlin.Internal`, never as pyo3's `PanicException`, which no handler of
+//! `Exception` sees.
 
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::ffi::c_int;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use drumlin::base::{Cancel, Progress, Task};
+use drumlin::base::{Cancel, Progress, Task, caught};
 use drumlin::{Error, Result};
 use pyo3::prelude::*;
 
@@ -54,14 +57,19 @@ fn check_commit() -> PyResult<()> {
 /// Runs a call that does not take long.
 pub fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     check_commit()?;
-    py.detach(call).map_err(raise)
+    py.detach(|| caught(call)).map_err(raise)
+}
+
+/// Runs a call that takes less than to let go of the interpreter lock.
+pub fn quick<T>(call: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    caught(call).map_err(raise)
 }
 
 /// Takes a look at one node or name: that takes less time than letting go of the interpreter lock, and waits for nobody; but
 /// for a store that first asks what others have committed, which waits for the turn of a commit, and so for whatever a
 /// projection's function waits for.
 pub fn glance<T: Send>(py: Python<'_>, store: &drumlin::Store, look: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    if store.options().fresh { detached(py, look) } else { look().map_err(raise) }
+    if store.options().fresh { detached(py, look) } else { quick(look) }
 }
 
 /// Runs a call of somebody who may or may not hold the interpreter lock, such as the consumer of a stream: without it.
@@ -124,7 +132,7 @@ pub fn wait<T: Send>(
     let mut left = timeout;
     loop {
         let wait = left.map_or(WAIT_STEP, |left| left.min(WAIT_STEP));
-        let came = py.detach(|| step(wait)).map_err(raise)?;
+        let came = py.detach(|| caught(|| step(wait))).map_err(raise)?;
         left = left.map(|left| left - wait);
         if came.is_some() || left == Some(Duration::ZERO) {
             return Ok(came);
@@ -167,7 +175,7 @@ pub fn long_each<T: Send, U: Send>(
                     Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
                     Ok(Told::One(_)) => Ok(()),
                     Ok(Told::Ended(ended)) => {
-                        let result = ended.unwrap_or_else(|panic| resume_unwind(panic)).map_err(raise);
+                        let result = ended.unwrap_or_else(|panic| Err(Error::panicked(&*panic))).map_err(raise);
                         return interrupted.map_or(result, Err);
                     }
                     Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals()),

@@ -1,14 +1,13 @@
 //! Rows from Python: anything that exports an Arrow stream or array, or a reading of a store.
 
-use arrow::array::RecordBatchReader;
 use drumlin::Result;
 use drumlin::store::{Frame, VersionInfo};
 use drumlin::table::Scan;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::errors::answers;
+use crate::foreign::Rows;
 use crate::reports::Version;
 use crate::result::Reading;
 
@@ -16,7 +15,8 @@ use crate::result::Reading;
 pub enum Input {
     /// Rows of a store; errors keep their kind, as they would not across Arrow's C interface.
     Scan(Box<Scan>),
-    Reader(Box<dyn RecordBatchReader + Send>),
+    /// Memory of another library's making.
+    Foreign(Rows),
 }
 
 impl<'py> FromPyObject<'_, 'py> for Input {
@@ -26,7 +26,7 @@ impl<'py> FromPyObject<'_, 'py> for Input {
         if let Ok(reading) = object.cast::<Reading>() {
             return Ok(Self::Scan(Box::new(reading.get().scan(object.py(), None)?.scan)));
         }
-        Ok(Self::Reader(object.extract::<AnyRecordBatch>()?.into_reader()?))
+        Ok(Self::Foreign(object.extract()?))
     }
 }
 
@@ -34,8 +34,7 @@ impl From<Input> for Frame<'_> {
     fn from(input: Input) -> Self {
         match input {
             Input::Scan(scan) => Frame::new(scan.schema(), scan),
-            // Memory of another library's making.
-            Input::Reader(reader) => Frame::from_reader(reader).foreign(),
+            Input::Foreign(Rows { schema, batches }) => Frame::from_foreign(schema, batches),
         }
     }
 }

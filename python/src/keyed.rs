@@ -5,19 +5,20 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::{concat, concat_batches};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow::ffi::FFI_ArrowArray;
-use drumlin::base::{Cancel, Task};
+use drumlin::base::{Cancel, Task, caught};
+use drumlin::segment::join;
 use drumlin::store::{Frame, LookupOptions, TableView, WriteOptions};
 use drumlin::{Error, Result};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyTuple};
-use pyo3_arrow::input::AnyArray;
 
 use crate::call::{detached, long, with_progress};
 use crate::errors::raise;
+use crate::foreign::{Pieces, Rows as Foreign};
 use crate::input::Input;
 use crate::result::Batches;
 use crate::schema::capsule;
@@ -42,17 +43,9 @@ impl<'py> Column<'py> {
         if let Ok(values) = object.cast::<PyList>() {
             return Ok(Self::Values(values.iter().collect()));
         }
-        let array = object.extract::<AnyArray>()?.into_chunked_array()?;
-        let (chunks, field) = array.into_inner();
-        let joined = || -> Result<ArrayRef> {
-            chunks.iter().try_for_each(|chunk| chunk.to_data().validate_full())?;
-            match chunks.as_slice() {
-                [] => Ok(arrow::array::new_empty_array(field.data_type())),
-                [one] => Ok(one.clone()),
-                several => Ok(concat(&several.iter().map(|chunk| &**chunk).collect::<Vec<_>>())?),
-            }
-        };
-        joined().map(Self::Array).map_err(|error| raise(error.context(what)))
+        let Pieces(pieces) = object.extract()?;
+        let joined = || join(&pieces.into_iter().collect::<Result<Vec<ArrayRef>>>()?);
+        caught(joined).map(Self::Array).map_err(|error| raise(error.context(what)))
     }
 
     fn len(&self) -> usize {
@@ -271,16 +264,20 @@ impl Given {
         match self {
             Self::Batch(batch) => batch.into(),
             Self::Input(Input::Scan(scan), _) => Frame::new(scan.schema(), scan),
-            Self::Input(Input::Reader(reader), key) => {
-                let schema = reader.schema();
-                let batches = reader.map(move |batch| {
+            Self::Input(Input::Foreign(foreign), Some(key)) => {
+                let batches = foreign.schema.clone();
+                let fitted = foreign.checked().map(move |batch| {
                     cancel.check()?;
-                    match &key {
-                        Some(key) => fitted(&batch?, key),
-                        None => Ok(batch?),
-                    }
+                    fitted(&batch?, &key)
                 });
-                Frame::new(schema, batches).foreign()
+                Frame::new(batches, fitted)
+            }
+            Self::Input(Input::Foreign(Foreign { schema, batches }), None) => {
+                let batches = batches.map(move |batch| {
+                    cancel.check()?;
+                    batch
+                });
+                Frame::from_foreign(schema, batches)
             }
         }
     }
@@ -306,13 +303,10 @@ impl Given {
                 scan.try_for_each(|batch| add(batch?))?;
                 scan.schema()
             }
-            Input::Reader(mut reader) => {
-                reader.try_for_each(|batch| {
-                    let batch = batch?;
-                    batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
-                    add(batch)
-                })?;
-                reader.schema()
+            Input::Foreign(foreign) => {
+                let schema = foreign.schema.clone();
+                foreign.checked().try_for_each(|batch| add(batch?))?;
+                schema
             }
         };
         match batches.first() {

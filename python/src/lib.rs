@@ -10,6 +10,7 @@ mod errors;
 mod event;
 mod figures;
 mod file;
+mod foreign;
 mod input;
 mod keyed;
 mod node;

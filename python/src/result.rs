@@ -1,6 +1,5 @@
 //! What a read gives: a reading that can be scanned any number of times, a stream of batches, or all batches at once.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
@@ -8,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowArray;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use drumlin::base::{Cancel, Seq};
+use drumlin::base::{Cancel, Seq, caught};
 use drumlin::store::ReadOptions;
 use drumlin::table::{Scan, VersionKind, View};
 use drumlin::{Error, Result};
@@ -113,6 +112,7 @@ impl Reading {
             transaction.get().check_not_aborted(py)?;
         }
         let mut options = self.options.clone();
+        options.scan.name = Some(self.path.clone());
         if columns.is_some() {
             options.scan.columns = columns;
         } else if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -240,6 +240,8 @@ impl Stream {
 }
 
 fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+    // Within the stream's own functions a schema that the interface cannot carry would end the process.
+    capsule(py, &*reader.schema())?;
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
 }
 
@@ -259,7 +261,7 @@ impl Iterator for Exported {
             // A scan may look at the log again, and wait for a turn in which a projection's function wants the lock.
             unlocked(|| self.scan.next()).transpose()
         };
-        let next = catch_unwind(AssertUnwindSafe(next)).unwrap_or_else(|_| Err(Error::closed("reading panicked")));
+        let next = caught(next);
         next.map_err(|e| ArrowError::ExternalError(e.to_string().replace('\0', "\\0").into())).transpose()
     }
 }

@@ -3,10 +3,12 @@
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
-use pyo3::exceptions::PyValueError;
+use drumlin::base::caught;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
-use pyo3_arrow::PySchema;
+
+use crate::errors::raise;
+use crate::foreign::GivenSchema;
 
 /// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` takes it, and so does whatever else
 /// knows `__arrow_c_schema__`.
@@ -19,7 +21,8 @@ pub fn capsule<'py, T>(py: Python<'py>, schema: T) -> PyResult<Bound<'py, PyCaps
 where
     FFI_ArrowSchema: TryFrom<T, Error = ArrowError>,
 {
-    let exported = FFI_ArrowSchema::try_from(schema).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    // Arrow panics on a name that the interface cannot carry.
+    let exported = caught(|| Ok(FFI_ArrowSchema::try_from(schema)?)).map_err(raise)?;
     PyCapsule::new_with_value(py, exported, c"arrow_schema")
 }
 
@@ -28,7 +31,7 @@ impl Schema {
     /// Takes over the schema of anything with `__arrow_c_schema__`.
     #[new]
     #[pyo3(signature = (schema, /))]
-    fn new(schema: PySchema) -> Self {
+    fn new(schema: GivenSchema) -> Self {
         Self(schema.into_inner())
     }
 

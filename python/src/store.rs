@@ -11,7 +11,6 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::PySchema;
 
 use crate::call::{Detached, detached, glance, wait, with_progress};
 use crate::callbacks::Callbacks;
@@ -19,6 +18,7 @@ use crate::errors::{all, answers, raise};
 use crate::event::{ChangeFeed, Span};
 use crate::figures::{StoreStat, TableStat};
 use crate::file::File;
+use crate::foreign::GivenSchema;
 use crate::input::{Handed, Input, land, to_frames};
 use crate::keyed::{self, Given, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
@@ -93,7 +93,7 @@ impl Store {
         &self,
         py: Python<'_>,
         path: &str,
-        schema: PySchema,
+        schema: GivenSchema,
         sort: Vec<String>,
         key: Vec<String>,
     ) -> PyResult<Version> {
@@ -583,9 +583,9 @@ impl Store {
         Ok(report?.into())
     }
 
-    #[pyo3(signature = (progress=None))]
-    fn verify(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
-        Ok(with_progress(py, progress, |task| self.core.verify(&task))?.into())
+    #[pyo3(signature = (deep=false, progress=None))]
+    fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
+        Ok(with_progress(py, progress, |task| self.core.verify(&drumlin::store::VerifyOptions { deep, task }))?.into())
     }
 
     fn stat(&self, py: Python<'_>) -> PyResult<StoreStat> {

@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, NullArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
+use drumlin::base::caught;
 use drumlin::store::{self, AsOf, LookupOptions, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::table::Scan;
-use drumlin::{Error, Result};
+use drumlin::{Error, ErrorKind, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
-use pyo3_arrow::PySchema;
 
 use crate::call::{detached, drop_detached, with_progress};
 use crate::errors::raise;
+use crate::foreign::GivenSchema;
 use crate::input::{Input, to_frames};
 use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::node::{Change, Changes, Node, Walk, nodes_by_path, payloads_by_path};
@@ -96,7 +97,7 @@ impl Transaction {
     /// Does something quick.
     fn quick<T>(&self, py: Python<'_>, call: impl FnOnce(&mut store::Transaction) -> Result<T>) -> PyResult<T> {
         // An exception is made without the lock: making one may run anything.
-        let done = open(&mut self.lock(py)).and_then(call);
+        let done = run(&mut self.lock(py), call);
         done.map_err(raise)
     }
 
@@ -107,7 +108,7 @@ impl Transaction {
         call: impl FnOnce(&mut store::Transaction) -> Result<T> + Send,
     ) -> PyResult<T> {
         self.check_process()?;
-        detached(py, || open(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner)).and_then(call))
+        detached(py, || run(&mut self.place.lock().unwrap_or_else(PoisonError::into_inner), call))
     }
 
     /// A forked child has none of the threads that reading and committing rely on. What only looks at single nodes does
@@ -194,6 +195,15 @@ impl Transaction {
         drop(place);
         taken.map_err(raise)
     }
+}
+
+/// Does something with an open transaction. One that a panic left half changed is never committed.
+fn run<T>(place: &mut Place, call: impl FnOnce(&mut store::Transaction) -> Result<T>) -> Result<T> {
+    let done = caught(|| open(place).and_then(call));
+    if matches!(&done, Err(e) if e.kind() == ErrorKind::Internal) {
+        *place = Place::Aborted;
+    }
+    done
 }
 
 impl Drop for Transaction {
@@ -397,7 +407,7 @@ impl Transaction {
         &self,
         py: Python<'_>,
         path: &str,
-        schema: PySchema,
+        schema: GivenSchema,
         sort: Vec<String>,
         key: Vec<String>,
     ) -> PyResult<()> {

@@ -383,7 +383,7 @@ def test_kinds_are_classes() -> None:
     errors = {kind.__name__ for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)}
     assert errors == {
         "Error", "NotFound", "AlreadyExists", "InvalidArgument", "SchemaMismatch", "ConditionFailed", "Conflict",
-        "Unavailable", "InDoubt", "Corrupt", "Locked", "SnapshotExpired", "Unsupported", "Closed", "Abort",
+        "Unavailable", "InDoubt", "Corrupt", "Locked", "SnapshotExpired", "Unsupported", "Closed", "Internal", "Abort",
     }  # fmt: skip
     assert issubclass(drumlin.InvalidArgument, ValueError)
     assert issubclass(drumlin.NotFound, LookupError)

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use drumlin::store::VerifyOptions;
 use serde_json::json;
 
 use crate::bar::Bar;
@@ -12,10 +13,10 @@ use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
 
-/// Check every byte that the store refers to
+/// Check every byte that the store refers to, and that all rows can be read
 ///
-/// Lists what is wrong, and objects that nothing refers to; those are harmless, and a reclaim removes them. Exits with 1
-/// if anything is wrong.
+/// Decodes every row group and compares its statistics with its values. Lists what is wrong, and objects that nothing
+/// refers to; those are harmless, and a reclaim removes them. Exits with 1 if anything is wrong.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -23,6 +24,9 @@ Example:
 pub struct Verify {
     #[command(flatten)]
     place: Place,
+    /// Check checksums only, and decode nothing
+    #[arg(long)]
+    quick: bool,
     /// Print JSON, with exact numbers
     #[arg(long)]
     json: bool,
@@ -33,7 +37,7 @@ impl Verify {
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         let bar = Bar::new("verifying", 0);
-        let report = store.verify(&bar.task(&interrupt::listen()));
+        let report = store.verify(&VerifyOptions { deep: !self.quick, task: bar.task(&interrupt::listen()) });
         bar.clear();
         let report = report.map_err(|e| Failure::from(e).or_interrupted("the rest was not checked"))?;
         if self.json {

@@ -36,6 +36,8 @@ pub enum ErrorKind {
     Closed,
     /// The caller's own cancel flag stopped the call. Nothing was changed.
     Cancelled,
+    /// A bug in this crate or below it; what the call was to change was not changed. Report it.
+    Internal,
 }
 
 /// The error of every fallible call of this crate.
@@ -83,6 +85,7 @@ impl Error {
         unsupported => Unsupported,
         closed => Closed,
         cancelled => Cancelled,
+        internal => Internal,
     }
 
     /// `Unavailable`: storage refused the request because there were too many. It was not done, and may be repeated later.

@@ -1,7 +1,7 @@
 //! The CPU pool: work of many items in parallel, results in order, memory bounded.
 //!
 //! A task never blocks on its own pool: [`Pool::map`] called from a pool thread runs its items by work stealing,
-//! so a pool of one thread always finishes.
+//! so a pool of one thread always finishes. A task that panics gives an error of kind `Internal`; the others go on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 
-use super::{Error, Result};
+use super::{Error, Result, caught};
 
 /// A shared pool of CPU threads.
 #[derive(Clone)]
@@ -39,8 +39,9 @@ impl Pool {
     /// order is returned once all items that were started have ended.
     pub fn map<T: Send, U: Send>(&self, items: Vec<T>, work: impl Fn(T) -> Result<U> + Send + Sync) -> Result<Vec<U>> {
         if items.len() == 1 {
-            return items.into_iter().map(work).collect();
+            return items.into_iter().map(|item| caught(|| work(item))).collect();
         }
+        let work = |item| caught(|| work(item));
         self.threads.install(|| items.into_par_iter().map(work).collect::<Vec<_>>()).into_iter().collect()
     }
 
@@ -74,7 +75,7 @@ impl Pool {
                 }
                 let (sender, receiver) = sync_channel(1);
                 // The receiver is gone if an earlier item failed.
-                scope.spawn(move |_| drop(sender.send(work(item))));
+                scope.spawn(move |_| drop(sender.send(caught(|| work(item)))));
                 running.push_back((weight, receiver));
                 under_way += weight;
             }
@@ -105,5 +106,31 @@ impl Pool {
     /// Runs `work` on a thread of the pool, without waiting for it.
     pub fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         self.threads.spawn(work);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ErrorKind;
+
+    #[test]
+    fn a_task_that_panics_is_an_error_and_the_pool_goes_on() {
+        let pool = Pool::new(2).unwrap();
+        let work = |n: u32| if n % 5 == 3 { panic!("task {n}") } else { Ok(n) };
+        for items in [vec![3], (0..20).collect()] {
+            let error = pool.map(items.clone(), work).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+            assert!(error.message().contains("task 3"), "{error}");
+            let mut came = Vec::new();
+            let sink = |n| {
+                came.push(n);
+                Ok(())
+            };
+            let error = pool.ordered(items.into_iter().map(Ok), |_| 1, 4, 100, work, sink).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal);
+            assert!(came.iter().copied().eq(0..came.len() as u32), "{came:?}");
+        }
+        assert_eq!(pool.map(vec![1, 2], work).unwrap(), [1, 2]);
     }
 }

@@ -72,7 +72,25 @@ pub fn fetch(batch: &RecordBatch, column: &Column) -> Result<ArrayRef> {
             written(root)
         )));
     }
-    Ok(array)
+    let wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..)) && column.kind.is_some();
+    match array.data_type() {
+        DataType::Dictionary(_, values) if wide(values) => {
+            let keyed = array.as_any_dictionary();
+            narrowed(&take(keyed.values(), keyed.keys(), None)?)
+        }
+        data_type if wide(data_type) => narrowed(&array),
+        _ => Ok(array),
+    }
+}
+
+/// Decimals of 256 bits whose type has no more digits than 128 bits hold, in 128 bits.
+fn narrowed(array: &ArrayRef) -> Result<ArrayRef> {
+    let DataType::Decimal256(_, scale) = *array.data_type() else { return Ok(array.clone()) };
+    let narrow = array.as_primitive::<Decimal256Type>().try_unary::<_, Decimal128Type, _>(|value| {
+        value.to_i128().ok_or_else(|| Error::corrupt(format!("{value} in a column of type {}", array.data_type())))
+    })?;
+    let narrow = narrow.with_precision_and_scale(DECIMAL128_MAX_PRECISION, scale)?;
+    Ok(std::sync::Arc::new(narrow))
 }
 
 /// The values of a numeric or temporal column as integers; `None` for floats and others.

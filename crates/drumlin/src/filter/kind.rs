@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
 use super::moment::{Form, Moment};
 use super::names::clip;
@@ -61,6 +61,10 @@ impl Kind {
             DataType::Boolean => Kind::Bool,
             data_type if data_type.is_integer() => Kind::Number { scale: 0 },
             DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+                Kind::Number { scale: i32::from(*scale) }
+            }
+            // Wider ones have values that 128 bits do not hold.
+            DataType::Decimal256(digits, scale) if *digits <= DECIMAL128_MAX_PRECISION => {
                 Kind::Number { scale: i32::from(*scale) }
             }
             DataType::Float16 | DataType::Float32 | DataType::Float64 => Kind::Float,

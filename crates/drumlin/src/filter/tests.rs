@@ -29,6 +29,41 @@ fn rows(text: &str, batch: &RecordBatch) -> String {
 }
 
 #[test]
+fn decimals_of_256_bits_compare_where_their_digits_fit_128() {
+    let values = [Some(5), None, Some(-150), Some(0)].map(|value| value.map(i256::from_i128));
+    let wide = |digits| Decimal256Array::from(values.to_vec()).with_precision_and_scale(digits, 2).unwrap();
+    let keyed = DictionaryArray::<Int8Type>::new(vec![0, 1, 2, 3].into(), Arc::new(wide(11)));
+    let batch = batch(vec![
+        ("few", Arc::new(wide(11))),
+        ("many", Arc::new(wide(38))),
+        ("keyed", Arc::new(keyed)),
+        ("beyond", Arc::new(wide(40))),
+    ]);
+    for column in ["few", "many", "keyed"] {
+        for (text, expected) in [
+            ("is null", "ftff"),
+            ("is not null", "tftt"),
+            ("= 0.05", "tnff"),
+            ("> -1.5", "tnft"),
+            ("in (0, 0.05)", "tnft"),
+            ("+ 1 > 1", "tnff"),
+        ] {
+            assert_eq!(rows(&format!("{column} {text}"), &batch), expected, "{column} {text}");
+        }
+    }
+    assert_eq!(rows("beyond is null", &batch), "ftff");
+    let error = Filter::parse("beyond = 1").unwrap().bind(batch.schema_ref()).unwrap_err();
+    assert!(error.message().contains("do not compare"), "{error}");
+    // As the store hands out decimals of few digits to filters.
+    let narrow = RecordBatch::try_from_iter([(
+        "few",
+        Arc::new(Decimal64Array::from(vec![Some(5), None]).with_precision_and_scale(11, 2).unwrap()) as ArrayRef,
+    )]);
+    let bound = Filter::parse("few is null").unwrap().bind(batch.schema_ref()).unwrap();
+    assert_eq!(bound.evaluate(&narrow.unwrap()).unwrap(), BooleanArray::from(vec![false, true]));
+}
+
+#[test]
 fn numbers_compare_by_value() {
     let batch = batch(vec![
         (

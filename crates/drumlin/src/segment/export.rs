@@ -14,6 +14,7 @@ use vortex_array::{ArrayRef as VortexRef, ExecutionCtx};
 use vortex_arrow::{ArrowSessionExt, to_null_buffer};
 
 use super::codec::{Codec, refused};
+use super::utf8;
 use crate::base::{Error, Result};
 
 /// Arrow keeps values of up to this many bytes inside their view.
@@ -21,6 +22,18 @@ const INLINE_MAX: usize = 12;
 
 /// Runs a Vortex array into an Arrow one.
 pub(super) fn export(
+    codec: &Codec,
+    array: VortexRef,
+    data_type: &DataType,
+    context: &mut ExecutionCtx,
+) -> Result<ArrayRef> {
+    let array = export_unchecked(codec, array, data_type, context)?;
+    utf8::check(&array)?;
+    Ok(array)
+}
+
+/// The same, of which texts may not be UTF-8.
+pub(super) fn export_unchecked(
     codec: &Codec,
     array: VortexRef,
     data_type: &DataType,

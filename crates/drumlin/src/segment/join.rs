@@ -1,17 +1,23 @@
-//! Puts pieces of a column end to end. Dictionary columns get one dictionary: the first piece's values, then those that
-//! others add, in order; Arrow's own concatenation leaves values in it twice.
+//! Puts pieces of a column end to end. Dictionaries, at any depth, get one dictionary: the first piece's values, then those that
+//! others add, in order; Arrow's own concatenation leaves values in it twice, and panics where nested ones do not fit their keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanBufferBuilder, DictionaryArray, FixedSizeListArray, GenericListArray,
+    GenericListViewArray, Int64Array, MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, StructArray,
+    UInt64Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::{CastOptions, cast, cast_with_options, concat, take};
 use arrow::datatypes::{
-    ArrowDictionaryKeyType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, SchemaRef, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ArrowDictionaryKeyType, DataType, FieldRef, Int8Type, Int16Type, Int32Type, Int64Type, SchemaRef, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::row::{RowConverter, SortField};
 
+use super::types::{holds, view_range};
 use crate::base::{Error, Result};
 
 /// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can
@@ -20,10 +26,117 @@ pub fn join(pieces: &[ArrayRef]) -> Result<ArrayRef> {
     if let [piece] = pieces {
         return Ok(piece.clone());
     }
-    let refs: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
-    let DataType::Dictionary(key, _) = pieces[0].data_type() else {
-        return Ok(concat(&refs)?);
-    };
+    match pieces[0].data_type() {
+        DataType::Dictionary(key, _) => join_keyed(pieces, key),
+        data_type if holds(data_type, &|part| matches!(part, DataType::Dictionary(..))) => join_nested(pieces),
+        _ => {
+            let refs: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
+            Ok(concat(&refs)?)
+        }
+    }
+}
+
+/// Joins nested pieces child by child.
+fn join_nested(pieces: &[ArrayRef]) -> Result<ArrayRef> {
+    let rows = pieces.iter().map(|piece| piece.len()).sum();
+    let nulls = join_nulls(pieces, rows);
+    Ok(match pieces[0].data_type() {
+        DataType::Struct(fields) => {
+            let column =
+                |at: usize| join(&pieces.iter().map(|piece| piece.as_struct().column(at).clone()).collect::<Vec<_>>());
+            let columns = (0..fields.len()).map(column).collect::<Result<Vec<_>>>()?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?)
+        }
+        DataType::List(field) => join_lists::<i32>(pieces, field, nulls)?,
+        DataType::LargeList(field) => join_lists::<i64>(pieces, field, nulls)?,
+        DataType::Map(field, sorted) => {
+            let maps = pieces.iter().map(|piece| piece.as_map());
+            let lists = maps.map(|map| (map.offsets(), Arc::new(map.entries().clone()) as ArrayRef)).collect();
+            let (offsets, entries) = join_offsets(lists)?;
+            Arc::new(MapArray::try_new(field.clone(), offsets, entries.as_struct().clone(), nulls, *sorted)?)
+        }
+        DataType::FixedSizeList(field, size) => {
+            let lists = pieces.iter().map(|piece| piece.as_fixed_size_list());
+            let values = lists.map(|list| list.values().slice(0, list.len() * *size as usize)).collect::<Vec<_>>();
+            let values = join(&values)?;
+            Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, values, nulls, rows)?)
+        }
+        DataType::ListView(field) => join_list_views::<i32>(pieces, field, nulls)?,
+        DataType::LargeListView(field) => join_list_views::<i64>(pieces, field, nulls)?,
+        other => return Err(Error::invalid(format!("values of type {other} cannot be joined"))),
+    })
+}
+
+fn join_nulls(pieces: &[ArrayRef], rows: usize) -> Option<NullBuffer> {
+    pieces.iter().any(|piece| piece.null_count() > 0).then(|| {
+        let mut valid = BooleanBufferBuilder::new(rows);
+        for piece in pieces {
+            match piece.nulls() {
+                Some(nulls) => valid.append_buffer(nulls.inner()),
+                None => valid.append_n(piece.len(), true),
+            }
+        }
+        NullBuffer::new(valid.finish())
+    })
+}
+
+fn too_long<O>(elements: usize) -> impl FnOnce() -> Error {
+    move || {
+        Error::schema_mismatch(format!(
+            "lists of {elements} elements together, more than {} bits count",
+            8 * size_of::<O>()
+        ))
+    }
+}
+
+/// The joined values of lists, and the lists' offsets among them.
+fn join_offsets<O: OffsetSizeTrait>(lists: Vec<(&OffsetBuffer<O>, ArrayRef)>) -> Result<(OffsetBuffer<O>, ArrayRef)> {
+    let (mut ends, mut end, mut values) = (vec![O::zero()], 0, Vec::with_capacity(lists.len()));
+    for (offsets, all) in lists {
+        let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+        let shift = |offset: &O| O::from_usize(offset.as_usize() - first + end);
+        let shifted = offsets[1..].iter().map(shift).collect::<Option<Vec<O>>>();
+        ends.extend(shifted.ok_or_else(too_long::<O>(end + last - first))?);
+        end += last - first;
+        values.push(all.slice(first, last - first));
+    }
+    Ok((OffsetBuffer::new(ends.into()), join(&values)?))
+}
+
+fn join_lists<O: OffsetSizeTrait>(
+    pieces: &[ArrayRef],
+    field: &FieldRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let lists = pieces.iter().map(|piece| piece.as_list::<O>());
+    let (offsets, values) = join_offsets(lists.map(|list| (list.offsets(), list.values().clone())).collect())?;
+    Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, nulls)?))
+}
+
+fn join_list_views<O: OffsetSizeTrait>(
+    pieces: &[ArrayRef],
+    field: &FieldRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let (mut offsets, mut sizes, mut values, mut end) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for piece in pieces {
+        let list = piece.as_list_view::<O>();
+        let range = |row: usize| (list.offsets()[row].as_usize(), list.sizes()[row].as_usize());
+        let (first, last) = view_range(list);
+        for row in 0..list.len() {
+            let (offset, size) = if list.is_valid(row) { range(row) } else { (0, 0) };
+            let from = if size > 0 { offset - first + end } else { 0 };
+            offsets.push(O::from_usize(from).ok_or_else(too_long::<O>(from))?);
+            sizes.push(O::usize_as(size));
+        }
+        values.push(list.values().slice(first, last - first));
+        end += last - first;
+    }
+    let (offsets, sizes, values) = (ScalarBuffer::from(offsets), ScalarBuffer::from(sizes), join(&values)?);
+    Ok(Arc::new(GenericListViewArray::<O>::try_new(field.clone(), offsets, sizes, values, nulls)?))
+}
+
+fn join_keyed(pieces: &[ArrayRef], key: &DataType) -> Result<ArrayRef> {
     let first = pieces[0].as_any_dictionary().values();
     let same = |piece: &ArrayRef| {
         let values = piece.as_any_dictionary().values();
@@ -46,7 +159,7 @@ pub fn join(pieces: &[ArrayRef]) -> Result<ArrayRef> {
         let n = values.len();
         Error::schema_mismatch(format!("{n} values in one dictionary, more than keys of type {key} can name"))
     })?;
-    Ok(match **key {
+    Ok(match key {
         DataType::Int8 => dictionary::<Int8Type>(&keys, values)?,
         DataType::Int16 => dictionary::<Int16Type>(&keys, values)?,
         DataType::Int32 => dictionary::<Int32Type>(&keys, values)?,
@@ -86,8 +199,19 @@ fn join_values(pieces: &[ArrayRef]) -> Result<(ArrayRef, Vec<Vec<i64>>)> {
         joined.push(if all { values(piece) } else { take(&values(piece), &UInt64Array::from(fresh), None)? });
         places.push(own);
     }
-    let refs: Vec<&dyn Array> = joined.iter().map(AsRef::as_ref).collect();
-    Ok((concat(&refs)?, places))
+    Ok((join(&joined)?, places))
+}
+
+/// Rows of columns of one type, by column and row. `SchemaMismatch` as of [`join`].
+pub fn interleave(sources: &[ArrayRef], places: &[(usize, usize)]) -> Result<ArrayRef> {
+    if !holds(sources[0].data_type(), &|part| matches!(part, DataType::Dictionary(..))) {
+        let refs: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
+        return Ok(arrow::compute::interleave(&refs, places)?);
+    }
+    let starts = sources.iter().scan(0, |next, source| Some(std::mem::replace(next, *next + source.len() as u64)));
+    let starts: Vec<u64> = starts.collect();
+    let rows = places.iter().map(|(source, row)| starts[*source] + *row as u64);
+    Ok(take(&join(sources)?, &UInt64Array::from_iter_values(rows), None)?)
 }
 
 /// Joins batches of one schema.
@@ -97,7 +221,9 @@ pub fn join_batches(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Recor
         join(&pieces).map_err(|e| e.context(format!("column '{}'", schema.field(index).name())))
     };
     let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
-    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
 
 #[cfg(test)]
@@ -138,5 +264,49 @@ mod tests {
         };
         let error = join(&[many(0), many(100)]).unwrap_err();
         assert!(error.message().contains("200 values"), "{error}");
+    }
+
+    /// Dictionaries of 100 values from `from` on, nested in every way.
+    fn nested(from: usize) -> Vec<ArrayRef> {
+        let values: Vec<String> = (from..from + 100).map(|i| format!("v{i}")).collect();
+        let keys: Vec<Option<i8>> = (0..100).map(|key| (key % 9 > 0).then_some(key)).collect();
+        let keyed = categories(&keys, &values.iter().map(String::as_str).collect::<Vec<_>>());
+        let field = Arc::new(arrow::datatypes::Field::new("x", keyed.data_type().clone(), true));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+        let key_field = Arc::new(arrow::datatypes::Field::new("key", DataType::Int64, false));
+        let entries = StructArray::new(vec![key_field, field.clone()].into(), vec![numbers, keyed.clone()], None);
+        let entry_field = Arc::new(arrow::datatypes::Field::new("entries", entries.data_type().clone(), false));
+        let lengths = || OffsetBuffer::<i32>::from_lengths((0..50).map(|_| 2));
+        let large = OffsetBuffer::<i64>::from_lengths((0..50).map(|_| 2));
+        let nulls = Some(NullBuffer::from_iter((0..50).map(|row| row % 7 > 0)));
+        let (offsets, sizes) = ((0..50).rev().map(|at| at * 2).collect(), vec![2; 50].into());
+        vec![
+            Arc::new(StructArray::new(vec![field.clone()].into(), vec![keyed.clone()], None)),
+            Arc::new(GenericListArray::<i32>::new(field.clone(), lengths(), keyed.clone(), nulls.clone())),
+            Arc::new(GenericListArray::<i64>::new(field.clone(), large, keyed.clone(), None)),
+            Arc::new(FixedSizeListArray::new(field.clone(), 2, keyed.clone(), nulls.clone())),
+            Arc::new(GenericListViewArray::<i32>::new(field.clone(), offsets, sizes, keyed, nulls)),
+            Arc::new(MapArray::new(entry_field, lengths(), entries, None, false)),
+        ]
+    }
+
+    #[test]
+    fn nested_dictionaries_are_joined_or_refused() {
+        let text = |array: &ArrayRef| -> Vec<String> {
+            let text = |row| arrow::util::display::array_value_to_string(array, row).unwrap();
+            (0..array.len()).map(text).collect()
+        };
+        for (a, b) in nested(0).into_iter().zip(nested(20)) {
+            // 120 values in all.
+            let parts = [a.slice(0, a.len() / 2), b.clone(), a.slice(a.len() / 2, a.len() - a.len() / 2)];
+            let joined = join(&parts).unwrap();
+            joined.to_data().validate_full().unwrap();
+            assert_eq!(joined.data_type(), a.data_type());
+            assert_eq!(text(&joined), parts.iter().flat_map(text).collect::<Vec<_>>(), "{}", a.data_type());
+        }
+        for (a, b) in nested(0).into_iter().zip(nested(100)) {
+            let error = join(&[a, b]).unwrap_err();
+            assert!(error.message().contains("more than keys of type Int8"), "{error}");
+        }
     }
 }

@@ -38,6 +38,8 @@ mod stats;
 mod tests;
 mod text;
 mod tree;
+mod types;
+mod utf8;
 mod wire;
 mod words;
 
@@ -51,11 +53,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
-pub use join::{join, join_batches};
+pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
 pub use rewrite::{Source, rewrite};
 pub use scheme::Scheme;
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
+pub use types::{children, holds};
 use wire::{Reader, Writer};
 
 /// Which Arrow type [`decode`] gives.
@@ -151,6 +154,14 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     };
     let (found, text) = (out.found, out.text.take());
     let bytes = out.finish();
+    let decoded = types::decoded_bytes(array);
+    if decoded > decoded_max(bytes.len()) {
+        // It would be taken for damage.
+        return Err(Error::schema_mismatch(format!(
+            "{} rows with {decoded} bytes of repeated values in one row group; write fewer rows at a time",
+            array.len()
+        )));
+    }
     let scheme = Scheme::new(found, bytes.len(), array.len(), text);
     Ok((Segment { bytes, stats, kept }, scheme))
 }
@@ -161,6 +172,17 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
 /// the bytes inconsistent, and wrong values where it does not. The array may share memory with `bytes`.
 pub fn decode(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
     guarded(bytes, rows, data_type, |input| read_whole(input, rows, data_type, form))
+}
+
+/// So many bytes a column of a row group may take decoded, whatever it takes in storage: twice what a row group holds.
+const DECODED_MAX: u64 = 512 << 20;
+
+/// Beyond that it may take so many times the bytes that it has in storage.
+const EXPANSION_MAX: u64 = 1024;
+
+/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
+fn decoded_max(bytes: usize) -> u64 {
+    DECODED_MAX.max((bytes as u64).saturating_mul(EXPANSION_MAX))
 }
 
 /// Reads a segment to its end.
@@ -286,6 +308,8 @@ fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
 
 fn read_column(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
     let byte = input.peek()?;
+    input
+        .claim(rows, if Tag::of(byte)? == Tag::Null { types::width(data_type) } else { types::own_width(data_type) })?;
     match (Tag::of(byte)?, data_type) {
         (Tag::Null, _) => {
             input.u8()?;

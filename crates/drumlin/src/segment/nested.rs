@@ -40,12 +40,24 @@ fn begin(out: &mut Writer, tag: Tag, array: &dyn Array) {
     write_nulls(out, nulls);
 }
 
-/// Children that Arrow would not take back when read are refused when written.
-fn write_children(out: &mut Writer, field: &Field, children: &ArrayRef) -> Result<()> {
-    if !field.is_nullable() && children.null_count() > 0 {
+/// Children that Arrow would not take back when read are refused when written: nulls where none are declared possible, unless
+/// `outer`, the nulls of what they are in, covers them.
+fn check_declared(what: &str, field: &Field, children: &ArrayRef, outer: Option<&NullBuffer>) -> Result<()> {
+    let uncovered = match (children.nulls(), outer) {
+        _ if field.is_nullable() => false,
+        (None, _) => false,
+        (Some(inner), None) => inner.null_count() > 0,
+        (Some(inner), Some(outer)) => !outer.contains(inner),
+    };
+    if uncovered {
         let name = field.name();
-        return Err(Error::schema_mismatch(format!("nulls in the elements {name:?}, which are declared non-null")));
+        return Err(Error::schema_mismatch(format!("nulls in the {what} {name:?}, declared non-null")));
     }
+    Ok(())
+}
+
+fn write_children(out: &mut Writer, field: &Field, children: &ArrayRef) -> Result<()> {
+    check_declared("elements", field, children, None)?;
     write_column(out, children)
 }
 
@@ -64,7 +76,11 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<bool> {
         DataType::FixedSizeList(field, size) => {
             let list = array.as_fixed_size_list();
             begin(out, Tag::FixedList, list);
-            write_children(out, field, &list.values().slice(0, list.len() * size.as_usize()))?;
+            let values = list.values().slice(0, list.len() * size.as_usize());
+            // A null list has elements too, whatever they are.
+            let covered = list.nulls().map(|nulls| nulls.expand(size.as_usize()));
+            check_declared("elements", field, &values, covered.as_ref())?;
+            write_column(out, &values)?;
         }
         DataType::ListView(field) => write_list_view(out, array.as_list_view::<i32>(), field)?,
         DataType::LargeListView(field) => write_list_view(out, array.as_list_view::<i64>(), field)?,
@@ -76,17 +92,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<bool> {
 fn write_struct(out: &mut Writer, array: &StructArray, fields: &Fields) -> Result<()> {
     begin(out, Tag::Struct, array);
     for (field, column) in fields.iter().zip(array.columns()) {
-        // A null of the struct may cover a null of a field that is declared non-null.
-        let uncovered = match (column.nulls(), array.nulls()) {
-            _ if field.is_nullable() => false,
-            (None, _) => false,
-            (Some(inner), None) => inner.null_count() > 0,
-            (Some(inner), Some(outer)) => !outer.contains(inner),
-        };
-        if uncovered {
-            let name = field.name();
-            return Err(Error::schema_mismatch(format!("nulls in the field {name:?}, which is declared non-null")));
-        }
+        check_declared("field", field, column, array.nulls())?;
         write_column(out, column)?;
     }
     Ok(())

@@ -24,7 +24,7 @@ use vortex_arrow::ArrowSessionExt;
 use super::bits::{aligned, read_nulls, write_nulls};
 use super::codec::{Codec, LONG_ROWS_MIN};
 use super::expand::expand;
-use super::export::{as_dictionary, contiguous, export};
+use super::export::{as_dictionary, contiguous, export, export_unchecked};
 use super::onpair::{Codes, Text};
 use super::scheme::Hint;
 use super::tree::{self, Tree};
@@ -293,10 +293,14 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
             if data_type != &plain {
                 return export(codec, array, data_type, &mut context);
             }
-            let views = export(codec, array, &view, &mut context)?;
+            let views = export_unchecked(codec, array, &view, &mut context)?;
+            // Arrow checks the bytes of an array that is made of them.
             match contiguous(&views, utf8)? {
                 Some(array) => Ok(array),
-                None => Ok(cast(&views, data_type)?),
+                None => {
+                    super::utf8::check(&views)?;
+                    Ok(cast(&views, data_type)?)
+                }
             }
         }
         Tag::Dictionary => {

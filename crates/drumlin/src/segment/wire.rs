@@ -75,13 +75,26 @@ impl Writer {
 pub(super) struct Reader {
     bytes: Bytes,
     at: usize,
+    /// Bytes that what is still to be decoded may take.
+    room: u64,
     /// What was met so far.
     pub found: Hint,
 }
 
 impl Reader {
     pub(super) fn new(bytes: Bytes) -> Self {
-        Self { bytes, at: 0, found: Hint::CHEAP }
+        let room = super::decoded_max(bytes.len());
+        Self { bytes, at: 0, room, found: Hint::CHEAP }
+    }
+
+    /// Asks for memory for `rows` values of `width` bytes; `Corrupt` if the segment has asked for more than it can hold.
+    pub(super) fn claim(&mut self, rows: usize, width: u64) -> Result<()> {
+        let asked = (rows as u64).saturating_mul(width);
+        self.room = self.room.checked_sub(asked).ok_or_else(|| {
+            let bytes = self.bytes.len();
+            Error::corrupt(format!("{rows} values of {width} bytes are more than a segment of {bytes} bytes can hold"))
+        })?;
+        Ok(())
     }
 
     pub(super) fn u8(&mut self) -> Result<u8> {

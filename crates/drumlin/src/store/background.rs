@@ -2,14 +2,13 @@
 //! go on. If that fails, the next call that would write says so instead; the store is as it was, and the checkpoint is
 //! tried again when the log has grown as much once more.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::{CheckpointOptions, CheckpointReport, Inner, Store};
-use crate::base::{Cancel, Error, ErrorKind, Result, Task};
+use crate::base::{Cancel, Error, ErrorKind, Result, Task, caught};
 
 /// The state of automatic checkpoints.
 #[derive(Default)]
@@ -80,9 +79,7 @@ pub(super) fn checkpoint_if_due(inner: &Arc<Inner>) {
     let work = move || {
         let task = Task { cancel: store.inner.background.cancel.clone(), progress: None };
         let options = CheckpointOptions { task, ..CheckpointOptions::default() };
-        let done = catch_unwind(AssertUnwindSafe(|| store.checkpoint(&options)));
-        let done = done.unwrap_or_else(|_| Err(Error::closed("the checkpoint panicked")));
-        end(&store.inner, done);
+        end(&store.inner, caught(|| store.checkpoint(&options)));
     };
     if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
         end(inner, Err(e));

@@ -15,7 +15,7 @@ use super::repack::{Moves, plan_repack};
 use super::write::{add_blocks, may_be_there, settle};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task};
+use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Footprint, State};
 use crate::storage::{Storage, names};
@@ -177,7 +177,7 @@ impl Store {
             task.cancel.check()?;
             let table = state.table(id).expect("the plan is of this state");
             let schema = &table.schemas[window.inputs[0].schema as usize];
-            match rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window) {
+            match caught(|| rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window)) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if matches!(e.kind(), Cancelled | SnapshotExpired | Unavailable) => Err(e),
                 // One window that cannot be rewritten must not keep all others, and the log, from it.

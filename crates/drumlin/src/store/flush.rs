@@ -9,12 +9,11 @@ use super::commit::{Proposal, Work};
 use super::keyed_bulk::encode_keyed_group;
 use super::write::{add_blocks, may_be_there, settle};
 use super::{CheckpointReport, Store};
-use crate::base::{ErrorKind, Result, TableId, Task, Version};
+use crate::base::{ErrorKind, Result, TableId, Task, Version, caught};
 use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, State};
 use crate::table::{
-    Flush, GroupId, NewGroup, Part, Positions, Table, Trust, batch_bytes, encode_group, hidden_rows, history_rows,
-    part_rows,
+    Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, encode_group, hidden_rows, history_rows, part_rows,
 };
 
 /// One part on its way.
@@ -90,7 +89,7 @@ impl Store {
             let part = table.to_flush().expect("just seen").clone();
             let needed = table.needs_part(&part);
             let hidden = match needed {
-                true => hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel),
+                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel)),
                 false => Ok(Vec::new()),
             };
             match hidden {
@@ -128,12 +127,14 @@ impl Store {
             inner.options.memory_bytes / 4,
             |(at, of, batch)| {
                 task.cancel.check()?;
-                let encode = |batch: RecordBatch| match of {
-                    Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None),
-                    Of::History => {
-                        let schema = batch.schema();
-                        encode_group(&inner.env.pool, vec![batch], &schema, &[], Trust::Checked, None)
-                    }
+                let encode = |batch: RecordBatch| {
+                    caught(|| match of {
+                        Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None),
+                        Of::History => {
+                            let schema = batch.schema();
+                            encode_group(&inner.env.pool, vec![batch], &schema, &[], None)
+                        }
+                    })
                 };
                 Ok((at, of, batch.and_then(encode)))
             },

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, UInt32Array};
+use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work};
 use super::read::newest;
-use super::write::table_at;
+use super::write::{of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
-use crate::base::{Cancel, Error, Result, Seq};
+use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
-use crate::table::{Place, RowsChange, Searcher, Table, TableCodec, Trust, batch_bytes, conform};
+use crate::table::{Conform, Place, RowsChange, Searcher, Table, TableCodec, batch_bytes};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,28 +61,24 @@ fn conformed<'a>(
     schema: SchemaRef,
     frame: Frame<'a>,
     path: &Path,
+    pool: &Pool,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
-    let (trust, context) = (frame.trust(), format!("'{path}'"));
-    frame.into_batches().map(move |batch| {
-        let batch = batch?;
-        if trust == Trust::Foreign {
-            batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
+    let table = format!("'{path}'");
+    let mut conform = Conform::new(schema.clone()).named(&table);
+    frame.into_batches(pool, &table).map(move |batch| match what {
+        ByKey::Delete => {
+            let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
+            keys.map_err(|e| e.context(&table))
         }
-        let conformed = match what {
-            ByKey::Delete => {
-                codec.keys_of(&batch).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?))
-            }
-            _ => conform(&batch, &schema),
-        };
-        conformed.map_err(|e| e.context(&context))
+        _ => conform.batch(&batch?),
     })
 }
 
 impl<'a> Gathered<'a> {
     /// Whole rows, none of which are drawn.
-    pub fn of_rows(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path) -> Self {
+    pub fn of_rows(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
         let schema = codec.schema().clone();
-        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), frame, path);
+        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), frame, path, pool);
         Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)) }
     }
 }
@@ -160,7 +156,12 @@ impl Store {
     pub(super) fn append_by_key(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.inner.log()?;
         let codec = table_at(&*self.state()?, path)?.codec()?;
-        let report = self.write_many_by_key(ByKey::Insert, path, Gathered::of_rows(codec, frame, path), options)?;
+        let report = self.write_many_by_key(
+            ByKey::Insert,
+            path,
+            Gathered::of_rows(codec, frame, path, &self.inner.env.pool),
+            options,
+        )?;
         Ok(report.version.expect("row groups make a version"))
     }
 
@@ -176,7 +177,7 @@ impl Store {
         let table = table_at(state, path)?;
         let codec = table.codec().map_err(|e| e.context(format!("'{path}'")))?;
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
-        let mut batches = conformed(what, codec.clone(), schema.clone(), frame, path);
+        let mut batches = conformed(what, codec.clone(), schema.clone(), frame, path, &self.inner.env.pool);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
         while bytes <= self.inner.options.row_write_bytes {
             cancel.check()?;
@@ -224,7 +225,8 @@ impl Store {
         cancel: &Cancel,
     ) -> Result<()> {
         let mut rows = RowBytes::default();
-        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows)?;
+        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows);
+        let places = places.map_err(|e| of_table(path, e))?;
         let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != Place::Nowhere).collect();
         refuse(codec, keys, &present, &format!("'{path}' has rows with"))
     }

@@ -13,7 +13,7 @@ use super::again::replace_groups;
 use super::commit::{Proposal, Work};
 use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
 use super::update::{delete_in_memory, positions};
-use super::write::{add_blocks, settle, table_at};
+use super::write::{add_blocks, of_table, settle, table_at};
 use super::{Store, WriteOptions};
 use crate::base::{Error, Pool, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
@@ -21,7 +21,7 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, Matches, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, Trust, VersionKind,
+    Change, GroupId, Matches, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, VersionKind,
     batch_bytes, encode_group, key_filter,
 };
 
@@ -222,7 +222,7 @@ impl Store {
                 continue;
             }
             let mut rows = RowBytes::default();
-            let places = searcher.locate(keys, &mut rows)?;
+            let places = searcher.locate(keys, &mut rows).map_err(|e| of_table(path, e))?;
             let memory = (0..keys.len()).filter(|at| matches!(places[*at], Place::Memory(_)));
             memory.for_each(|at| in_memory.push_key(keys.get(at)));
             for Matches { group, rows } in searcher.matches(&places) {
@@ -286,7 +286,7 @@ pub(super) fn encode_keyed_group(
     like: Option<&Schemes>,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let filter = key_filter(&codec.keys_of(&rows)?.0);
-    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], Trust::Checked, like)?;
+    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], like)?;
     Ok((EncodedRowGroup { filter, ..group }, schemes))
 }
 

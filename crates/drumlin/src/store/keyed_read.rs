@@ -37,7 +37,11 @@ impl Store {
     ///
     /// Searches memory in one pass, then only row groups that may hold what is left, and reads only the columns asked for.
     pub fn get_rows(&self, path: &str, keys: &RecordBatch, options: &LookupOptions) -> Result<Lookup> {
-        self.table_view(path, &options.as_of)?.get_many(keys, options.columns.as_deref(), &options.cancel)
+        let found = self.table_view(path, &options.as_of)?.get_many(keys, options.columns.as_deref(), &options.cancel);
+        found.map_err(|e| match e.kind() {
+            ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch => e.context(format!("'{path}'")),
+            _ => e,
+        })
     }
 
     /// A keyed table as it is now, or was.

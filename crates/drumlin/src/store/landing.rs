@@ -11,12 +11,12 @@ use super::commit::{Proposal, Work};
 use super::keyed::{ByKey, Gathered};
 use super::write::{add_blocks, may_be_there, settle, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
-use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task};
+use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::table::{
-    Change, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, VersionKind, batch_bytes,
-    check_key, check_sort, encode_group, sorted_schema,
+    Change, Conform, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, VersionKind,
+    batch_bytes, check_key, check_sort, encode_group, sorted_schema,
 };
 
 /// What becomes of a call where a table of it cannot be written.
@@ -56,7 +56,7 @@ pub(super) fn is_of_one(error: &Error) -> bool {
     use ErrorKind::*;
     match error.kind() {
         NotFound | AlreadyExists | InvalidArgument | SchemaMismatch | ConditionFailed | Conflict | Corrupt
-        | SnapshotExpired => true,
+        | SnapshotExpired | Internal => true,
         Unavailable | InDoubt | Locked | Unsupported | Closed | Cancelled => false,
     }
 }
@@ -233,7 +233,7 @@ impl Store {
         check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
         let codec = Arc::new(TableCodec::new(&schema, &sort)?);
         codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-        let gathered = Gathered::of_rows(codec.clone(), frame, &path);
+        let gathered = Gathered::of_rows(codec.clone(), frame, &path, &self.inner.env.pool);
         let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
         if kind == VersionKind::Append {
             for keys in &encoded.keys {
@@ -253,10 +253,11 @@ impl Store {
     ) -> Result<(Vec<Landing>, BlockWriter)> {
         let mut landings = Vec::with_capacity(targets.len());
         let mut parts = Vec::with_capacity(targets.len());
-        let mut trusts = Vec::with_capacity(targets.len());
         for (index, Target { at, path, frame, schema, sort, footprint }) in targets.into_iter().enumerate() {
-            trusts.push(frame.trust());
-            parts.push(RowGroups::new(frame.into_batches(), schema.clone()).map(move |group| (index, group)));
+            let table = format!("'{path}'");
+            let batches = frame.into_batches(&self.inner.env.pool, &table);
+            let groups = RowGroups::new(batches, Conform::new(schema.clone()).named(table));
+            parts.push(groups.map(move |group| (index, group)));
             landings.push(Landing { at, path, schema, sort, keyed: false, groups: Vec::new(), footprint });
         }
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
@@ -265,7 +266,7 @@ impl Store {
         let pool = &self.inner.env.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let Landing { schema, sort, path, .. } = &landings[index];
-            encode_group(pool, group, schema, sort, trusts[index], like).map_err(|e| e.context(format!("'{path}'")))
+            caught(|| encode_group(pool, group, schema, sort, like)).map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
         // depend on which thread was first.
@@ -344,9 +345,11 @@ fn target<'a>(
             table.schema().expect("every table has a version").0.clone()
         }
         _ => {
-            let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort))?.0;
-            check_sort(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
-            schema
+            let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
+                check_sort(&sort, &schema.0)?;
+                Ok(schema.0)
+            });
+            schema.map_err(|e| e.context(format!("'{path}'")))?
         }
     };
     Ok(Target { at, path, frame, schema, sort, footprint })

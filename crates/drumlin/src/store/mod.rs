@@ -58,7 +58,7 @@ pub use stat::{StoreStat, TableStat};
 pub use transaction::Transaction;
 pub use trigger::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use update::{DeleteReport, UpdateOptions};
-pub use verify::{Fault, VerifyReport};
+pub use verify::{Fault, VerifyOptions, VerifyReport};
 pub use versions::{SnapshotInfo, VersionInfo, VersionsReport};
 pub use write::{Frame, TableOptions, WriteOptions};
 

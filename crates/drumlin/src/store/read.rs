@@ -105,7 +105,8 @@ impl Store {
 
     fn scan(&self, state: &State, pin: &Arc<Pin>, path: &str, options: &ReadOptions) -> Result<Scan> {
         let view = self.view_of(state, pin, path, &options.as_of)?;
-        self.scan_view(view, &options.scan).map_err(|e| e.context(format!("'{path}'")))
+        let options = ScanOptions { name: Some(path.to_owned()), ..options.scan.clone() };
+        self.scan_view(view, &options).map_err(|e| e.context(format!("'{path}'")))
     }
 
     /// Reads what `view` shows: see [`Scan::view`] and [`Store::find_again`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Store;
 use super::checkpoint::{COPY_SHARE, plans};
-use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task};
+use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task, caught};
 use crate::block::{ALIGNMENT, Address, BlockFill, BlockWriter, RepackPlan, repack};
 use crate::catalog::{BlockUse, State};
 use crate::table::{Plan, PlanOptions, RowGroup};
@@ -123,7 +123,7 @@ impl Store {
             |(_, groups)| {
                 task.cancel.check()?;
                 let addresses: Vec<Address> = groups.keys().copied().collect();
-                match inner.reader.row_groups(&addresses) {
+                match caught(|| inner.reader.row_groups(&addresses)) {
                     Ok(encoded) => Ok((Ok(encoded), groups)),
                     Err(e) if matches!(e.kind(), Cancelled | SnapshotExpired | Unavailable) => Err(e),
                     // One damaged block must not keep all others, and the log, from it.

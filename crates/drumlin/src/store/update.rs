@@ -10,7 +10,7 @@ use super::again::replace_groups;
 use super::commit::{Proposal, Work};
 use super::keyed::check_distinct;
 use super::read::newest;
-use super::write::{add_blocks, settle, table_at};
+use super::write::{add_blocks, of_table, settle, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Error, Result, TableId, Task};
 use crate::block::{BlockWriter, Written};
@@ -19,8 +19,8 @@ use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, VersionKind,
-    conform, encode_group, matching_rows,
+    Change, Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table,
+    VersionKind, encode_group, matching_rows,
 };
 
 /// How rows are updated or deleted.
@@ -83,7 +83,8 @@ impl Store {
     ) -> Result<(FullChange, u64)> {
         let table = table_at(state, path)?;
         let (inner, sight) = (&self.inner, newest(state, table));
-        let found = matching_rows(&inner.reader, &inner.env.pool, table, sight, filter, &options.task.cancel)?;
+        let found = matching_rows(&inner.reader, &inner.env.pool, table, sight, filter, &options.task.cancel);
+        let found = found.map_err(|e| of_table(path, e))?;
         let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
         let mut change = Change::new(VersionKind::Delete);
         change.metadata = options.metadata.clone();
@@ -126,20 +127,22 @@ impl Store {
             )));
         }
         let schema = table.schema().expect("every table has a version").0.clone();
-        let trust = frame.trust();
-        let batches: Vec<RecordBatch> =
-            frame.into_batches().map(|batch| conform(&batch?, &schema)).collect::<Result<_>>()?;
+        let pool = &self.inner.env.pool;
+        let name = format!("'{path}'");
+        let mut conform = Conform::new(schema.clone()).named(&name);
+        let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));
+        let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
         if table.key().is_some() && !batches.is_empty() {
             check_distinct(&*table.codec()?, &join_batches(&schema, &batches)?)?;
         }
-        let pool = &self.inner.env.pool;
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
         let mut known: Option<Schemes> = None;
-        for group in RowGroups::new(batches.into_iter().map(Ok), schema.clone()) {
+        for group in RowGroups::new(batches.into_iter().map(Ok), Conform::new(schema.clone())) {
             options.task.cancel.check()?;
-            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, trust, known.as_ref())?;
+            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref())
+                .map_err(|e| e.context(format!("'{path}'")))?;
             known.get_or_insert(schemes);
             let rows = encoded.rows;
             groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });
@@ -163,7 +166,8 @@ impl Store {
         let mut effects = Vec::new();
         if let Some(range) = &replacement.range {
             let (inner, sight) = (&self.inner, newest(state, table));
-            let found = range.rows_of(&inner.reader, &inner.env.pool, table, sight, &task.cancel)?;
+            let found = range.rows_of(&inner.reader, &inner.env.pool, table, sight, &task.cancel);
+            let found = found.map_err(|e| of_table(path, e))?;
             change.deletions = positions(found.groups);
             effects = delete_in_memory(table, &found.keys)?;
         }

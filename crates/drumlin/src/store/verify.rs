@@ -1,13 +1,25 @@
-//! Verify: every object referred to is there, and every byte of it is the byte written.
+//! Verify: every object referred to is there, and every byte of it is the byte written; if asked for, also that every row group
+//! can be read, and that what its directory says of its values is so.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{Store, recover};
-use crate::base::{ErrorKind, Meter, Result, Task};
-use crate::block::Address;
+use crate::base::{ErrorKind, Meter, Pool, Result, Task, caught};
+use crate::block::{Address, BlockReader};
 use crate::log::look;
 use crate::storage::{Storage, names};
-use crate::table::GroupId;
+use crate::table::{History, RowGroup, Table, check_group, read_history};
+
+/// What to verify.
+#[derive(Clone, Default)]
+pub struct VerifyOptions {
+    /// Whether to decode every row group too, and to compare its statistics with its values. Takes as long as reading all
+    /// rows. Default: no, checksums only.
+    pub deep: bool,
+    /// Progress in row groups, and cancelling.
+    pub task: Task,
+}
 
 /// Something that verify found wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +55,56 @@ impl fmt::Display for VerifyReport {
     }
 }
 
+/// Something that a table keeps in a block.
+enum Stored {
+    Group(Arc<RowGroup>),
+    /// One of a history's row groups, by place.
+    History(History, usize),
+}
+
+impl Stored {
+    fn address(&self) -> &Address {
+        match self {
+            Stored::Group(group) => &group.address,
+            Stored::History(history, at) => &history.groups[*at].0,
+        }
+    }
+
+    /// How many rows and columns it should have.
+    fn shape(&self, table: &Table) -> (u32, usize) {
+        let columns = |schema: u32| table.schemas[schema as usize].0.fields().len();
+        match self {
+            Stored::Group(group) => (group.rows, columns(group.schema)),
+            // Beside the columns, the time and the kind of each record.
+            Stored::History(history, at) => (history.groups[*at].1, columns(history.schema) + 2),
+        }
+    }
+
+    fn fault(&self, table: &str, error: String) -> Fault {
+        match self {
+            Stored::Group(group) => Fault { table: table.to_owned(), group: group.id.0, error },
+            Stored::History(history, _) => {
+                Fault { table: format!("{table} (history of version {})", history.version), group: 0, error }
+            }
+        }
+    }
+
+    /// Decodes it; gives what is wrong.
+    fn check(&self, reader: &BlockReader, pool: &Pool, table: &Table) -> Result<Vec<String>> {
+        match self {
+            Stored::Group(group) => check_group(reader, table, group),
+            // All of it at once.
+            Stored::History(history, 0) => read_history(reader, pool, table, history).map(|_| Vec::new()),
+            Stored::History(..) => Ok(Vec::new()),
+        }
+    }
+}
+
 impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
-    pub fn verify(&self, task: &Task) -> Result<VerifyReport> {
+    pub fn verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
+        let VerifyOptions { deep, task } = options;
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
         match look(|| self.verify_catalog()) {
@@ -58,7 +116,7 @@ impl Store {
             }
             Err(e) => return Err(e),
         }
-        let mut work: Vec<(String, GroupId, u32, usize, Address)> = Vec::new();
+        let mut work: Vec<(String, Arc<Table>, Stored)> = Vec::new();
         for (id, table) in state.tables() {
             report.tables += 1;
             let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
@@ -69,40 +127,50 @@ impl Store {
                     report.faults.push(Fault { table: place.clone(), group: 0, error });
                 }
             }
-            for group in &table.groups {
-                let columns = table.schemas[group.schema as usize].0.fields().len();
-                work.push((place.clone(), group.id, group.rows, columns, group.address));
-            }
-            for history in &table.instants.histories {
-                // Beside the columns, the time and the kind of each record.
-                let columns = table.schemas[history.schema as usize].0.fields().len() + 2;
-                let place = format!("{place} (history of version {})", history.version);
-                let groups = history.groups.iter();
-                work.extend(groups.map(|(address, rows)| (place.clone(), GroupId(0), *rows, columns, *address)));
-            }
+            let groups = table.groups.iter().map(|group| Stored::Group(group.clone()));
+            let histories = table
+                .instants
+                .histories
+                .iter()
+                .flat_map(|history| (0..history.groups.len()).map(|at| Stored::History(history.clone(), at)));
+            work.extend(groups.chain(histories).map(|stored| (place.clone(), table.clone(), stored)));
         }
         let inner = &self.inner;
-        let weight = work.iter().map(|(.., address)| address.bytes()).sum();
+        let weight = work.iter().map(|(.., stored)| stored.address().bytes()).sum();
         let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
         inner.env.pool.ordered(
             work.into_iter().map(Ok),
-            |(.., address)| address.bytes(),
+            // What is decoded takes some times as much.
+            |(.., stored)| stored.address().bytes() * if *deep { 8 } else { 1 },
             inner.env.pool.threads() * 2,
             inner.options.memory_bytes / 2,
-            |(table, group, rows, columns, address)| {
+            |(place, table, stored)| {
                 task.cancel.check()?;
-                let fault = match inner.reader.verify(&address) {
-                    Ok(directory) if directory.rows == rows && directory.columns.len() == columns => None,
-                    Ok(_) => Some("the directory does not fit its row group".to_owned()),
-                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Some(e.to_string()),
+                let fault = |error: String| stored.fault(&place, error);
+                let (rows, columns) = stored.shape(&table);
+                let faults = match inner.reader.verify(stored.address()) {
+                    Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
+                        vec![fault("the directory does not fit its row group".to_owned())]
+                    }
+                    Ok(_) if *deep => match caught(|| stored.check(&inner.reader, &inner.env.pool, &table)) {
+                        Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::SnapshotExpired) => {
+                            return Err(e);
+                        }
+                        Err(e) => vec![fault(e.to_string())],
+                        Ok(found) => found.into_iter().map(fault).collect(),
+                    },
+                    Ok(_) => Vec::new(),
+                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+                        vec![fault(e.to_string())]
+                    }
                     Err(e) => return Err(e),
                 };
-                Ok((address.bytes(), fault.map(|error| Fault { table, group: group.0, error })))
+                Ok((stored.address().bytes(), faults))
             },
-            |(bytes, fault)| {
+            |(bytes, faults)| {
                 report.groups += 1;
                 report.bytes += bytes;
-                report.faults.extend(fault);
+                report.faults.extend(faults);
                 meter.done.bytes += bytes;
                 meter.step(1, bytes)
             },

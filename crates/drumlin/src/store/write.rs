@@ -3,42 +3,54 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
 
 use super::again::KEPT_BYTES_MAX;
 use super::landing::Faults;
 use super::{Store, VersionInfo};
-use crate::base::{Error, ErrorKind, Result, Task};
+use crate::base::{Error, ErrorKind, Pool, Result, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Inline, Path, State};
 use crate::table::{
-    Change, StoredSchema, Table, TableCodec, TableSpec, Trust, VersionKind, check_key, check_sort, sorted_schema,
+    Change, StoredSchema, Table, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
+    sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
+///
+/// Arrays that another library made are checked when they are drawn, before anything else looks at them.
 pub struct Frame<'a> {
-    trust: Trust,
     schema: SchemaRef,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>,
+    rows: Source<'a>,
+}
+
+/// Where rows come from.
+enum Source<'a> {
+    /// Made by this process's Arrow, which checks.
+    Checked(Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>),
+    /// Come over the C interface, as somebody else's memory: structs with the schema's fields.
+    Foreign(Box<dyn Iterator<Item = Result<ArrayData>> + 'a>),
 }
 
 impl<'a> Frame<'a> {
     /// A frame from batches as they come; they are drawn once, on the calling thread.
     pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
-        Self { trust: Trust::Checked, schema, batches: Box::new(batches) }
+        Self { schema, rows: Source::Checked(Box::new(batches)) }
+    }
+
+    /// A frame from arrays that another library made, as they come over Arrow's C interface: structs with the fields of
+    /// `schema`, each a batch. What does not keep Arrow's rules is refused with `InvalidArgument`.
+    pub fn from_foreign(schema: SchemaRef, rows: impl Iterator<Item = Result<ArrayData>> + 'a) -> Self {
+        Self { schema, rows: Source::Foreign(Box::new(rows)) }
     }
 
     /// The same frame, its arrays checked fully before use, as those that came over the C interface must be.
     #[must_use]
-    pub fn foreign(mut self) -> Self {
-        self.trust = Trust::Foreign;
-        self
-    }
-
-    /// Whether the arrays are to be checked.
-    pub(super) fn trust(&self) -> Trust {
-        self.trust
+    pub fn foreign(self) -> Self {
+        let Source::Checked(batches) = self.rows else { return self };
+        let rows = batches.map(|batch| Ok(StructArray::from(batch?).into_data()));
+        Self { schema: self.schema, rows: Source::Foreign(Box::new(rows)) }
     }
 
     /// A frame from an Arrow stream.
@@ -46,9 +58,24 @@ impl<'a> Frame<'a> {
         Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
     }
 
-    /// The batches.
-    pub(super) fn into_batches(self) -> impl Iterator<Item = Result<RecordBatch>> + 'a {
-        self.batches
+    /// The batches, every value of them checked; what is wrong with one is told of `table`.
+    pub(super) fn into_batches(self, pool: &Pool, table: &str) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
+        match self.rows {
+            Source::Checked(batches) => batches,
+            Source::Foreign(rows) => {
+                let (pool, schema, table) = (pool.clone(), self.schema, table.to_owned());
+                let parts = rows.map(move |rows| Ok(checked_parts(pool.clone(), schema.clone(), rows?)));
+                Box::new(parts.flat_map(move |parts| {
+                    let (parts, failed) = match parts {
+                        Ok(parts) => (Some(parts), None),
+                        Err(e) => (None, Some(Err(e))),
+                    };
+                    let table = table.clone();
+                    let named = move |part: Result<RecordBatch>| part.map_err(|e| e.context(&table));
+                    parts.into_iter().flatten().map(named).chain(failed)
+                }))
+            }
+        }
     }
 
     /// The schema of the batches.
@@ -88,7 +115,7 @@ impl Store {
     /// Makes an empty table; its version 0 has no rows.
     pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
         let path = Path::new(path)?;
-        let build = create_table(path.clone(), &schema, options)?;
+        let build = create_table(path.clone(), &schema, options).map_err(|e| e.context(format!("'{path}'")))?;
         let after = self.commit_effects(build)?;
         self.newest_info(&after, &path)
     }
@@ -191,6 +218,14 @@ pub(super) fn create_table(
         let spec = TableSpec { sort: options.sort.clone(), keyed };
         Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
     })
+}
+
+/// What is said of the table at `path`: that its bytes, or rows for it, are not what they should be.
+pub(super) fn of_table(path: &Path, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch => error.context(format!("'{path}'")),
+        _ => error,
+    }
 }
 
 /// Whether a commit with this answer is in the log, or may be.

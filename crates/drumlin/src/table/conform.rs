@@ -1,28 +1,84 @@
 //! Makes incoming batches fit a table's schema, or says which column does not, what was expected and what came.
 //!
 //! Columns are matched by name. Only conversions that keep every value are made: between the layouts of strings, of
-//! binary and of dictionaries, to wider integers, floats and decimals, and from columns of type null.
+//! binary and of dictionaries, to wider integers, floats and decimals, and from columns of type null, all of them also
+//! within nested types. Integers become floats, and times another unit, where each value of the batch has an exact one;
+//! the first that has none is named. Decimals with more digits than their type has are refused: no reader could tell them.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
+    PrimitiveArray, RecordBatch, StructArray, new_null_array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Field, FieldRef, Schema,
+    SchemaRef,
+};
+use arrow::error::ArrowError;
+use arrow::util::display::array_value_to_string;
 
 use crate::base::{Error, Result};
+use crate::segment::holds;
+
+/// Brings the batches of one frame into a schema.
+pub struct Conform {
+    schema: SchemaRef,
+    /// What messages call the table.
+    table: Option<String>,
+    /// Rows of the batches before.
+    seen: u64,
+}
+
+impl Conform {
+    /// For batches that are to have `schema`.
+    pub fn new(schema: SchemaRef) -> Self {
+        Self { schema, table: None, seen: 0 }
+    }
+
+    /// The same; messages begin with `table`.
+    #[must_use]
+    pub fn named(self, table: impl Into<String>) -> Self {
+        Self { table: Some(table.into()), ..self }
+    }
+
+    /// Brings the next batch into the schema.
+    pub fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let conformed = conform_from(batch, &self.schema, self.seen).map_err(|e| match &self.table {
+            Some(table) => e.context(table),
+            None => e,
+        })?;
+        self.seen += batch.num_rows() as u64;
+        Ok(conformed)
+    }
+}
 
 /// Brings `batch` into `schema`.
 pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    conform_from(batch, schema, 0)
+}
+
+/// The same; messages count rows from `first` on.
+fn conform_from(batch: &RecordBatch, schema: &SchemaRef, first: u64) -> Result<RecordBatch> {
     let came = batch.schema();
-    if Arc::ptr_eq(&came, schema) {
-        return Ok(batch.clone());
+    let same = Arc::ptr_eq(&came, schema);
+    if !same {
+        check_names(&came, schema)?;
     }
-    check_names(&came, schema)?;
-    let columns = schema.fields().iter().map(|field| {
-        let column = batch.column_by_name(field.name()).expect("names were checked");
-        conform_column(column, field)
+    let columns = schema.fields().iter().enumerate().map(|(at, field)| {
+        let column = match same {
+            true => batch.column(at),
+            false => batch.column_by_name(field.name()).expect("names were checked"),
+        };
+        conform_column(column, field, first)
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+    if same {
+        return Ok(batch.clone());
+    }
     RecordBatch::try_new(schema.clone(), columns).map_err(|e| Error::schema_mismatch(e.to_string()))
 }
 
@@ -48,29 +104,219 @@ fn check_names(came: &Schema, schema: &Schema) -> Result<()> {
     Ok(())
 }
 
-fn conform_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
-    let (came, wanted) = (column.data_type(), field.data_type());
-    let mismatch = || {
-        Error::schema_mismatch(format!("column '{}': the table has type {wanted}, the data has {came}", field.name()))
-    };
-    let column = if came == wanted {
-        column.clone()
-    } else if came == &DataType::Null {
-        new_null_array(wanted, column.len())
-    } else if keeps_values(came, wanted) {
-        let exact = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(column, wanted, &exact).map_err(|e| mismatch().with_source(e.to_string()))?
-    } else {
-        return Err(mismatch());
-    };
+/// Why a column does not fit.
+enum Misfit {
+    /// Its type.
+    Type,
+    /// A value, in this row.
+    Value(usize, String),
+    /// What Arrow says of it.
+    Refused(ArrowError),
+}
+
+impl From<ArrowError> for Misfit {
+    fn from(error: ArrowError) -> Self {
+        Misfit::Refused(error)
+    }
+}
+
+impl Misfit {
+    /// The same of a nested column, whose values lie in `row` of it.
+    fn above(self, row: impl Fn(usize) -> usize) -> Self {
+        match self {
+            Misfit::Value(below, value) => Misfit::Value(row(below), value),
+            other => other,
+        }
+    }
+}
+
+fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayRef> {
+    let (name, came, wanted) = (field.name(), column.data_type(), field.data_type());
+    let mismatch = || format!("column '{name}': the table has type {wanted}, the data has {came}");
+    let column = convert(column, wanted, None).map_err(|misfit| match misfit {
+        Misfit::Type => Error::schema_mismatch(mismatch()),
+        Misfit::Refused(e) => Error::schema_mismatch(mismatch()).with_source(e.to_string()),
+        Misfit::Value(row, value) => {
+            let row = first + row as u64;
+            Error::schema_mismatch(format!("{}, and {value} in row {row} is no value of type {wanted}", mismatch()))
+        }
+    })?;
     if !field.is_nullable() && column.logical_null_count() > 0 {
         return Err(Error::schema_mismatch(format!(
-            "column '{}' takes no nulls; the data has {}",
-            field.name(),
+            "column '{name}' takes no nulls; the data has {}",
             column.logical_null_count()
         )));
     }
+    if let Some((row, value)) = find_overlong(&column, None) {
+        let row = first + row as u64;
+        return Err(Error::invalid(format!(
+            "column '{name}': {value} in row {row} has more digits than its type {came} allows"
+        )));
+    }
     Ok(column)
+}
+
+/// `array` as one of type `wanted`. Rows that `hidden` has as null do not count.
+fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> Result<ArrayRef, Misfit> {
+    use DataType::*;
+    let came = array.data_type();
+    let nulls = array.nulls().cloned();
+    if came == wanted {
+        return Ok(array.clone());
+    }
+    Ok(match (came, wanted) {
+        (Null, _) => new_null_array(wanted, array.len()),
+        (Struct(from), Struct(to)) if from.len() == to.len() => {
+            let array = array.as_struct();
+            let hidden = NullBuffer::union(hidden, array.nulls());
+            let column = |field: &FieldRef| {
+                let (at, _) = from.find(field.name()).ok_or(Misfit::Type)?;
+                convert(array.column(at), field.data_type(), hidden.as_ref())
+            };
+            let columns = to.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+            Arc::new(StructArray::try_new_with_length(to.clone(), columns, nulls, array.len())?)
+        }
+        (List(_), List(field)) => convert_list::<i32>(array, field)?,
+        (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field)?,
+        (Map(_, sorted), Map(field, to_sorted)) if sorted == to_sorted => {
+            let map = array.as_map();
+            let (offsets, entries) = used(map.offsets(), &(Arc::new(map.entries().clone()) as ArrayRef));
+            let entries = convert(&entries, field.data_type(), None).map_err(|e| e.above(|at| row_of(&offsets, at)))?;
+            Arc::new(MapArray::try_new(field.clone(), offsets, entries.as_struct().clone(), nulls, *sorted)?)
+        }
+        (FixedSizeList(_, size), FixedSizeList(field, to_size)) if size == to_size => {
+            let (list, width) = (array.as_fixed_size_list(), *size as usize);
+            let values = list.values().slice(0, list.len() * width);
+            let below = NullBuffer::union(hidden, list.nulls()).map(|nulls| nulls.expand(width));
+            let values = convert(&values, field.data_type(), below.as_ref());
+            let values = values.map_err(|e| e.above(|at| at / width.max(1)))?;
+            Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, values, nulls, list.len())?)
+        }
+        (ListView(_), ListView(field)) => convert_list_view::<i32>(array, field)?,
+        (LargeListView(_), LargeListView(field)) => convert_list_view::<i64>(array, field)?,
+        _ if keeps_values(came, wanted) => {
+            let exact = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(array, wanted, &exact)?
+        }
+        _ if may_be_exact(came, wanted) => convert_exactly(array, wanted, hidden)?,
+        _ => return Err(Misfit::Type),
+    })
+}
+
+/// The values that lists with these offsets have, and their offsets among them.
+fn used<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, values: &ArrayRef) -> (OffsetBuffer<O>, ArrayRef) {
+    let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    if first == 0 {
+        return (offsets.clone(), values.slice(0, last));
+    }
+    let from_zero = offsets.iter().map(|offset| *offset - offsets[0]).collect();
+    (OffsetBuffer::new(from_zero), values.slice(first, last - first))
+}
+
+/// The list that an element is of.
+fn row_of<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, element: usize) -> usize {
+    offsets.partition_point(|offset| offset.as_usize() <= element).saturating_sub(1)
+}
+
+fn convert_list<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, Misfit> {
+    let list = array.as_list::<O>();
+    let (offsets, values) = used(list.offsets(), list.values());
+    let values = convert(&values, field.data_type(), None).map_err(|e| e.above(|at| row_of(&offsets, at)))?;
+    Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, list.nulls().cloned())?))
+}
+
+fn convert_list_view<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, Misfit> {
+    let list = array.as_list_view::<O>();
+    let has = |row: &usize, at: usize| {
+        let from = list.offsets()[*row].as_usize();
+        (from..from + list.sizes()[*row].as_usize()).contains(&at)
+    };
+    let row = |at: usize| (0..list.len()).find(|row| has(row, at)).unwrap_or(0);
+    let values = convert(list.values(), field.data_type(), None).map_err(|e| e.above(row))?;
+    let (offsets, sizes, nulls) = (list.offsets().clone(), list.sizes().clone(), list.nulls().cloned());
+    Ok(Arc::new(GenericListViewArray::<O>::try_new(field.clone(), offsets, sizes, values, nulls)?))
+}
+
+/// Whether some values of type `from` are values of type `to`.
+fn may_be_exact(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    let time = |data_type: &DataType| matches!(data_type, Time32(_) | Time64(_));
+    match (from, to) {
+        (Timestamp(_, from), Timestamp(_, to)) => from == to,
+        (Duration(_), Duration(_)) => true,
+        _ => (from.is_integer() && to.is_floating()) || (time(from) && time(to)),
+    }
+}
+
+/// Casts there and back, and looks for what is another value then.
+fn convert_exactly(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> Result<ArrayRef, Misfit> {
+    let lossy = CastOptions { safe: true, ..CastOptions::default() };
+    let there = cast_with_options(array, wanted, &lossy)?;
+    let back = cast_with_options(&there, array.data_type(), &lossy)?;
+    let differs = distinct(&back, array)?;
+    let mut rows = differs.values().set_indices();
+    match rows.find(|row| hidden.is_none_or(|hidden| hidden.is_valid(*row))) {
+        Some(row) => Err(Misfit::Value(row, array_value_to_string(array, row)?)),
+        None => Ok(there),
+    }
+}
+
+/// The first decimal with more digits than its type has, and its row.
+fn find_overlong(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Option<(usize, String)> {
+    use DataType::*;
+    if !holds(array.data_type(), &|part| part.is_decimal()) {
+        return None;
+    }
+    let within = |offsets: &[usize], values: &ArrayRef| {
+        let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
+        let (at, value) = find_overlong(&values.slice(first, last - first), None)?;
+        Some((offsets.partition_point(|offset| *offset <= first + at).saturating_sub(1), value))
+    };
+    let places = |offsets: &[i32]| offsets.iter().map(|offset| *offset as usize).collect::<Vec<_>>();
+    match array.data_type() {
+        Decimal32(digits, _) => overlong::<Decimal32Type>(array, *digits, hidden),
+        Decimal64(digits, _) => overlong::<Decimal64Type>(array, *digits, hidden),
+        Decimal128(digits, _) => overlong::<Decimal128Type>(array, *digits, hidden),
+        Decimal256(digits, _) => overlong::<Decimal256Type>(array, *digits, hidden),
+        Struct(_) => {
+            let hidden = NullBuffer::union(hidden, array.nulls());
+            array.as_struct().columns().iter().find_map(|column| find_overlong(column, hidden.as_ref()))
+        }
+        List(_) => within(&places(array.as_list::<i32>().offsets()), array.as_list::<i32>().values()),
+        Map(..) => {
+            let entries: ArrayRef = Arc::new(array.as_map().entries().clone());
+            within(&places(array.as_map().offsets()), &entries)
+        }
+        LargeList(_) => {
+            let list = array.as_list::<i64>();
+            within(&list.offsets().iter().map(|offset| *offset as usize).collect::<Vec<_>>(), list.values())
+        }
+        FixedSizeList(_, size) => {
+            let (list, width) = (array.as_fixed_size_list(), *size as usize);
+            let below = NullBuffer::union(hidden, list.nulls()).map(|nulls| nulls.expand(width));
+            let (at, value) = find_overlong(&list.values().slice(0, list.len() * width), below.as_ref())?;
+            Some((at / width.max(1), value))
+        }
+        // Which row an element is of is not looked for.
+        ListView(_) => find_overlong(array.as_list_view::<i32>().values(), None).map(|(_, value)| (0, value)),
+        LargeListView(_) => find_overlong(array.as_list_view::<i64>().values(), None).map(|(_, value)| (0, value)),
+        _ => {
+            let keyed = array.as_any_dictionary_opt()?;
+            let (at, value) = find_overlong(keyed.values(), None)?;
+            Some((keyed.normalized_keys().iter().position(|key| *key == at).unwrap_or(0), value))
+        }
+    }
+}
+
+fn overlong<T: DecimalType>(array: &ArrayRef, digits: u8, hidden: Option<&NullBuffer>) -> Option<(usize, String)> {
+    let typed: &PrimitiveArray<T> = array.as_primitive::<T>();
+    if typed.validate_decimal_precision(digits).is_ok() {
+        return None;
+    }
+    let seen = |row: &usize| typed.is_valid(*row) && hidden.is_none_or(|hidden| hidden.is_valid(*row));
+    let mut rows = (0..typed.len()).filter(seen);
+    let row = rows.find(|row| !T::is_valid_decimal_precision(typed.value(*row), digits))?;
+    Some((row, array_value_to_string(array, row).unwrap_or_default()))
 }
 
 /// Whether every value of type `from` is a value of type `to`.
@@ -151,5 +397,122 @@ mod tests {
                 assert!(error.message().contains(word), "{error} lacks {word}");
             }
         }
+    }
+
+    fn one(column: ArrayRef) -> RecordBatch {
+        RecordBatch::try_from_iter_with_nullable([("c", column, true)]).unwrap()
+    }
+
+    fn to(data_type: DataType) -> SchemaRef {
+        schema(vec![Field::new("c", data_type, true)])
+    }
+
+    #[test]
+    fn units_and_floats_are_taken_where_every_value_is_exact() {
+        use arrow::array::*;
+        use arrow::datatypes::TimeUnit::*;
+        let stamp = |unit, zone: Option<&str>| DataType::Timestamp(unit, zone.map(Into::into));
+        let big = 1_i64 << 53;
+        let columns: Vec<(ArrayRef, DataType, Option<&str>)> = vec![
+            (Arc::new(TimestampSecondArray::from(vec![Some(1), None])), stamp(Nanosecond, None), None),
+            (Arc::new(TimestampSecondArray::from(vec![1, i64::MAX / 10])), stamp(Nanosecond, None), Some("row 1")),
+            (Arc::new(TimestampNanosecondArray::from(vec![3_000_000, 5_000])), stamp(Microsecond, None), None),
+            (Arc::new(TimestampNanosecondArray::from(vec![3_000, 5_001])), stamp(Microsecond, None), Some("row 1")),
+            (Arc::new(TimestampSecondArray::from(vec![1])), stamp(Second, Some("UTC")), Some("the table has type")),
+            (Arc::new(DurationSecondArray::from(vec![1])), DataType::Duration(Millisecond), None),
+            (Arc::new(Time32SecondArray::from(vec![1])), DataType::Time64(Nanosecond), None),
+            (Arc::new(Int64Array::from(vec![Some(-big), None, Some(big)])), DataType::Float64, None),
+            (Arc::new(Int64Array::from(vec![0, big + 1])), DataType::Float64, Some("9007199254740993 in row 1")),
+            (Arc::new(Int64Array::from(vec![i64::MAX])), DataType::Float64, Some("row 0")),
+            (Arc::new(UInt64Array::from(vec![u64::MAX])), DataType::Float64, Some("row 0")),
+            (Arc::new(Int32Array::from(vec![1 << 24, (1 << 24) + 1])), DataType::Float32, Some("row 1")),
+            (Arc::new(Float64Array::from(vec![1.0])), DataType::Int64, Some("the table has type Int64")),
+        ];
+        for (column, wanted, refused) in columns {
+            let what = format!("{} to {wanted}", column.data_type());
+            match (conform(&one(column), &to(wanted)), refused) {
+                (Ok(_), None) => {}
+                (Err(e), Some(words)) => {
+                    assert_eq!(e.kind(), ErrorKind::SchemaMismatch, "{what}");
+                    assert!(e.message().contains(words) && e.message().contains("'c'"), "{what}: {e}");
+                }
+                (got, _) => panic!("{what}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_over_the_batches_of_a_frame() {
+        let mut conform = Conform::new(to(DataType::Float64));
+        let batch = |value: i64| one(Arc::new(arrow::array::Int64Array::from(vec![0, value])));
+        conform.batch(&batch(1)).unwrap();
+        let error = conform.batch(&batch((1 << 53) + 1)).unwrap_err();
+        assert!(error.message().contains("row 3"), "{error}");
+    }
+
+    #[test]
+    fn decimals_beyond_their_digits_are_refused_at_every_depth() {
+        use arrow::array::{Decimal128Array, Decimal256Array, ListArray, StructArray};
+        use arrow::datatypes::{Int32Type, i256};
+        let narrow = |values: Vec<Option<i128>>| -> ArrayRef {
+            Arc::new(Decimal128Array::from(values).with_precision_and_scale(9, 2).unwrap())
+        };
+        let bad = || narrow(vec![Some(1), None, Some(1_000_000_000)]);
+        let wide = Decimal256Array::from(vec![i256::from(100), i256::from(-1)]).with_precision_and_scale(2, 0).unwrap();
+        let field = |array: &ArrayRef| Arc::new(Field::new("x", array.data_type().clone(), true));
+        let list = ListArray::new(field(&bad()), OffsetBuffer::from_lengths([1, 2]), bad(), None);
+        let hidden = NullBuffer::from(vec![true, true, false]);
+        let structs = |nulls| Arc::new(StructArray::new(vec![field(&bad())].into(), vec![bad()], nulls)) as ArrayRef;
+        let keyed: arrow::array::DictionaryArray<Int32Type> =
+            arrow::array::DictionaryArray::new(vec![0, 0, 2].into(), bad());
+        let columns: Vec<(ArrayRef, Option<&str>)> = vec![
+            (bad(), Some("10000000.00 in row 2")),
+            (narrow(vec![Some(-999_999_999), None]), None),
+            (Arc::new(wide), Some("100 in row 0")),
+            (Arc::new(list), Some("in row 1")),
+            (structs(None), Some("in row 2")),
+            (structs(Some(hidden)), None),
+            (Arc::new(keyed), Some("in row 2")),
+        ];
+        for (column, refused) in columns {
+            let data_type = column.data_type().clone();
+            let batch = one(column);
+            for schema in [batch.schema(), to(data_type)] {
+                match (conform(&batch, &schema), refused) {
+                    (Ok(_), None) => {}
+                    (Err(e), Some(words)) => {
+                        assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+                        assert!(e.message().contains(words) && e.message().contains("'c'"), "{e}");
+                    }
+                    (got, _) => panic!("{got:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nested_columns_are_brought_into_the_tables_type() {
+        use arrow::array::{Int16Array, ListArray, StructArray};
+        let below = |data_type: DataType, name: &str| {
+            DataType::List(Arc::new(Field::new(
+                name,
+                DataType::Struct(vec![Field::new("a", data_type, true), Field::new("b", DataType::Utf8, true)].into()),
+                true,
+            )))
+        };
+        let fields = |name: &str, array: ArrayRef| (Arc::new(Field::new(name, array.data_type().clone(), true)), array);
+        let structs: ArrayRef = Arc::new(StructArray::from(vec![
+            fields("b", Arc::new(StringViewArray::from(vec!["x", "y", "z"]))),
+            fields("a", Arc::new(Int16Array::from(vec![1, 2, 3]))),
+        ]));
+        let field = Arc::new(Field::new("element", structs.data_type().clone(), true));
+        let list = ListArray::new(field, OffsetBuffer::from_lengths([1, 0, 2]), structs, None).slice(1, 2);
+        let wanted = below(DataType::Float64, "item");
+        let fitted = conform(&one(Arc::new(list)), &to(wanted.clone())).unwrap();
+        assert_eq!(fitted.column(0).data_type(), &wanted);
+        let text = array_value_to_string(fitted.column(0), 1).unwrap();
+        assert_eq!(text, "[{a: 2.0, b: y}, {a: 3.0, b: z}]");
+        let same = conform(&fitted, &to(below(DataType::Int8, "item"))).unwrap_err();
+        assert_eq!(same.kind(), ErrorKind::SchemaMismatch);
     }
 }

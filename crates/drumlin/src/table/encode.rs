@@ -3,7 +3,7 @@
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
-use super::{ROWS_MAX, conform, order};
+use super::{Conform, ROWS_MAX, order};
 use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
 use crate::segment::{Scheme, Segment, encode_like, join, join_batches};
@@ -20,17 +20,17 @@ pub fn batch_bytes(batch: &RecordBatch) -> u64 {
 /// The batches of one row group, not yet put together.
 pub struct RowGroups<I> {
     batches: I,
-    schema: SchemaRef,
+    conform: Conform,
     /// What is left of the last batch.
     rest: Option<RecordBatch>,
     ended: bool,
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>>> RowGroups<I> {
-    /// Cuts `batches`, each made to fit `schema`, into row groups of [`ROWS_MAX`] rows, fewer if
+    /// Cuts `batches`, each made to fit by `conform`, into row groups of [`ROWS_MAX`] rows, fewer if
     /// they are large; the last may be smaller.
-    pub fn new(batches: I, schema: SchemaRef) -> Self {
-        Self { batches, schema, rest: None, ended: false }
+    pub fn new(batches: I, conform: Conform) -> Self {
+        Self { batches, conform, rest: None, ended: false }
     }
 }
 
@@ -43,7 +43,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
         while rows < ROWS_MAX as usize && bytes < BYTES_MAX && !self.ended {
             let batch = match self.rest.take() {
                 Some(rest) => rest,
-                None => match self.batches.next().map(|batch| conform(&batch?, &self.schema)) {
+                None => match self.batches.next().map(|batch| self.conform.batch(&batch?)) {
                     Some(Ok(batch)) => batch,
                     Some(Err(e)) => {
                         self.ended = true;
@@ -74,15 +74,6 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
     }
 }
 
-/// Whether incoming arrays are known to keep Arrow's rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// Made by this process's Arrow, which checks.
-    Checked,
-    /// Come over the C interface, as somebody else's memory: to be checked before use.
-    Foreign,
-}
-
 /// How the columns of a row group were encoded.
 pub type Schemes = Vec<Scheme>;
 
@@ -93,30 +84,19 @@ pub fn encode_group(
     parts: Vec<RecordBatch>,
     schema: &SchemaRef,
     sort: &[String],
-    trust: Trust,
     like: Option<&Schemes>,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let rows: usize = parts.iter().map(RecordBatch::num_rows).sum();
     let named = |index: usize, e: Error| e.context(format!("column '{}'", schema.field(index).name()));
-    let check = |index: usize| {
-        let check = |part: &RecordBatch| part.column(index).to_data().validate_full();
-        parts.iter().try_for_each(check).map_err(|e| named(index, e.into()))
-    };
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     let mut sorted = None;
     if !sort.is_empty() {
-        if trust == Trust::Foreign {
-            pool.map(columns.clone(), check)?;
-        }
         sorted = Some(order::sorted(join_batches(schema, &parts)?, sort)?);
     }
     let segments = pool.map(columns, |index| -> Result<(Segment, Scheme)> {
         let whole = match &sorted {
             Some(batch) => batch.column(index).clone(),
             None => {
-                if trust == Trust::Foreign {
-                    check(index)?;
-                }
                 let pieces: Vec<ArrayRef> = parts.iter().map(|part| part.column(index).clone()).collect();
                 join(&pieces).map_err(|e| named(index, e))?
             }
@@ -143,7 +123,7 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("s", Arc::new(rows) as ArrayRef)]).unwrap();
         let schema = batch.schema();
         let groups: Vec<Vec<RecordBatch>> =
-            RowGroups::new([Ok(batch)].into_iter(), schema).collect::<Result<_>>().unwrap();
+            RowGroups::new([Ok(batch)].into_iter(), Conform::new(schema)).collect::<Result<_>>().unwrap();
         let sizes: Vec<usize> = groups.iter().map(|group| group.iter().map(RecordBatch::num_rows).sum()).collect();
         assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (2, 60), "{sizes:?}");
         assert!(sizes[0] < 60 && sizes[0] > 40, "{sizes:?}");

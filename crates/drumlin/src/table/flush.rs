@@ -8,7 +8,7 @@ use super::overlay::Overlay;
 use super::rows::born_before;
 use super::{GroupId, Part, Positions, ROWS_MAX, Rows, Sight, Table};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Pool, Result, Seq};
+use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 
@@ -30,7 +30,7 @@ pub fn part_rows(part: &Part) -> impl Iterator<Item = Result<RecordBatch>> + '_ 
             let columns = rows.codec.decode(&keys, &bytes, &columns)?;
             Ok(RecordBatch::try_new(rows.codec.schema().clone(), columns)?)
         };
-        (!keys.is_empty()).then(decode)
+        (!keys.is_empty()).then(|| caught(decode))
     })
 }
 

@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, Schema, UInt64Type};
 
-use super::order::check_sort;
+use super::order::{SORTABLE, check_sort};
 use crate::base::{Error, Result};
 use crate::memtable::{KEY_BYTES_MAX, Key, Keys};
 use crate::segment::Stat;
@@ -63,7 +63,7 @@ pub fn check_key(key: &[String], schema: &Schema) -> Result<()> {
             && cell(field.data_type()).is_none()
         {
             let what = field.data_type();
-            return Err(Error::invalid(format!("column '{name}' of type {what} cannot be in a key")));
+            return Err(Error::invalid(format!("column '{name}' of type {what} cannot be in a key; {SORTABLE} can")));
         }
     }
     check_sort(key, schema).map_err(|e| e.context("key"))

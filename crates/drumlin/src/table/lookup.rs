@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::compute::interleave;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use roaring::RoaringBitmap;
@@ -21,6 +20,7 @@ use super::{Matches, RowGroup, Rows, Sight, Table, TableCodec};
 use crate::base::{Cancel, Pool, Result, Version};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
+use crate::segment::interleave;
 
 /// Where the row of a key lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,8 +221,8 @@ impl Searcher<'_> {
         let places: Vec<(usize, usize)> = places.iter().map(place).collect();
         let column = |at: usize| -> Result<ArrayRef> {
             let null = new_null_array(own[at].data_type(), 1);
-            let sources = [&*null, &*own[at]].into_iter().chain(read.iter().map(|columns| &*columns[at]));
-            Ok(interleave(&sources.collect::<Vec<&dyn Array>>(), &places)?)
+            let sources = [null, own[at].clone()].into_iter().chain(read.iter().map(|columns| columns[at].clone()));
+            interleave(&sources.collect::<Vec<_>>(), &places)
         };
         (0..columns.len()).map(column).collect()
     }

@@ -4,11 +4,13 @@
 //! without I/O. What does I/O (scan, encode, rewrite) reads a `Table` and hands back what a commit needs.
 
 mod change;
+mod check;
 mod codec;
 mod columns;
 mod conform;
 mod encode;
 mod flush;
+mod foreign;
 mod group_keys;
 mod history;
 mod instants;
@@ -32,10 +34,12 @@ mod state;
 mod view;
 
 pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
+pub use check::check_group;
 pub use codec::TableCodec;
-pub use conform::conform;
-pub use encode::{RowGroups, Schemes, Trust, batch_bytes, encode_group};
+pub use conform::{Conform, conform};
+pub use encode::{RowGroups, Schemes, batch_bytes, encode_group};
 pub use flush::{count_rows, hidden_rows, part_rows};
+pub use foreign::{checked_array, checked_parts, checked_rows};
 pub use group_keys::KeyBounds;
 pub use history::{history_rows, history_schema, read_history};
 pub use instants::{History, Instants, Since, Written};

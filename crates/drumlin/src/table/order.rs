@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use crate::base::{Error, Result};
-use crate::segment::{ColumnStats, Stat};
+use crate::segment::{ColumnStats, Stat, holds};
 
 /// Checks that `sort` names columns of `schema` that can carry an order.
 pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
@@ -22,7 +22,9 @@ pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
         })?;
         if !sortable(field.data_type()) {
             let what = field.data_type();
-            return Err(Error::invalid(format!("column '{name}' of type {what} cannot carry a sort order")));
+            return Err(Error::invalid(format!(
+                "column '{name}' of type {what} cannot carry a sort order; {SORTABLE} can"
+            )));
         }
         if sort[..at].contains(name) {
             return Err(Error::invalid(format!("sort column '{name}' is named twice")));
@@ -31,26 +33,46 @@ pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
     Ok(())
 }
 
-/// `schema` as a sorted table keeps it: dictionary columns with keys of 32 bits at least. Row groups that overlap are
-/// joined when read, and so are their dictionaries.
+/// `schema` as a sorted table keeps it: dictionaries, at any depth, with keys of 32 bits at least. Row groups that overlap are
+/// joined when read, and so are their dictionaries. That is the type that is handed out too.
 pub fn sorted_schema(schema: &SchemaRef, sort: &[String]) -> SchemaRef {
-    let widen = |field: &FieldRef| match field.data_type() {
-        DataType::Dictionary(key, values) if narrow(key) => {
-            let wide = DataType::Dictionary(Box::new(DataType::Int32), values.clone());
-            Arc::new(Field::clone(field).with_data_type(wide))
-        }
-        _ => field.clone(),
-    };
-    if sort.is_empty() {
+    let is_narrow = |part: &DataType| matches!(part, DataType::Dictionary(key, _) if narrow(key));
+    if sort.is_empty() || !schema.fields().iter().any(|field| holds(field.data_type(), &is_narrow)) {
         return schema.clone();
     }
-    let fields: Vec<FieldRef> = schema.fields().iter().map(widen).collect();
+    let fields: Vec<FieldRef> = schema.fields().iter().map(widen_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn widen_field(field: &FieldRef) -> FieldRef {
+    let wide = widen(field.data_type());
+    if wide == *field.data_type() { field.clone() } else { Arc::new(Field::clone(field).with_data_type(wide)) }
+}
+
+fn widen(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(key, values) => {
+            let key = if narrow(key) { Box::new(DataType::Int32) } else { key.clone() };
+            DataType::Dictionary(key, Box::new(widen(values)))
+        }
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(widen_field).collect()),
+        DataType::List(field) => DataType::List(widen_field(field)),
+        DataType::LargeList(field) => DataType::LargeList(widen_field(field)),
+        DataType::ListView(field) => DataType::ListView(widen_field(field)),
+        DataType::LargeListView(field) => DataType::LargeListView(widen_field(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(widen_field(field), *size),
+        DataType::Map(field, sorted) => DataType::Map(widen_field(field), *sorted),
+        other => other.clone(),
+    }
 }
 
 fn narrow(key: &DataType) -> bool {
     matches!(key, DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16)
 }
+
+/// What [`sortable`] says, for messages.
+pub(super) const SORTABLE: &str = "booleans, integers, dates, times, timestamps, durations, strings, binary and decimals of up to 128 \
+                        bits, and dictionaries of these,";
 
 fn sortable(data_type: &DataType) -> bool {
     use DataType::*;

@@ -17,7 +17,7 @@ use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
 use super::pieces::{Piece, arrange};
 use super::{Renew, RowGroup, Rows, Table, TableCodec, View, order};
-use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
+use crate::base::{Cancel, Error, ErrorKind, Pool, Result, caught};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter};
 use crate::segment::{Form, Kept, join_batches, native_type};
@@ -37,6 +37,8 @@ pub struct ScanOptions {
     pub native: bool,
     /// Stops the scan. Default: nothing does.
     pub cancel: Cancel,
+    /// What messages about damage call the table. Default: nothing.
+    pub name: Option<String>,
 }
 
 /// Reads a version of a table, batch by batch.
@@ -79,6 +81,8 @@ struct Shared {
     form: Form,
     /// What was written by key since.
     overlay: Option<(OverlayRows, TableCodec)>,
+    /// What messages call the table.
+    name: Option<String>,
 }
 
 impl Scan {
@@ -166,8 +170,9 @@ impl Scan {
             })
             .collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
+        let name = options.name.clone();
         let shared =
-            Shared { reader, pool, view, schema, columns, types, width, filter, version_schema, form, overlay };
+            Shared { reader, pool, view, schema, columns, types, width, filter, version_schema, form, overlay, name };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
@@ -483,6 +488,10 @@ fn output_types(
     // Where row groups are joined, a dictionary of the whole might be too large for its keys.
     let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
     let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
+        // What a field's metadata say of an extension type they say of its own storage type.
+        if schema.field(index).extension_type_name().is_some() {
+            return Ok(exact);
+        }
         let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
         for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
             let Ok(at) = table.schemas[group.schema as usize].0.index_of(schema.field(index).name()) else { continue };
@@ -496,6 +505,15 @@ fn output_types(
 impl Shared {
     /// Reads the rows of a piece that the filter keeps, in order; `None` if there are none.
     fn read(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        caught(|| self.read_piece(piece)).map_err(|e| match (e.kind(), &self.name) {
+            (ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch, Some(name)) => {
+                e.context(format!("'{name}'"))
+            }
+            _ => e,
+        })
+    }
+
+    fn read_piece(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         let mut batches = Vec::with_capacity(piece.groups.len() + 1);
         for (group, rows) in &piece.groups {
             batches.extend(self.read_group(group, rows)?);

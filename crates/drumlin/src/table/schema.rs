@@ -1,15 +1,22 @@
 //! A table's schema as it is stored: the Arrow IPC encoding, so that every Arrow type and all metadata survive.
+//!
+//! Invariant: a schema that is here can be handed out over Arrow's C interface, wherever it came from: no name and no time
+//! zone has a NUL, sizes are not negative, no type is nested too deep.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
+    Schema, SchemaRef,
+};
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use crate::base::{Error, Result};
+use crate::segment::{children, holds};
 
 /// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +26,16 @@ impl StoredSchema {
     /// Checks that a table can have this schema: at least one column, no name twice, types that can be stored.
     pub fn new(schema: SchemaRef) -> Result<Self> {
         let stored = Self::checked(schema)?;
+        for field in stored.0.fields() {
+            // Arrow loses count of values that take no room.
+            let empty = |part: &DataType| matches!(part, DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0));
+            if holds(field.data_type(), &empty) {
+                let (name, data_type) = (field.name(), field.data_type());
+                return Err(Error::invalid(format!(
+                    "column '{name}' of type {data_type} cannot be stored: values of the fixed size 0 hold nothing"
+                )));
+            }
+        }
         if decode(&encode(&stored.0)?).ok().as_ref() != Some(&stored.0) {
             return Err(Error::invalid("the schema has a type that does not come back as it was when stored"));
         }
@@ -36,7 +53,8 @@ impl StoredSchema {
             return Err(Error::invalid(format!("two columns are called '{}'; names must be unique", pair[0])));
         }
         for field in schema.fields() {
-            check_depth(field.data_type(), 0).map_err(|e| e.context(format!("column '{}'", field.name())))?;
+            let checked = check_name("a column name", field.name()).and_then(|()| check_type(field.data_type()));
+            checked.map_err(|e| e.context(format!("column '{}'", field.name().escape_debug())))?;
         }
         Ok(Self(schema))
     }
@@ -54,24 +72,55 @@ impl StoredSchema {
 /// Types nested deeper than this are refused, so that no recursion over a type can overflow the stack.
 const DEPTH_MAX: usize = 32;
 
-fn check_depth(data_type: &DataType, depth: usize) -> Result<()> {
+/// A time zone's name is shorter than this.
+const ZONE_BYTES_MAX: usize = 256;
+
+/// Checks that values of a type can be stored, and handed out again. `InvalidArgument` if not.
+pub(super) fn check_type(data_type: &DataType) -> Result<()> {
+    check_nested(data_type, 0)
+}
+
+fn check_name(what: &str, name: &str) -> Result<()> {
+    match name.contains('\0') {
+        true => Err(Error::invalid(format!("{what} has a NUL: '{}'", name.escape_debug()))),
+        false => Ok(()),
+    }
+}
+
+fn check_nested(data_type: &DataType, depth: usize) -> Result<()> {
+    let cannot = |why: &str| Err(Error::invalid(format!("type {data_type} cannot be stored{why}")));
     if depth > DEPTH_MAX {
         return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} deep")));
     }
     match data_type {
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => check_depth(field.data_type(), depth + 1),
-        DataType::Struct(fields) => fields.iter().try_for_each(|field| check_depth(field.data_type(), depth + 1)),
-        DataType::Dictionary(_, values) => check_depth(values, depth + 1),
-        DataType::Union(..) | DataType::RunEndEncoded(..) => {
-            Err(Error::invalid(format!("type {data_type} cannot be stored")))
+        DataType::Union(..) | DataType::RunEndEncoded(..) => return cannot(""),
+        DataType::FixedSizeBinary(size) | DataType::FixedSizeList(_, size) if *size < 0 => {
+            return cannot(": its size is negative");
         }
-        _ => Ok(()),
+        DataType::Dictionary(key, _) if !DataType::is_dictionary_key_type(key) => {
+            return cannot(": its keys are no integers");
+        }
+        DataType::Decimal32(digits, _) if !(1..=DECIMAL32_MAX_PRECISION).contains(digits) => return cannot(""),
+        DataType::Decimal64(digits, _) if !(1..=DECIMAL64_MAX_PRECISION).contains(digits) => return cannot(""),
+        DataType::Decimal128(digits, _) if !(1..=DECIMAL128_MAX_PRECISION).contains(digits) => return cannot(""),
+        DataType::Decimal256(digits, _) if !(1..=DECIMAL256_MAX_PRECISION).contains(digits) => return cannot(""),
+        // What zones there are is not asked: other libraries may know newer ones.
+        DataType::Timestamp(_, Some(zone)) => {
+            if zone.len() > ZONE_BYTES_MAX {
+                return Err(Error::invalid(format!("the name of a time zone has {} bytes", zone.len())));
+            }
+            check_name("the name of a time zone", zone)?;
+        }
+        _ => {}
     }
+    if let DataType::Dictionary(_, values) = data_type {
+        return check_nested(values, depth + 1);
+    }
+    for field in children(data_type) {
+        check_name("the name of a nested field", field.name())?;
+        check_nested(field.data_type(), depth + 1)?;
+    }
+    Ok(())
 }
 
 /// The Arrow IPC schema.
@@ -102,5 +151,49 @@ impl<'de> Deserialize<'de> for StoredSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <Vec<u8>>::deserialize(deserializer)?;
         decode(&bytes).and_then(Self::checked).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, TimeUnit};
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_handed_out_is_refused_from_callers_and_from_storage() {
+        let list = |below: DataType| DataType::List(Arc::new(Field::new("item", below, true)));
+        let zoned = |zone: &str| DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
+        let deep = (0..40).fold(DataType::Int8, |below, _| list(below));
+        let named = DataType::Struct(vec![Field::new("a\0b", DataType::Int8, true)].into());
+        let digits = [DataType::Decimal128(39, 0), DataType::Decimal256(0, 0), DataType::Decimal32(10, 0)];
+        let bad = [zoned("UTC\0"), list(zoned("\0")), named, deep, DataType::FixedSizeBinary(-1)];
+        for data_type in bad.into_iter().chain(digits) {
+            let schema = Arc::new(Schema::new(vec![Field::new("c", data_type.clone(), true)]));
+            assert!(StoredSchema::new(schema.clone()).is_err(), "{data_type}");
+            // As if it had been stored.
+            let Ok(bytes) = encode(&schema) else { continue };
+            assert!(decode(&bytes).and_then(StoredSchema::checked).is_err(), "{data_type} from storage");
+        }
+        for data_type in [zoned("Mars/Olympus_Mons"), zoned("+01:30"), list(zoned("Europe/Berlin"))] {
+            StoredSchema::new(Arc::new(Schema::new(vec![Field::new("c", data_type, true)]))).unwrap();
+        }
+        let name = Arc::new(Schema::new(vec![Field::new("a\0", DataType::Int8, true)]));
+        assert!(StoredSchema::new(name).is_err());
+        // Lengths tell where metadata end, here and over the C interface.
+        let metadata = [("k\0".to_owned(), "v\0".to_owned())].into();
+        let field = Field::new("c", DataType::Int8, true).with_metadata(metadata);
+        StoredSchema::new(Arc::new(Schema::new(vec![field]))).unwrap();
+    }
+
+    #[test]
+    fn values_without_size_are_refused_only_when_they_come() {
+        let list = DataType::FixedSizeList(Arc::new(Field::new("item", DataType::Int8, true)), 0);
+        for data_type in [DataType::FixedSizeBinary(0), list] {
+            let schema = Arc::new(Schema::new(vec![Field::new("c", data_type, true)]));
+            let error = StoredSchema::new(schema.clone()).unwrap_err();
+            assert!(error.message().contains("'c'") && error.message().contains("size 0"), "{error}");
+            decode(&encode(&schema).unwrap()).and_then(StoredSchema::checked).unwrap();
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! One binary of integration tests, a module a subject.
 
+mod arrays;
+mod arrow_types;
 mod batch;
 mod bucket_answers;
 mod checkpoint;

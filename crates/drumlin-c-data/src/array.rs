@@ -1,0 +1,142 @@
+//! Arrays over the C interface.
+
+use std::ffi::c_void;
+
+use arrow::array::{ArrayData, BufferSpec, layout};
+use arrow::datatypes::DataType;
+use arrow::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
+use drumlin::base::caught;
+use drumlin::{Error, Result};
+
+use crate::malformed;
+
+/// The array that `array` describes, of type `data_type`; its values are not looked at. `InvalidArgument` if it is malformed.
+///
+/// # Safety
+///
+/// The pointers of `array`, where they are not null, point to what the C data interface says, in length too: buffers are as
+/// long as length, offset and the array's own offsets make them.
+pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayData> {
+    // SAFETY: the caller's promise.
+    unsafe { check(&array, data_type) }?;
+    // SAFETY: the caller's promise, and what was checked.
+    caught(|| Ok(unsafe { from_ffi_and_data_type(array, data_type.clone()) }?))
+}
+
+/// # Safety
+///
+/// As of [`array`].
+unsafe fn check(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
+    let wrong = |what: &str| malformed(format!("{what} in an array of type {data_type}"));
+    if array.release.is_none() {
+        return Err(wrong("memory that was released"));
+    }
+    let physical = match data_type {
+        DataType::Dictionary(key, _) if key.is_integer() => key,
+        DataType::Dictionary(..) | DataType::Union(..) | DataType::RunEndEncoded(..) => {
+            return Err(Error::invalid(format!("values of type {data_type} cannot be stored")));
+        }
+        DataType::FixedSizeBinary(size) | DataType::FixedSizeList(_, size) if *size < 0 => {
+            return Err(wrong("a size below zero"));
+        }
+        other => other,
+    };
+    let (Ok(rows), Ok(offset)) = (usize::try_from(array.length), usize::try_from(array.offset)) else {
+        return Err(wrong("a length or an offset below zero"));
+    };
+    if array.null_count < -1 || array.null_count > array.length {
+        return Err(wrong(&format!("{} nulls among {rows} values", array.null_count)));
+    }
+    let total = rows.checked_add(offset).filter(|total| *total < 1 << 56);
+    let total = total.ok_or_else(|| wrong(&format!("{rows} values from {offset} on")))?;
+    // SAFETY: the caller's promise.
+    unsafe { check_buffers(array, physical, rows, total) }.map_err(|what| wrong(&what))?;
+    let types: Vec<&DataType> = match data_type {
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => vec![field.data_type()],
+        _ => Vec::new(),
+    };
+    if usize::try_from(array.n_children) != Ok(types.len()) || (!types.is_empty() && array.children.is_null()) {
+        return Err(wrong(&format!("{} children, expected {},", array.n_children, types.len())));
+    }
+    for (at, data_type) in types.into_iter().enumerate() {
+        // SAFETY: there are so many children.
+        let child = unsafe { (*array.children.add(at)).as_ref() }.ok_or_else(|| wrong("a child that is not there"))?;
+        // SAFETY: the caller's promise.
+        unsafe { check(child, data_type) }?;
+    }
+    // SAFETY: the caller's promise.
+    match (unsafe { array.dictionary.as_ref() }, data_type) {
+        // SAFETY: the caller's promise.
+        (Some(values), DataType::Dictionary(_, value)) => unsafe { check(values, value) },
+        (None, DataType::Dictionary(..)) => Err(wrong("no dictionary")),
+        (Some(_), _) => Err(wrong("a dictionary")),
+        (None, _) => Ok(()),
+    }
+}
+
+/// # Safety
+///
+/// As of [`array`]; `total` values begin where the buffers do.
+unsafe fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType, rows: usize, total: usize) -> Result<(), String> {
+    let layout = layout(data_type);
+    let mask = usize::from(layout.can_contain_null_mask);
+    let fixed = mask + layout.buffers.len() + usize::from(layout.variadic);
+    let count = usize::try_from(array.n_buffers).map_err(|_| "less than no buffers".to_owned())?;
+    // Where there may only be a mask, some leave that out.
+    let fits = count == fixed || (layout.variadic && count > fixed) || (count == 0 && fixed == mask);
+    if !fits || (count > 0 && array.buffers.is_null()) {
+        return Err(format!("{count} buffers, expected {fixed},"));
+    }
+    // SAFETY: there are so many buffers.
+    let buffer = |at: usize| -> *const c_void { unsafe { *array.buffers.add(at) } };
+    if mask == 1 && array.null_count > 0 && (count == 0 || buffer(0).is_null()) {
+        return Err(format!("{} nulls, and no bits that say which,", array.null_count));
+    }
+    for (at, spec) in layout.buffers.iter().enumerate() {
+        let pointer = buffer(mask + at);
+        let bytes = match spec {
+            BufferSpec::FixedWidth { byte_width, .. } => (total + 1).checked_mul(*byte_width),
+            BufferSpec::BitMap => Some(total.div_ceil(8)),
+            // The bytes of strings end where their last offset says.
+            BufferSpec::VariableWidth if rows > 0 => {
+                let offsets = buffer(mask + at - 1);
+                // SAFETY: it is not null, as was seen for the buffer before, and has one offset more than values.
+                let end = unsafe {
+                    match data_type {
+                        DataType::LargeUtf8 | DataType::LargeBinary => {
+                            offsets.cast::<i64>().add(total).read_unaligned()
+                        }
+                        _ => offsets.cast::<i32>().add(total).read_unaligned().into(),
+                    }
+                };
+                usize::try_from(end).ok()
+            }
+            BufferSpec::VariableWidth | BufferSpec::AlwaysNull => Some(0),
+        };
+        let bytes = bytes.filter(|bytes| isize::try_from(*bytes).is_ok());
+        let bytes = bytes.ok_or_else(|| "a buffer longer than memory".to_owned())?;
+        if pointer.is_null() && bytes > 0 && total > 0 {
+            return Err(format!("no buffer {at}"));
+        }
+    }
+    if layout.variadic && count > fixed {
+        let lengths = buffer(count - 1).cast::<i64>();
+        if lengths.is_null() {
+            return Err("no lengths of the buffers".to_owned());
+        }
+        for at in 0..count - fixed {
+            // SAFETY: it has a length for each of these buffers.
+            let length = unsafe { lengths.add(at).read_unaligned() };
+            if length < 0 || (length > 0 && buffer(fixed - 1 + at).is_null()) {
+                return Err(format!("a buffer of {length} bytes, or none,"));
+            }
+        }
+    }
+    Ok(())
+}

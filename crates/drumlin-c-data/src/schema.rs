@@ -1,0 +1,122 @@
+//! Types, names and metadata over the C interface.
+
+use std::ffi::{CStr, c_char};
+
+use arrow::datatypes::Field;
+use arrow::ffi::FFI_ArrowSchema;
+use drumlin::base::caught;
+use drumlin::{Error, Result};
+
+use crate::malformed;
+
+/// Deeper types are refused before recursion on them could overflow the stack. What may be stored is less deep still.
+const DEPTH_MAX: usize = 64;
+
+/// The field that `schema` describes. `InvalidArgument`, naming the field, if a name or metadata are not UTF-8, or if it is
+/// malformed or of a type that Arrow for Rust does not know.
+///
+/// # Safety
+///
+/// The pointers of `schema`, where they are not null, point to what the C data interface says.
+pub unsafe fn field(schema: &FFI_ArrowSchema) -> Result<Field> {
+    // SAFETY: the caller's promise.
+    unsafe { check(schema, 0) }?;
+    caught(|| Ok(Field::try_from(schema)?))
+}
+
+/// # Safety
+///
+/// As of [`field`].
+unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
+    if depth > DEPTH_MAX {
+        return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} deep")));
+    }
+    if schema.release.is_none() {
+        return Err(malformed("a schema that was released"));
+    }
+    // SAFETY: strings of the C interface end with a NUL.
+    let text = |text: *const c_char| unsafe { CStr::from_ptr(text) };
+    let name = match schema.name.is_null() {
+        true => "",
+        false => text(schema.name).to_str().map_err(|_| {
+            let shown = text(schema.name).to_string_lossy();
+            Error::invalid(format!("the name of the field '{shown}' is not UTF-8"))
+        })?,
+    };
+    let named = |e: Error| e.context(format!("field '{name}'"));
+    if schema.format.is_null() {
+        return Err(named(malformed("a field without a type")));
+    }
+    let format = text(schema.format).to_str().map_err(|_| named(malformed("a type whose name is not UTF-8")))?;
+    if !schema.metadata.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { check_metadata(schema.metadata) }.map_err(named)?;
+    }
+    let least = match format {
+        "+r" => 2,
+        "+l" | "+L" | "+vl" | "+vL" | "+m" => 1,
+        format if format.starts_with("+w:") => 1,
+        _ => 0,
+    };
+    let count = usize::try_from(schema.n_children).map_err(|_| named(malformed("less than no children")))?;
+    if count < least || (count > 0 && schema.children.is_null()) {
+        return Err(named(malformed(format!("{count} children of a field of type '{format}'"))));
+    }
+    for at in 0..count {
+        // SAFETY: there are so many children.
+        let child = unsafe { (*schema.children.add(at)).as_ref() };
+        let child = child.ok_or_else(|| named(malformed("a child that is not there")))?;
+        // SAFETY: the caller's promise.
+        unsafe { check(child, depth + 1) }.map_err(named)?;
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { schema.dictionary.as_ref() } {
+        // SAFETY: the caller's promise.
+        Some(dictionary) => unsafe { check(dictionary, depth + 1) }.map_err(named),
+        None => Ok(()),
+    }
+}
+
+/// Metadata are a count, and as many pairs of a length and bytes for key and value, all counts of 32 bits.
+///
+/// # Safety
+///
+/// `metadata` points to as many bytes as it says.
+unsafe fn check_metadata(metadata: *const c_char) -> Result<()> {
+    let mut at = metadata.cast::<u8>();
+    let number = |at: &mut *const u8| -> Result<usize> {
+        // SAFETY: the caller's promise; read byte by byte, since nothing aligns it.
+        let number = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read_unaligned() });
+        // SAFETY: behind what was just read.
+        *at = unsafe { at.add(4) };
+        usize::try_from(number).map_err(|_| malformed("metadata of a length below zero"))
+    };
+    let text = |at: &mut *const u8| -> Result<String, Vec<u8>> {
+        let bytes = match number(at) {
+            // SAFETY: the caller's promise.
+            Ok(length) => unsafe {
+                let bytes = std::slice::from_raw_parts(*at, length);
+                *at = at.add(length);
+                bytes
+            },
+            Err(_) => return Err(Vec::new()),
+        };
+        String::from_utf8(bytes.to_vec()).map_err(|e| e.into_bytes())
+    };
+    // SAFETY: the caller's promise.
+    let count = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read_unaligned() });
+    // SAFETY: behind what was just read.
+    at = unsafe { at.add(4) };
+    for _ in 0..count.max(0) {
+        let not_text = |what: &str, bytes: Vec<u8>| {
+            let shown = String::from_utf8_lossy(&bytes).chars().take(40).collect::<String>();
+            Error::invalid(format!("metadata that are not UTF-8 cannot be stored: {what} '{}'", shown.escape_debug()))
+        };
+        let key = text(&mut at).map_err(|bytes| not_text("the key", bytes))?;
+        text(&mut at).map_err(|_| not_text("the value of", key.into_bytes()))?;
+    }
+    match count {
+        ..0 => Err(malformed("less than no metadata")),
+        _ => Ok(()),
+    }
+}

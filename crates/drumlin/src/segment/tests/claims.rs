@@ -1,0 +1,111 @@
+//! Segments that claim more than they can hold, and texts that are not UTF-8.
+
+use arrow::datatypes::Field;
+
+use super::*;
+use crate::base::ErrorKind;
+use crate::segment::wire::Writer;
+
+fn item(data_type: DataType) -> Arc<Field> {
+    Arc::new(Field::new("item", data_type, true))
+}
+
+/// The error of decoding, in both forms.
+fn refused(bytes: Vec<u8>, rows: usize, data_type: &DataType) -> crate::base::Error {
+    for form in [Form::Native, Form::Exact] {
+        let error = decode(aligned(&bytes), rows, data_type, form).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+    decode(aligned(&bytes), rows, data_type, Form::Exact).unwrap_err()
+}
+
+#[test]
+fn few_bytes_do_not_ask_for_much_memory() {
+    let fixed = |below: DataType, size: i32| DataType::FixedSizeList(item(below), size);
+    let nested = (0..4).fold(DataType::Int64, |below, _| fixed(below, 10_000));
+    for data_type in [
+        fixed(DataType::Int64, 100_000),
+        nested,
+        DataType::FixedSizeBinary(1 << 20),
+        DataType::Struct((0..2000).map(|n| Field::new(n.to_string(), DataType::Decimal256(9, 0), true)).collect()),
+    ] {
+        // All null, and null below a list that is not.
+        let error = refused(vec![Tag::Null as u8], 122_880, &data_type);
+        assert!(error.message().contains("more than a segment of"), "{error}");
+        if data_type.is_nested() && !matches!(data_type, DataType::Struct(_)) {
+            refused(vec![Tag::FixedList as u8, Tag::Null as u8], 122_880, &data_type);
+        }
+    }
+    // One list of 2^31 nulls.
+    let mut out = Writer::default();
+    out.u8(Tag::List as u8);
+    out.varint(1 << 31);
+    crate::segment::words::Words::new::<i64>(vortex_array::dtype::PType::I64, vec![1 << 31], None).write(&mut out);
+    out.u8(Tag::Null as u8);
+    let bytes = out.finish();
+    assert!(bytes.len() < 32);
+    refused(bytes, 1, &DataType::LargeList(item(DataType::Int64)));
+    // A dictionary of as many.
+    let mut out = Writer::default();
+    out.u8(Tag::Dictionary as u8);
+    out.varint(1 << 30);
+    out.raw(&[Tag::Null as u8, Tag::Null as u8]);
+    refused(out.finish(), 1, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int64)));
+}
+
+#[test]
+fn what_would_be_taken_for_damage_is_refused_when_written() {
+    // Columns that share their memory here would not when they are read.
+    let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 122_880]));
+    let many = |columns: usize| -> ArrayRef {
+        let field = |at: usize| Arc::new(Field::new(at.to_string(), DataType::Int64, true));
+        let columns = (0..columns).map(|at| (field(at), zeros.clone())).collect::<Vec<_>>();
+        Arc::new(StructArray::from(columns))
+    };
+    let (column, rows) = (many(60), 122_880);
+    let bytes = encode(&column).unwrap().bytes;
+    assert!(bytes.len() < 2000, "{} bytes", bytes.len());
+    assert_eq!(&decode(aligned(&bytes), rows, column.data_type(), Form::Exact).unwrap(), &column);
+    let error = encode(&many(600)).unwrap_err();
+    assert!(error.message().contains("write fewer rows"), "{error}");
+}
+
+#[test]
+fn texts_that_are_not_utf8_are_corrupt_in_every_form() {
+    let shapes: Vec<Vec<String>> = vec![
+        (0..5).map(|n| format!("plain {n}")).collect(),
+        (0..200).map(|n| format!("one of few values {}", n % 3)).collect(),
+        (0..300).map(|n| format!("a longer text with words, number {n}, {}", n * 7919 % 1000)).collect(),
+        (0..6000).map(|n| format!("trained on many words, the {}th of them", n * 31 % 5000)).collect(),
+        (0..500).map(|_| "the same text in every row".into()).collect(),
+    ];
+    let mut noticed = 0;
+    for texts in shapes {
+        let array: ArrayRef = Arc::new(StringArray::from(texts));
+        for data_type in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
+            let array = cast(&array, &data_type).unwrap();
+            let bytes = encode(&array).unwrap().bytes;
+            for at in 0..bytes.len().min(2000) {
+                // A byte that no text begins or goes on with.
+                let mut damaged = bytes.clone();
+                damaged[at] = 0xff;
+                quietly(|| {
+                    for form in [Form::Exact, Form::Native] {
+                        match decode(aligned(&damaged), array.len(), &data_type, form) {
+                            Ok(array) => array.to_data().validate_full().unwrap_or_else(|e| panic!("byte {at}: {e}")),
+                            Err(error) => {
+                                assert_eq!(error.kind(), ErrorKind::Corrupt);
+                                noticed += usize::from(error.to_string().to_lowercase().contains("utf"));
+                            }
+                        }
+                    }
+                    let picked = [3, 4];
+                    if let Ok(array) = decode_rows(aligned(&damaged), array.len(), &data_type, &picked) {
+                        array.to_data().validate_full().unwrap_or_else(|e| panic!("byte {at}, picked: {e}"));
+                    }
+                });
+            }
+        }
+    }
+    assert!(noticed > 100, "{noticed}");
+}

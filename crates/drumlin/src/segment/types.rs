@@ -1,0 +1,96 @@
+//! Types within types, and the memory that values of a type take.
+
+use arrow::array::{Array, ArrayRef, AsArray, GenericListViewArray, OffsetSizeTrait};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, FieldRef};
+
+/// The fields right below a nested type.
+pub fn children(data_type: &DataType) -> &[FieldRef] {
+    match data_type {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => std::slice::from_ref(field),
+        DataType::Struct(fields) => fields,
+        _ => &[],
+    }
+}
+
+/// Whether `is` holds for a type or one within it.
+pub fn holds(data_type: &DataType, is: &impl Fn(&DataType) -> bool) -> bool {
+    let within = match data_type {
+        DataType::Dictionary(_, values) => holds(values, is),
+        _ => children(data_type).iter().any(|field| holds(field.data_type(), is)),
+    };
+    within || is(data_type)
+}
+
+/// Bytes that a value takes at least in an array, without those of its children; strings without their own bytes.
+pub(super) fn own_width(data_type: &DataType) -> u64 {
+    match data_type {
+        DataType::FixedSizeBinary(size) => u64::try_from(*size).unwrap_or(0),
+        DataType::Utf8 | DataType::Binary | DataType::List(_) | DataType::Map(..) => 4,
+        DataType::LargeUtf8 | DataType::LargeBinary | DataType::LargeList(_) | DataType::ListView(_) => 8,
+        DataType::Utf8View | DataType::BinaryView | DataType::LargeListView(_) => 16,
+        DataType::Dictionary(key, _) => own_width(key),
+        DataType::Boolean => 1,
+        other => other.primitive_width().unwrap_or(0) as u64,
+    }
+}
+
+/// The same, of a null, whose children may be there too.
+pub(super) fn width(data_type: &DataType) -> u64 {
+    let below = match data_type {
+        DataType::Struct(fields) => {
+            fields.iter().fold(0_u64, |sum, field| sum.saturating_add(width(field.data_type())))
+        }
+        DataType::FixedSizeList(field, size) => {
+            width(field.data_type()).saturating_mul(u64::try_from(*size).unwrap_or(0))
+        }
+        _ => 0,
+    };
+    below.saturating_add(own_width(data_type))
+}
+
+/// What decoding an array's segment takes by these measures.
+pub(super) fn decoded_bytes(array: &ArrayRef) -> u64 {
+    let own = own_width(array.data_type()) * array.len() as u64;
+    let below = match array.data_type() {
+        DataType::Struct(_) => array.as_struct().columns().iter().map(decoded_bytes).sum(),
+        DataType::List(_) => of_elements(array.as_list::<i32>().values(), array.as_list::<i32>().offsets()),
+        DataType::LargeList(_) => of_elements(array.as_list::<i64>().values(), array.as_list::<i64>().offsets()),
+        DataType::Map(..) => {
+            let columns = array.as_map().entries().columns().iter();
+            columns.map(|column| of_elements(column, array.as_map().offsets())).sum()
+        }
+        DataType::FixedSizeList(_, size) => {
+            let elements = array.len() * usize::try_from(*size).unwrap_or(0);
+            decoded_bytes(&array.as_fixed_size_list().values().slice(0, elements))
+        }
+        DataType::ListView(_) => of_views(array.as_list_view::<i32>()),
+        DataType::LargeListView(_) => of_views(array.as_list_view::<i64>()),
+        DataType::Dictionary(..) => decoded_bytes(array.as_any_dictionary().values()),
+        _ => 0,
+    };
+    own + below
+}
+
+fn of_elements<O: OffsetSizeTrait>(values: &ArrayRef, offsets: &OffsetBuffer<O>) -> u64 {
+    let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    decoded_bytes(&values.slice(first, last - first))
+}
+
+fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> u64 {
+    let (first, last) = view_range(list);
+    decoded_bytes(&list.values().slice(first, last - first))
+}
+
+/// Between which of its elements a list view's lists lie.
+pub(super) fn view_range<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> (usize, usize) {
+    let range = |row: usize| (list.offsets()[row].as_usize(), list.sizes()[row].as_usize());
+    let used = (0..list.len()).filter(|row| list.is_valid(*row)).map(range).filter(|(_, size)| *size > 0);
+    let range = used.map(|(offset, size)| (offset, offset + size)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    range.unwrap_or_default()
+}

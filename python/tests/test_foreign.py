@@ -1,0 +1,180 @@
+"""Arrow data of other libraries: slices mean what they mean there, what breaks the rules is an error of ours."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+CATEGORIES = [f"c{i:03d}" for i in range(200)]
+
+NESTED: dict[str, list[Any]] = {
+    "struct in struct": [{"i": {"x": k}} for k in range(10)],
+    "three structs": [{"a": {"b": {"x": k}}} for k in range(10)],
+    "list in struct": [{"i": [k, k]} for k in range(10)],
+    "struct in list": [[{"i": k}, {"i": None}] for k in range(10)],
+    "structs in list": [[{"i": {"x": str(k)}}] for k in range(10)],
+    "text in struct": [{"i": str(k)} if k % 3 else None for k in range(10)],
+}
+
+
+def fixed(rows: list[Any]) -> pa.Array:
+    return pa.array(rows, pa.list_(pa.struct([("x", pa.int64())]), 1))
+
+
+@pytest.mark.parametrize("first", [0, 1, 4, 6, 9])
+@pytest.mark.parametrize("kind", [*NESTED, "fixed list of structs"])
+def test_slices_of_nested_columns_are_the_rows_they_mean(store: drumlin.Store, kind: str, first: int) -> None:
+    array = fixed([[{"x": k}] for k in range(10)]) if kind not in NESTED else pa.array(NESTED[kind])
+    whole = pa.table({"id": range(10), "c": array})
+    cut = whole.slice(first, 4)
+    schema = whole.schema
+    doors: list[Callable[[], object]] = [
+        lambda: store.write("t", cut),
+        lambda: store.write("t", cut.to_batches()[0]),
+        lambda: store.write("t", pa.RecordBatchReader.from_batches(schema, cut.to_batches(max_chunksize=2))),
+        lambda: (store.write("t", whole.slice(0, 0)), store.append("t", cut)),
+        lambda: (store.drop("t"), store.write("t", cut.slice(0, 0), sort=["id"]), store.update("t", cut)),
+        lambda: (store.drop("t"), store.create("t", schema, key=["id"]), store.upsert("t", cut)),
+    ]
+    for door in doors:
+        door()
+        assert store.read("t").to_arrow().to_pylist() == cut.to_pylist()
+
+
+def test_polars_slices_and_nested_enums(store: drumlin.Store) -> None:
+    def frame(first: int) -> pl.DataFrame:
+        schema = {"id": pl.Int64, "e": pl.List(pl.Enum(CATEGORIES)), "s": pl.Struct({"x": pl.Struct({"y": pl.Int64})})}
+        rows = [{"id": first + k, "e": [c], "s": {"x": {"y": k}}} for k, c in enumerate(CATEGORIES)]
+        return pl.DataFrame(rows, schema=schema)
+
+    store.write("sorted", frame(0).slice(50), sort=["id"])
+    store.append("sorted", frame(100))
+    store.create("keyed", pa.table(frame(0)).schema, key=["id"])
+    store.append("keyed", frame(0))
+    store.upsert("keyed", frame(100))
+    for _ in range(2):
+        assert store.read("sorted").to_polars().height == 350
+        assert store.read("keyed").to_polars()["s"].struct[0].struct[0].to_list()[99:101] == [99, 0]
+        assert store.get_rows("keyed", [0, 299]).rows.to_polars()["e"].to_list() == [["c000"], ["c199"]]
+        assert store.checkpoint().failures == []
+    store.write("chunks", pl.concat([frame(0), frame(200)], rechunk=False))
+    assert store.read("chunks").to_polars().height == 400
+
+
+def hostile(how: str) -> pa.Array:
+    offsets = np.array([0, 3, 6, 9], dtype=np.int32)
+    data = np.frombuffer(bytearray(b"abcdefghi"), dtype=np.uint8).copy()
+    array = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    if how == "far":
+        offsets[2] = 1 << 30
+    elif how == "back":
+        offsets[2] = 1
+    else:
+        data[3:6] = [0xFF, 0xFE, 0xFD]
+    return array
+
+
+@pytest.mark.parametrize("how", ["far", "back", "no text"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_malformed_text_is_refused_by_every_door(store: drumlin.Store, how: str, kind: pa.DataType) -> None:
+    rows = pa.table({"k": hostile(how), "n": [1, 2, 3]})
+    schema = pa.schema([("k", kind), ("n", pa.int64())])
+    store.create("plain", schema)
+    store.create("sorted", schema, sort=["k"])
+    store.create("keyed", schema, key=["k"])
+    store.upsert("keyed", {"k": ["a"], "n": [1]})
+    calls: list[Callable[[], object]] = [
+        lambda: store.write("new", rows),
+        lambda: store.append("plain", rows),
+        lambda: store.update("sorted", rows),
+        lambda: store.upsert("keyed", rows),
+        lambda: store.upsert("keyed", {"k": rows["k"], "n": [1, 2, 3]}),
+        lambda: store.delete_keys("keyed", rows),
+        lambda: store.get_rows("keyed", rows),
+        lambda: store.get_rows("keyed", rows["k"]),
+    ]
+    for call in calls:
+        with pytest.raises(drumlin.InvalidArgument, match="malformed"):
+            call()
+
+
+def test_decimals_beyond_their_digits_are_refused(store: drumlin.Store) -> None:
+    raw = b"".join(v.to_bytes(16, "little", signed=True) for v in [1, 10**12, 5])
+    bad = pa.Array.from_buffers(pa.decimal128(9, 2), 3, [None, pa.py_buffer(raw)])
+    rows = pa.table({"d": bad, "i": [1, 2, 3]})
+    store.create("keyed", rows.schema, key=["d"])
+    for call in (lambda: store.write("t", rows), lambda: store.upsert("keyed", rows)):
+        with pytest.raises(drumlin.InvalidArgument, match=r"column 'd': 10000000000.00 in row 1"):
+            call()
+
+
+@pytest.mark.parametrize("digits, scale", [(11, 5), (1, 0), (38, 2)])
+def test_filters_on_decimals_of_256_bits(store: drumlin.Store, digits: int, scale: int) -> None:
+    values = pa.array([Decimal(1), None, Decimal(2)], pa.decimal256(digits, scale))
+    store.write("t", pa.table({"id": [1, 2, 3], "d": values}))
+    for where, expected in [("d is null", [2]), ("d = 1", [1]), ("d > 1.5", [3]), ("d + 1 > 2", [3])]:
+        assert store.read("t", where=where).to_arrow()["id"].to_pylist() == expected
+    assert store.delete_rows("t", "d is null").rows == 1
+
+
+def test_extension_types(store: drumlin.Store) -> None:
+    storage = pa.array(['{"a": 1}', None] * 200)
+    rows = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), storage)})
+    store.write("j", rows)
+    assert store.read("j").to_arrow().equals(rows)
+    assert pa.table(store.read("j", native=True)).equals(rows)
+
+    class Pickled(pa.ExtensionType):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(pa.int32(), "drumlin.test")
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return b"\xff\x00"
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> "Pickled":
+            return cls()
+
+    pickled = pa.table({"c": pa.ExtensionArray.from_storage(Pickled(), pa.array([1], pa.int32()))})
+    with pytest.raises(drumlin.InvalidArgument, match="'c'.*not UTF-8"):
+        store.write("t", pickled)
+    with pytest.raises(drumlin.InvalidArgument, match="'c'.*not UTF-8"):
+        store.create("t", pickled.schema)
+    with pytest.raises(drumlin.InvalidArgument, match="not UTF-8.*pickle"):
+        store.write("t", pa.table({"c": [1]}).replace_schema_metadata({b"pickle": b"\x80\x04\xff"}))
+
+
+def test_binary_without_bytes_is_refused(store: drumlin.Store) -> None:
+    rows = pa.table({"id": [1], "b": pa.array([b""], pa.binary(0))})
+    with pytest.raises(drumlin.InvalidArgument, match="'t'.*'b'"):
+        store.write("t", rows)
+
+
+def test_units_and_floats_are_taken_where_exact(store: drumlin.Store) -> None:
+    stamps = pa.array([1_000, 2_001], pa.timestamp("ms"))
+    store.create("t", pa.schema([("s", pa.timestamp("s")), ("f", pa.float64())]))
+    store.append("t", pa.table({"s": stamps.slice(0, 1), "f": [1 << 53]}))
+    with pytest.raises(drumlin.SchemaMismatch, match=r"'t': column 's'.*02.001.* in row 1"):
+        store.append("t", pa.table({"s": stamps, "f": [1, 2]}))
+    with pytest.raises(drumlin.SchemaMismatch, match=r"9007199254740993 in row 0"):
+        store.append("t", pa.table({"s": stamps.slice(0, 1), "f": [(1 << 53) + 1]}))
+
+
+def test_a_key_of_a_type_that_cannot_be_one_names_those_that_can(store: drumlin.Store) -> None:
+    schema = pa.schema([("f", pa.float64())])
+    with pytest.raises(drumlin.InvalidArgument, match="'t'.*'f'.*integers.*strings"):
+        store.create("t", schema, key=["f"])
+    with pytest.raises(drumlin.InvalidArgument, match="'t'.*'f'.*integers.*strings"):
+        store.create("t", schema, sort=["f"])
+
+
+def test_verify_deep(store: drumlin.Store) -> None:
+    store.write("t", {"n": list(range(1000)), "s": [f"text {n}" for n in range(1000)]})
+    assert store.verify(deep=True).ok
+    assert store.verify().row_groups == store.verify(deep=True).row_groups == 1
