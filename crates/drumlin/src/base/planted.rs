@@ -58,6 +58,10 @@ pub enum Bug {
     ForgetMark = 25,
     /// Two threads may sync the log at a time.
     SyncTogether = 26,
+    /// A rewrite does not say where the rows are that a transaction has found before it.
+    ForgetMoves = 60,
+    /// Rows that a transaction has found are looked for where they were, whatever was rewritten.
+    SkipCarry = 61,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Change, Flush, Rewrite, RowsChange, TableSpec};
+use crate::table::{Change, Flush, GroupId, Positions, Rewrite, RowsChange, TableSpec};
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,6 +185,41 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// What it deletes by position: of which table, and where.
+    pub(super) fn deletions_mut(&mut self) -> Option<(TableId, &mut Vec<(GroupId, Positions)>)> {
+        match self {
+            Effect::ChangeTable { table, change } if !change.deletions.is_empty() => {
+                Some((*table, &mut change.deletions))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it does, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Effect::OpenSession { .. } => "begins a session",
+            Effect::Nodes(_) => "changes nodes",
+            Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
+            Effect::CreateTable { .. } => "makes a table",
+            Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
+            Effect::ChangeTable { .. } => "makes a version of a table",
+            Effect::RewriteTable { .. } | Effect::MoveGroups { .. } => "moves rows of a table",
+            Effect::DeleteVersions { .. } => "deletes versions",
+            Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
+            Effect::UndropTable { .. } => "takes a table back",
+            Effect::Reclaimed { .. } => "deletes blocks",
+            Effect::PutSnapshot { .. } => "makes a snapshot",
+            Effect::DropSnapshot { .. } => "drops a snapshot",
+            Effect::PutProjection { .. } | Effect::DropProjection { .. } => "makes or drops a projection",
+            Effect::PutTrigger { .. } | Effect::TriggerDone { .. } | Effect::DropTrigger { .. } => "changes a trigger",
+            Effect::WriteRows { .. } => "writes rows by key",
+            Effect::FreezeRows { .. } => "numbers a version",
+            Effect::FlushRows { .. } => "turns rows in memory into row groups",
+            Effect::FenceSessions { .. } | Effect::ForgetSessions { .. } => "ends sessions",
+        }
+    }
+
     /// The table that it is about, to be given its final number.
     pub(super) fn table_mut(&mut self) -> Option<&mut TableId> {
         match self {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +62,8 @@ pub struct State {
     pub ledger: Ledger,
     pub(super) tables: OrdMap<TableId, Arc<Table>>,
     /// Where each table is in the tree; follows from it.
-    paths: OrdMap<TableId, Path>,
-    last_table: TableId,
+    pub(super) paths: OrdMap<TableId, Path>,
+    pub(super) last_table: TableId,
     /// Durable triggers by name.
     pub triggers: OrdMap<String, Trigger>,
     /// The durable projections by name, as JSON text.
@@ -73,6 +74,8 @@ pub struct State {
     views: Views,
     /// Tables with rows that are to be settled.
     unsettled: OrdSet<TableId>,
+    /// Tables with rewrites that are noted.
+    moved: OrdSet<TableId>,
 }
 
 /// What is written with every catalog snapshot.
@@ -202,11 +205,30 @@ impl State {
     /// Whether nothing that can be read differs. May say `false` although nothing does.
     pub(super) fn same(&self, other: &State) -> bool {
         self.tree.same(&other.tree)
-            && self.tables.ptr_eq(&other.tables)
+            && self.same_tables(other)
             && self.paths.ptr_eq(&other.paths)
             && self.trash.ptr_eq(&other.trash)
             && self.snapshots.ptr_eq(&other.snapshots)
             && self.declared.ptr_eq(&other.declared)
+    }
+
+    fn same_tables(&self, other: &State) -> bool {
+        let differs = |item: DiffItem<'_, '_, TableId, Arc<Table>>| match item {
+            DiffItem::Update { old: (_, old), new: (_, new) } => !new.is_same_content(old),
+            _ => true,
+        };
+        self.tables.ptr_eq(&other.tables) || !other.tables.diff(&self.tables).any(differs)
+    }
+
+    /// Forgets rewrites that nobody who reads a state before `oldest` can ask for.
+    pub fn forget_moves(&mut self, oldest: Option<Seq>) {
+        for id in std::mem::take(&mut self.moved) {
+            if let Some(table) = self.tables.get_mut(&id)
+                && Arc::make_mut(table).forget_moves(oldest)
+            {
+                self.moved.insert(id);
+            }
+        }
     }
 
     /// Removes the projections by functions.
@@ -546,6 +568,7 @@ impl State {
 
     fn rewrite(&mut self, id: TableId, rewrite: &Rewrite, seq: Seq) -> Result<()> {
         let (next, inputs) = self.get(id)?.rewrite(rewrite, seq)?;
+        self.moved.insert(id);
         rewrite.outputs.iter().try_for_each(|group| self.ledger.add(&group.address))?;
         inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
         self.tables.insert(id, Arc::new(next));

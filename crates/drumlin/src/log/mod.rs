@@ -10,12 +10,14 @@ mod follow;
 mod frame;
 mod mark;
 mod object;
+mod remains;
 mod root;
 
 pub use entry::{Base, Entry};
 pub use file::{FileLog, LogOptions, Loss};
 pub use follow::{FileFollower, look};
 pub use object::ObjectLog;
+pub use remains::Remains;
 pub use root::ROOT_VERSION;
 
 use crate::base::{Result, Seq};

@@ -57,7 +57,15 @@ impl Tail {
 impl ObjectLog {
     /// Makes the log of a new store; `AlreadyExists` if there is one.
     pub fn create(storage: Arc<dyn Storage>, entropy: Arc<dyn Entropy>, pool: Pool) -> Result<Self> {
-        let root = Root::default();
+        Self::create_with(storage, entropy, pool, Root::default())
+    }
+
+    /// Makes the log of a new store that begins with the catalog snapshot `base`.
+    pub fn create_behind(storage: Arc<dyn Storage>, entropy: Arc<dyn Entropy>, pool: Pool, base: Base) -> Result<Self> {
+        Self::create_with(storage, entropy, pool, Root::behind(base))
+    }
+
+    fn create_with(storage: Arc<dyn Storage>, entropy: Arc<dyn Entropy>, pool: Pool, root: Root) -> Result<Self> {
         let bytes = Bytes::from(root.encode()?);
         let tag = match storage.put_if_match(names::ROOT, std::slice::from_ref(&bytes), None) {
             Ok(tag) => tag,
@@ -68,7 +76,7 @@ impl ObjectLog {
                 Err(_) => return Err(e),
             },
         };
-        let tail = Tail { root: Arc::new(root), tag, known: Seq(0), poisoned: false };
+        let tail = Tail { known: root.seq, root: Arc::new(root), tag, poisoned: false };
         Ok(Self { storage, entropy, pool, tail: Mutex::new(tail) })
     }
 

@@ -16,7 +16,7 @@ use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
 use crate::block::BlockNumbers;
-use crate::catalog::{Draft, Effect, Footprint, State, Transaction, check_written};
+use crate::catalog::{Draft, Effect, Footprint, State, Transaction, carry_over, check_written};
 use crate::log::{Appended, Entry, News, look};
 use crate::storage::names;
 
@@ -36,6 +36,15 @@ pub(super) enum Work {
     InTurn(InTurn),
     /// Done already, to the state that it was prepared on.
     Done(Box<Draft>),
+}
+
+/// Effects made on `base`, whose deletions by position are carried over to where the rows are in its turn.
+pub(super) fn carried(base: Arc<State>, effects: Vec<Effect>) -> Work {
+    Work::Build(Box::new(move |now| {
+        let mut effects = effects.clone();
+        carry_over(&mut effects, &base, now)?;
+        Ok(effects)
+    }))
 }
 
 /// A transaction that waits for its turn.
@@ -254,6 +263,7 @@ impl Store {
         let log = self.inner.log()?;
         let before = self.inner.state.read().clone();
         let mut working = State::clone(&before);
+        working.forget_moves(self.inner.pins.oldest());
         let seq = working.seq.next();
         let time = working.time.max(self.inner.env.clock.now());
         let session = self.own_session(&working);
@@ -353,6 +363,7 @@ impl Store {
         if next.seq > current.seq {
             next.catch_up(None);
             inner.hold_inline(&next);
+            next.forget_moves(inner.pins.oldest());
             let next = Arc::new(next);
             *inner.state.write() = next.clone();
             match inner.read_only && inner.pins.oldest().is_none() {

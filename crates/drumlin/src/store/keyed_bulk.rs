@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
-use super::commit::{Proposal, Work};
+use super::commit::{Proposal, carried};
 use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
 use super::update::{delete_in_memory, positions};
 use super::write::{add_blocks, settle, table_at};
@@ -79,8 +79,8 @@ impl Store {
             let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
             bulk.change.metadata.clone_from(&options.metadata);
             let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
-            let build = move |_: &State| Ok(bulk.effects(id, added.clone()));
-            Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+            let effects = bulk.effects(id, added);
+            Ok((Proposal { work: carried(base.clone(), effects), base, footprint }, ()))
         });
         let (after, ()) = settle(answer, writer)?;
         Ok(RowsReport { seq: after.seq, rows, version: Some(self.newest_info(&after, path)?) })
@@ -102,8 +102,7 @@ impl Store {
         let table = table_at(state, path)?;
         let mut bulk = self.bulk_change(what, state, table, &codec, path, &encoded, &options.task)?;
         bulk.change.metadata.clone_from(&options.metadata);
-        // Row groups are named by numbers that others may have given away since.
-        let (footprint, rows) = (bulk.footprint.clone().with(Read::Layout(table.id)), encoded.rows);
+        let (footprint, rows) = (bulk.footprint.clone(), encoded.rows);
         Ok(PreparedBulk { footprint, effects: bulk.effects(table.id, added), writer, rows })
     }
 

@@ -523,8 +523,7 @@ impl Transaction {
             Read::Schema(table)
             | Read::Rows(table)
             | Read::Versions(table)
-            | Read::Keys(table, _)
-            | Read::Layout(table) => !own(table),
+            | Read::Keys(table, _) => !own(table),
             _ => true,
         });
         self.reads.reads.extend(others);

@@ -14,6 +14,7 @@ mod key;
 mod key_filter;
 mod lookup;
 mod matching;
+mod moved;
 mod order;
 mod overlay;
 mod pieces;

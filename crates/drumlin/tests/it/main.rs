@@ -17,6 +17,7 @@ mod log_loss;
 mod model;
 mod purge;
 mod random;
+mod salvage;
 mod shared;
 mod shared_faults;
 mod shared_reads;
