@@ -2,7 +2,8 @@
 
 use clap::Args;
 use drumlin::Store;
-use drumlin::store::{BucketOptions, Diagnosis, Mode, Options};
+use drumlin::base::Task;
+use drumlin::store::{BucketOptions, Diagnosis, Mode, Options, SalvageReport};
 
 use crate::failure::Failure;
 
@@ -52,6 +53,12 @@ impl Place {
 
     fn open(&self, mode: Mode) -> Result<Store, Failure> {
         Ok(Store::open(&self.uri, self.options(mode))?)
+    }
+
+    /// Copies what can be read of the store into a new one.
+    pub fn salvage(&self, new: &str, shared: bool, task: &Task) -> Result<SalvageReport, Failure> {
+        let options = Options { shared, ..self.options(Mode::Create) };
+        Ok(Store::salvage(&self.uri, new, options, task)?)
     }
 
     /// Tries the bucket.

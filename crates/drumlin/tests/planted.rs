@@ -4,9 +4,15 @@
 //! A binary of its own, one test: the switch is one for the whole process.
 #![cfg(feature = "planted-bugs")]
 
+#[path = "it/clocks.rs"]
+#[allow(dead_code)]
+mod clocks;
 #[path = "it/keyed_model.rs"]
 #[allow(dead_code)]
 mod keyed_model;
+#[path = "it/layout.rs"]
+#[allow(dead_code)]
+mod layout;
 #[path = "it/log_faults.rs"]
 #[allow(dead_code)]
 mod log_faults;
@@ -25,6 +31,10 @@ mod shared_support;
 #[path = "it/support.rs"]
 #[allow(dead_code)]
 mod support;
+
+#[path = "it/turns.rs"]
+#[allow(dead_code)]
+mod turns;
 
 use std::sync::Arc;
 
@@ -268,7 +278,7 @@ fn every_planted_bug_is_noticed() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 14] = [
+    let single: [(Bug, Check); 18] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -283,6 +293,10 @@ fn every_planted_bug_is_noticed() {
         (Bug::ForgetAmbiguity, shared_faults::lost_answers),
         (Bug::ForgetMark, log_faults::cut_after_close),
         (Bug::SyncTogether, || log_faults::sync_together(false)),
+        (Bug::ForgetMoves, || layout::transactions_beside_checkpoints(20)),
+        (Bug::SkipCarry, || layout::transactions_beside_checkpoints(20)),
+        (Bug::TrustClock, || clocks::beside_a_wrong_clock(20 * 365 * 86_400_000_000, true)),
+        (Bug::TakeTooLarge, turns::too_large_together),
     ];
     for (bug, check) in single {
         check().unwrap();

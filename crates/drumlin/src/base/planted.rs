@@ -62,6 +62,10 @@ pub enum Bug {
     ForgetMoves = 60,
     /// Rows that a transaction has found are looked for where they were, whatever was rewritten.
     SkipCarry = 61,
+    /// A clock is believed however far ahead it is.
+    TrustClock = 62,
+    /// A commit that is too large for the log is handed to it, with all others of its turn.
+    TakeTooLarge = 63,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -185,6 +185,20 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The table that it is about, if it is about one.
+    pub fn table(&self) -> Option<TableId> {
+        match self {
+            Effect::CreateTable { table, .. }
+            | Effect::ChangeTable { table, .. }
+            | Effect::WriteRows { table, .. }
+            | Effect::RewriteTable { table, .. }
+            | Effect::MoveGroups { table, .. }
+            | Effect::FlushRows { table, .. }
+            | Effect::DeleteVersions { table, .. } => Some(*table),
+            _ => None,
+        }
+    }
+
     /// What it deletes by position: of which table, and where.
     pub(super) fn deletions_mut(&mut self) -> Option<(TableId, &mut Vec<(GroupId, Positions)>)> {
         match self {
@@ -272,6 +286,20 @@ impl Transaction {
             }
             _ => Ok(plain),
         }
+    }
+
+    /// Bytes that it takes in the log at most.
+    pub fn bytes(&self) -> u64 {
+        let counted = postcard::serialize_with_flavor(self, postcard::ser_flavors::Size::default());
+        counted.map_or(u64::MAX, |bytes| bytes as u64)
+    }
+
+    /// The effect that takes most of that.
+    pub fn largest(&self) -> Option<&Effect> {
+        let bytes = |effect: &&Effect| {
+            postcard::serialize_with_flavor(*effect, postcard::ser_flavors::Size::default()).unwrap_or(usize::MAX)
+        };
+        self.effects.iter().max_by_key(bytes)
     }
 
     /// How many effects on nodes it has.

@@ -205,7 +205,7 @@ impl State {
                 // The next writer opens one of its own.
                 Err(_) if matches!(effect, Effect::OpenSession { .. }) => {}
                 Err(e) => {
-                    let table = effect.clone().table_mut().copied();
+                    let table = effect.table();
                     failures.push((table, format!("{}: {}", effect.name(), e.message())));
                 }
             }

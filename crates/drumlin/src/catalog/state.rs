@@ -288,12 +288,18 @@ impl State {
     pub fn check_room(&self) -> Result<()> {
         /// A memtable takes 4 GiB, of which the ends of its chunks may stay empty.
         const ROOM: u64 = 3 << 30;
-        let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
-        let full = |(new, there): (u64, u64)| there + new > ROOM;
-        match tables.map(|table| table.unsettled_bytes()).any(full) {
-            true => Err(Error::unavailable("the rows waiting for a checkpoint take too much memory; checkpoint first")),
-            false => Ok(()),
+        for id in &self.unsettled {
+            let (new, there) = self.tables.get(id).map_or((0, 0), |table| table.unsettled_bytes());
+            if there + new > ROOM {
+                let path = self.paths.get(id).map_or_else(|| format!("table {id}"), |path| format!("'{path}'"));
+                return Err(Error::unavailable(format!(
+                    "the rows of {path} that wait for a checkpoint would take {} bytes of memory, at most {ROOM} are \
+                     possible; checkpoint first",
+                    there + new
+                )));
+            }
         }
+        Ok(())
     }
 
     /// Rows that lie in memtables, by the commit that began the oldest: the log must keep them from there on.

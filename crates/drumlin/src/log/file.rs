@@ -18,16 +18,21 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, DiskFile, Rename, names};
 
+/// The length of a record is told in 32 bits.
+pub const ENTRY_BYTES_MAX: u64 = (4 << 30) - (4 << 10);
+
 /// Settings of a [`FileLog`].
 #[derive(Clone, Copy, Debug)]
 pub struct LogOptions {
     /// A segment that has grown past this is followed by a new one. Default 64 MiB.
     pub segment_bytes_max: u64,
+    /// The most bytes that a commit may take in the log. Default, and at most, a little less than 4 GiB.
+    pub entry_bytes_max: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes_max: 64 << 20 }
+        Self { segment_bytes_max: 64 << 20, entry_bytes_max: ENTRY_BYTES_MAX }
     }
 }
 

@@ -14,7 +14,7 @@ mod remains;
 mod root;
 
 pub use entry::{Base, Entry};
-pub use file::{FileLog, LogOptions, Loss};
+pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions, Loss};
 pub use follow::{FileFollower, look};
 pub use object::ObjectLog;
 pub use remains::Remains;

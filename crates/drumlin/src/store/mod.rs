@@ -30,6 +30,7 @@ mod salvage_copy;
 mod salvage_report;
 mod stat;
 mod syncer;
+mod time;
 mod transaction;
 mod trigger;
 mod update;
@@ -74,6 +75,7 @@ use commit::Committer;
 use feed::Feeds;
 use pins::{Pin, Pins};
 use syncer::Syncer;
+use time::Times;
 use trigger::Triggers;
 
 /// An open store. Clones share it; it is closed when the last one goes, or by [`Store::close`].
@@ -108,6 +110,7 @@ struct Inner {
     feeds: Arc<Feeds>,
     triggers: Arc<Triggers>,
     pins: Arc<Pins>,
+    times: Times,
     /// The session of this process, once it has written a block.
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.

@@ -13,6 +13,7 @@ use super::feed::Feeds;
 use super::pins::Pins;
 use super::probe::probe;
 use super::syncer::{self, Syncer};
+use super::time::Times;
 use super::trigger::Triggers;
 use super::{Handle, Inner, Maintenance, Mode, Options, Store, Sync, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
@@ -146,8 +147,10 @@ impl Store {
             Sync::Interval(interval) if !read_only => Some(Syncer::new(interval)),
             _ => None,
         };
+        let times = Times::new(state.time, env.clock.now());
         let inner = Inner {
             uri: uri.to_owned(),
+            times,
             env,
             reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes, missing)),
             storage,

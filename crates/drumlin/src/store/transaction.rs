@@ -61,7 +61,7 @@ impl Store {
 
     fn begin(&self, read_only: bool) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
-        let time = base.time.max(self.inner.env.clock.now());
+        let time = base.time.max(self.time_now(base.time));
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let reads = Footprint::default();
         Ok(Transaction { store: self.clone(), base, pin, draft, reads, writers: Vec::new(), read_only, doomed: false })

@@ -1,9 +1,10 @@
 //! Verify: every object referred to is there, and every byte of it is the byte written.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Store, recover};
-use crate::base::{ErrorKind, Meter, Result, Task};
+use crate::base::{Error, ErrorKind, Meter, Result, Task};
 use crate::block::Address;
 use crate::log::look;
 use crate::storage::{Storage, names};
@@ -47,6 +48,11 @@ impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
     pub fn verify(&self, task: &Task) -> Result<VerifyReport> {
+        // Again where another process has reclaimed meanwhile what it had rewritten.
+        self.while_reclaimed(|| self.try_verify(task))
+    }
+
+    fn try_verify(&self, task: &Task) -> Result<VerifyReport> {
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
         match look(|| self.verify_catalog()) {
@@ -77,6 +83,7 @@ impl Store {
         let inner = &self.inner;
         let weight = work.iter().map(|(.., address)| address.bytes()).sum();
         let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
+        let mut missing: Vec<(Address, Fault)> = Vec::new();
         inner.env.pool.ordered(
             work.into_iter().map(Ok),
             |(.., address)| address.bytes(),
@@ -88,11 +95,17 @@ impl Store {
                     Ok(directory) if directory.rows == rows && directory.columns.len() == columns => None,
                     Ok(_) => Some("the directory does not fit its row group".to_owned()),
                     Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => Some(e.to_string()),
+                    Err(e) if e.kind() == ErrorKind::SnapshotExpired => {
+                        let error = format!("{}: the block is missing", names::block(address.block));
+                        return Ok((address, None, Some(Fault { table, group: group.0, error })));
+                    }
                     Err(e) => return Err(e),
                 };
-                Ok((address.bytes(), fault.map(|error| Fault { table, group: group.0, error })))
+                Ok((address, fault.map(|error| Fault { table, group: group.0, error }), None))
             },
-            |(bytes, fault)| {
+            |(address, fault, gone)| {
+                let bytes = address.bytes();
+                missing.extend(gone.map(|fault| (address, fault)));
                 report.groups += 1;
                 report.bytes += bytes;
                 report.faults.extend(fault);
@@ -100,6 +113,7 @@ impl Store {
                 meter.step(1, bytes)
             },
         )?;
+        self.judge_missing(missing, &mut report)?;
         // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
         // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
@@ -115,6 +129,24 @@ impl Store {
         }
         report.orphans.sort();
         Ok(report)
+    }
+
+    /// Of blocks that are not there: a fault where the newest state refers to them, `SnapshotExpired` where it does not.
+    fn judge_missing(&self, missing: Vec<(Address, Fault)>, report: &mut VerifyReport) -> Result<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.refresh()?;
+        let state = self.current()?;
+        let groups = state.tables().flat_map(|(_, table)| &table.groups);
+        let needed: BTreeSet<Address> = groups.map(|group| group.address).collect();
+        for (address, fault) in missing {
+            if !needed.contains(&address) {
+                return Err(Error::snapshot_expired(format!("{}; it was reclaimed", fault.error)));
+            }
+            report.faults.push(fault);
+        }
+        Ok(())
     }
 
     /// Reads and checks the newest catalog snapshot; gives its size.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod checkpoint;
+mod clocks;
 mod corruption;
 mod crash;
 mod episodes;
@@ -12,6 +13,7 @@ mod key_types;
 mod keyed;
 mod keyed_attacks;
 mod keyed_model;
+mod layout;
 mod log_faults;
 mod log_loss;
 mod model;
@@ -29,4 +31,5 @@ mod transaction;
 mod tree;
 mod tree_model;
 mod trigger;
+mod turns;
 mod vacuum;
