@@ -28,6 +28,7 @@ from drumlin._drumlin import (
     Holding,
     ImportReport,
     ListEntry,
+    Loss,
     Mask,
     Node,
     NodeChange,
@@ -36,6 +37,7 @@ from drumlin._drumlin import (
     ReclaimReport,
     RepackPlan,
     RowsReport,
+    SalvageReport,
     Schema,
     Snapshot,
     StoreStat,
@@ -72,7 +74,7 @@ from drumlin._input import FrameLike, SchemaLike
 from drumlin._lookup import Lookup
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
-from drumlin._store import Retention, Store, Table, open
+from drumlin._store import Retention, Store, Table, open, salvage
 from drumlin._transaction import Transaction
 from drumlin.tree import P
 
@@ -106,6 +108,7 @@ __all__ = [
     "ListEntry",
     "Locked",
     "Lookup",
+    "Loss",
     "Mask",
     "Node",
     "NodeChange",
@@ -121,6 +124,7 @@ __all__ = [
     "Retention",
     "RowsLike",
     "RowsReport",
+    "SalvageReport",
     "Schema",
     "SchemaLike",
     "SchemaMismatch",
@@ -143,5 +147,6 @@ __all__ = [
     "__version__",
     "col",
     "open",
+    "salvage",
     "tree",
 ]

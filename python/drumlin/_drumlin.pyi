@@ -25,6 +25,7 @@ __all__ = [
     "Holding",
     "ImportReport",
     "ListEntry",
+    "Loss",
     "Lookup",
     "Mask",
     "Node",
@@ -37,6 +38,7 @@ __all__ = [
     "ReclaimReport",
     "RepackPlan",
     "RowsReport",
+    "SalvageReport",
     "Schema",
     "Snapshot",
     "Store",
@@ -56,6 +58,7 @@ __all__ = [
     "main",
     "collect_many",
     "open",
+    "salvage",
 ]
 
 __version__: Final[str]
@@ -68,6 +71,7 @@ def collect_many(
     of arrays with a row for each column of a type, that type, and which columns they are."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
+def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
 def main(args: list[str]) -> int: ...
 
 @final
@@ -383,6 +387,63 @@ class VerifyReport:
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Loss:
+    """Something that could not be salvaged."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of thing: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or
+        "change"."""
+    @property
+    def path(self) -> str | None:
+        """The table's path; of nodes, where they begin; of a snapshot, its name. `None` if it is not known, or is
+        none."""
+    @property
+    def until(self) -> str | None:
+        """Of nodes: the path behind the last."""
+    @property
+    def commits(self) -> tuple[int, int] | None:
+        """The first and last of the commits."""
+    @property
+    def row_group(self) -> int | None:
+        """The row group."""
+    @property
+    def versions(self) -> list[tuple[int, int, int]]:
+        """Of each version that has lost rows: its number, the first lost row as stored, and how many."""
+    @property
+    def why(self) -> str:
+        """Why; names object and offset where there is one."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class SalvageReport:
+    """What a salvage did."""
+
+    @property
+    def seq(self) -> int:
+        """The last commit of the damaged store that is in the new one."""
+    @property
+    def tables(self) -> int:
+        """Tables kept, those in the trash and those that snapshots hold too."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups kept."""
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+    @property
+    def nodes(self) -> int:
+        """Nodes kept."""
+    @property
+    def losses(self) -> list[Loss]:
+        """What could not be kept. Empty if nothing was damaged."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -44,6 +44,7 @@ from drumlin._drumlin import (
     ReclaimReport,
     RepackPlan,
     RowsReport,
+    SalvageReport,
     Schema,
     Snapshot,
     StoreStat,
@@ -78,6 +79,20 @@ _T = TypeVar("_T")
 
 #: What a node lives on: conditions on the nodes at paths.
 KeepWhile: TypeAlias = Mapping[str, Condition] | Iterable[tuple[str, Condition]]
+
+
+_SETTINGS = (
+    "memory_bytes",
+    "cache_bytes",
+    "cpu_threads",
+    "checkpoint_log_bytes",
+    "inline_bytes",
+    "memtable_bytes",
+    "row_write_bytes",
+    "io_threads",
+    "rest_micros",
+    "sync_micros",
+)
 
 
 def open(
@@ -162,6 +177,33 @@ def open(
     checked["storage_options"] = _storage_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
     return Store(_drumlin.open(os.path.expanduser(os.fspath(uri)), mode, checked))
+
+
+def salvage(
+    store: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    shared: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> SalvageReport:
+    """Copies all that can be read of the damaged store at ``store`` into a new one at ``new``, which must not exist, or
+    be empty, and says what could not be read: commits, nodes, tables, and rows by version. ``store`` is left as it is;
+    nobody should write it meanwhile. ``shared`` makes a folder that many processes write; ``storage_options`` are those
+    of buckets, as for :func:`open`.
+
+    >>> import drumlin, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with drumlin.open(os.path.join(folder, "old")) as store:
+    ...     _ = store.write("a", {"n": [1, 2]})
+    >>> drumlin.salvage(os.path.join(folder, "old"), os.path.join(folder, "new")).losses
+    []
+    """
+    settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
+    settings |= {"shared": bool(shared), "fresh": False, "accept_loss": False}
+    settings["storage_options"] = _storage_options(storage_options)
+    places = [os.path.expanduser(os.fspath(place)) for place in (store, new)]
+    return _drumlin.salvage(places[0], places[1], settings, progress)
 
 
 def _storage_options(options: Mapping[str, str] | None) -> dict[str, str]:

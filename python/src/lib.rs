@@ -49,9 +49,9 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan,
-        RowsReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
-        VersionsReport,
+        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, Loss, ReclaimReport, RepackPlan,
+        RowsReport, SalvageReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport,
+        Version, VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
@@ -67,6 +67,21 @@ mod _drumlin {
     fn open(py: Python<'_>, uri: &str, mode: options::ModeName, settings: options::Settings) -> PyResult<Store> {
         let options = options::open(mode, settings);
         Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
+    }
+
+    /// Copies what can be read of the store at `uri` into a new one.
+    #[pyfunction]
+    #[pyo3(signature = (uri, new, settings, progress=None))]
+    fn salvage(
+        py: Python<'_>,
+        uri: &str,
+        new: &str,
+        settings: options::Settings,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<reports::SalvageReport> {
+        let options = options::open(options::ModeName::create(), settings);
+        let salvage = |task: drumlin::base::Task| drumlin::Store::salvage(uri, new, options, &task);
+        Ok(call::with_progress(py, progress, salvage)?.into())
     }
 
     /// Runs the command line with `args`, the program's name first; returns the exit code.

@@ -16,6 +16,13 @@ use crate::errors::raise;
 /// What a store is opened for, by name.
 pub struct ModeName(Mode);
 
+impl ModeName {
+    /// For a store that is made.
+    pub fn create() -> Self {
+        Self(Mode::Create)
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for ModeName {
     type Error = PyErr;
 

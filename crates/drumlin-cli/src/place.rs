@@ -5,7 +5,8 @@ use std::path::Path;
 
 use clap::Args;
 use drumlin::Store;
-use drumlin::store::{BucketOptions, Diagnosis, Mode, Options};
+use drumlin::base::Task;
+use drumlin::store::{BucketOptions, Diagnosis, Mode, Options, SalvageReport};
 
 use crate::failure::Failure;
 
@@ -96,6 +97,12 @@ impl Place {
                 None => Ok(()),
             },
         }
+    }
+
+    /// Copies what can be read of the store into a new one.
+    pub fn salvage(&self, new: &str, shared: bool, task: &Task) -> Result<SalvageReport, Failure> {
+        let options = Options { shared, ..self.options(Mode::Create) };
+        Ok(Store::salvage(&self.uri, new, options, task)?)
     }
 
     /// Tries the bucket.

@@ -16,6 +16,7 @@ mod put;
 mod reclaim;
 mod retention;
 mod rm;
+mod salvage;
 mod schema;
 mod snapshot;
 mod stat;
@@ -55,6 +56,7 @@ pub enum Command {
     Vacuum(vacuum::Vacuum),
     Reclaim(reclaim::Reclaim),
     Verify(verify::Verify),
+    Salvage(salvage::Salvage),
     Get(get::Get),
     Put(put::Put),
     Rm(rm::Rm),
@@ -87,6 +89,7 @@ impl Command {
             Command::Vacuum(command) => command.run(out),
             Command::Reclaim(command) => command.run(out),
             Command::Verify(command) => command.run(out),
+            Command::Salvage(command) => command.run(out),
             Command::Get(command) => command.run(out),
             Command::Put(command) => command.run(out),
             Command::Rm(command) => command.run(out),

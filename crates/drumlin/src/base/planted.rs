@@ -68,6 +68,14 @@ pub enum Bug {
     CondemnInline = 44,
     /// A write whose session another process has ended is not written again in a new one.
     TellFenced = 45,
+    /// A rewrite does not say where the rows are that a transaction has found before it.
+    ForgetMoves = 60,
+    /// Rows that a transaction has found are looked for where they were, whatever was rewritten.
+    SkipCarry = 61,
+    /// A clock is believed however far ahead it is.
+    TrustClock = 62,
+    /// A commit that is too large for the log is handed to it, with all others of its turn.
+    TakeTooLarge = 63,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -209,6 +209,26 @@ impl BlockReader {
         addresses.iter().zip(self.read(first, &ranges)?).map(|(address, bytes)| row_group(address, &bytes)).collect()
     }
 
+    /// The row group at `address`, whose filter may be damaged: that is left out then.
+    pub fn row_group_for_salvage(&self, address: &Address) -> Result<EncodedRowGroup> {
+        let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
+        let (directory, segments, filter) = match take_apart(address, &bytes) {
+            Ok(parts) => parts,
+            Err(e) => {
+                let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
+                let bare = Directory { filter: None, ..directory };
+                (bare.clone(), take_segments(address, &bare, &bytes).map_err(|_| e)?, None)
+            }
+        };
+        let segment = |(column, bytes): (&Column, Bytes)| Segment {
+            bytes: bytes.to_vec(),
+            stats: column.stats.clone(),
+            kept: column.kept,
+        };
+        let segments = directory.columns.iter().zip(segments).map(segment).collect();
+        Ok(EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) })
+    }
+
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let name = names::block(address.block);
         self.storage.get_ranges(&name, ranges).map_err(|e| match (e.kind(), self.missing) {
@@ -241,19 +261,24 @@ fn whole(address: &Address) -> Range<u64> {
 /// The directory, the segments and the filter of a whole row group, every byte checked.
 fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>, Option<Bytes>)> {
     let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-    let mut segments = Vec::with_capacity(directory.columns.len());
-    for (index, column) in directory.columns.iter().enumerate() {
-        let from = (column.offset - address.offset) as usize;
-        let segment = bytes.slice(from..from + column.bytes as usize);
-        verify(address, &directory, index, &segment)?;
-        segments.push(segment);
-    }
+    let segments = take_segments(address, &directory, bytes)?;
     let filter = directory.filter.map(|filter| {
         let from = (filter.offset - address.offset) as usize;
         let bytes = bytes.slice(from..from + filter.bytes as usize);
         verify_filter(address, &filter, &bytes).map(|()| bytes)
     });
     Ok((directory, segments, filter.transpose()?))
+}
+
+fn take_segments(address: &Address, directory: &Directory, bytes: &Bytes) -> Result<Vec<Bytes>> {
+    let mut segments = Vec::with_capacity(directory.columns.len());
+    for (index, column) in directory.columns.iter().enumerate() {
+        let from = (column.offset - address.offset) as usize;
+        let segment = bytes.slice(from..from + column.bytes as usize);
+        verify(address, directory, index, &segment)?;
+        segments.push(segment);
+    }
+    Ok(segments)
 }
 
 fn verify_filter(address: &Address, filter: &KeyFilter, bytes: &[u8]) -> Result<()> {

@@ -6,7 +6,7 @@
 use super::walk::each_below;
 use super::{
     Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
-    State, Transaction, Tree, check_path,
+    State, Transaction, Tree, carry_over, check_path,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp};
@@ -109,7 +109,8 @@ impl Draft {
 
     /// Does what another draft did, on this one's state. `base` is the state that the other began with: tables that it
     /// made get numbers that are free here.
-    pub fn redo(&mut self, effects: Vec<Effect>, base: &State) -> Result<()> {
+    pub fn redo(&mut self, mut effects: Vec<Effect>, base: &State) -> Result<()> {
+        carry_over(&mut effects, base, &self.state)?;
         let (first, now) = (base.next_table(), self.state.next_table());
         for mut effect in effects {
             if let Some(table) = effect.table_mut()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Change, Flush, NewGroup, Rewrite, RowsChange, TableSpec};
+use crate::table::{Change, Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableSpec};
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -202,6 +202,56 @@ impl Effect {
         }
     }
 
+    /// The table that it is about, if it is about one.
+    pub fn table(&self) -> Option<TableId> {
+        match self {
+            Effect::CreateTable { table, .. }
+            | Effect::ChangeTable { table, .. }
+            | Effect::WriteRows { table, .. }
+            | Effect::RewriteTable { table, .. }
+            | Effect::MoveGroups { table, .. }
+            | Effect::FlushRows { table, .. }
+            | Effect::FlushWithHistory { table, .. }
+            | Effect::DeleteVersions { table, .. } => Some(*table),
+            _ => None,
+        }
+    }
+
+    /// What it deletes by position: of which table, and where.
+    pub(super) fn deletions_mut(&mut self) -> Option<(TableId, &mut Vec<(GroupId, Positions)>)> {
+        match self {
+            Effect::ChangeTable { table, change } if !change.deletions.is_empty() => {
+                Some((*table, &mut change.deletions))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it does, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Effect::OpenSession { .. } => "begins a session",
+            Effect::Nodes(_) => "changes nodes",
+            Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
+            Effect::CreateTable { .. } => "makes a table",
+            Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
+            Effect::ChangeTable { .. } => "makes a version of a table",
+            Effect::RewriteTable { .. } | Effect::MoveGroups { .. } => "moves rows of a table",
+            Effect::DeleteVersions { .. } => "deletes versions",
+            Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
+            Effect::UndropTable { .. } => "takes a table back",
+            Effect::Reclaimed { .. } => "deletes blocks",
+            Effect::PutSnapshot { .. } => "makes a snapshot",
+            Effect::DropSnapshot { .. } => "drops a snapshot",
+            Effect::PutProjection { .. } | Effect::DropProjection { .. } => "makes or drops a projection",
+            Effect::PutTrigger { .. } | Effect::TriggerDone { .. } | Effect::DropTrigger { .. } => "changes a trigger",
+            Effect::WriteRows { .. } => "writes rows by key",
+            Effect::FreezeRows { .. } => "numbers a version",
+            Effect::FlushRows { .. } | Effect::FlushWithHistory { .. } => "turns rows in memory into row groups",
+            Effect::FenceSessions { .. } | Effect::ForgetSessions { .. } => "ends sessions",
+        }
+    }
+
     /// The table that it is about, to be given its final number.
     pub(super) fn table_mut(&mut self) -> Option<&mut TableId> {
         match self {
@@ -255,6 +305,20 @@ impl Transaction {
             }
             _ => Ok(plain),
         }
+    }
+
+    /// Bytes that it takes in the log at most.
+    pub fn bytes(&self) -> u64 {
+        let counted = postcard::serialize_with_flavor(self, postcard::ser_flavors::Size::default());
+        counted.map_or(u64::MAX, |bytes| bytes as u64)
+    }
+
+    /// The effect that takes most of that.
+    pub fn largest(&self) -> Option<&Effect> {
+        let bytes = |effect: &&Effect| {
+            postcard::serialize_with_flavor(*effect, postcard::ser_flavors::Size::default()).unwrap_or(usize::MAX)
+        };
+        self.effects.iter().max_by_key(bytes)
     }
 
     /// How many effects on nodes it has.

@@ -15,14 +15,12 @@ pub enum Read {
     Binding(Path),
     /// A table's newest schema.
     Schema(TableId),
-    /// What a table's newest version sees, and in which row groups.
+    /// What a table's newest version sees, but not in which row groups.
     Rows(TableId),
     /// A node, or that there is none, but not what lies below it.
     Node(String),
     /// What a keyed table's newest version says of some keys.
     Keys(TableId, Arc<Keys>),
-    /// In which row groups a table's rows lie.
-    Layout(TableId),
     /// Which nodes match, and what they are.
     Pattern(Pattern),
     /// Anything of the tree.
@@ -81,7 +79,6 @@ impl Read {
                 1 => format!("the row of {} with the key that was looked up", table(id)),
                 n => format!("one of the rows of {} with the {n} keys that were looked up", table(id)),
             },
-            Read::Layout(id) => format!("where the rows of {} are stored", table(id)),
             Read::Pattern(pattern) => format!("the set of nodes that match '{pattern}', or one of them,"),
             Read::Tree => "a node of the tree".to_owned(),
             Read::Versions(id) => format!("the list of versions of {}", table(id)),
@@ -99,15 +96,13 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             (Some(a), Some(b)) => a.schema() != b.schema(),
             (a, b) => a.is_some() != b.is_some(),
         },
-        Read::Rows(id) => {
-            base.table(*id).map(|t| (t.rows_seq, t.layout_seq)) != now.table(*id).map(|t| (t.rows_seq, t.layout_seq))
-        }
+        // What was only rewritten is carried over: see [`carry_over`].
+        Read::Rows(id) => base.table(*id).map(|t| t.rows_seq) != now.table(*id).map(|t| t.rows_seq),
         Read::Keys(..) if planted(Bug::SkipKeyCheck) => false,
         Read::Keys(id, keys) => match (base.table(*id), now.table(*id)) {
             (Some(then), Some(now)) => then.bulk_seq != now.bulk_seq || now.wrote_any(keys, then, base.seq),
             (then, now) => then.is_some() != now.is_some(),
         },
-        Read::Layout(id) => base.table(*id).map(|t| t.layout_seq) != now.table(*id).map(|t| t.layout_seq),
         Read::Node(path) => !same_node(path, base, now),
         Read::Pattern(pattern) => {
             let mut touched = false;
@@ -119,11 +114,29 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             touched
         }
         Read::Tree => !base.tree.same(&now.tree),
-        Read::Versions(id) => base.table(*id).map(|t| &t.versions) != now.table(*id).map(|t| &t.versions),
+        Read::Versions(id) => match (base.table(*id), now.table(*id)) {
+            (Some(then), Some(now)) => !now.lists_all_of(then),
+            (then, now) => then.is_some() != now.is_some(),
+        },
         Read::Snapshot(name) => base.snapshots.get(name) != now.snapshots.get(name),
         Read::Projection(name) => !base.same_projection(now, name),
         Read::All => !base.same(now),
     }
+}
+
+/// Brings deletions by position in effects made on `base` to where those rows are in `now`, which has the same rows, maybe in
+/// other row groups. `Conflict` if it cannot be told where.
+pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<()> {
+    for (table, deletions) in effects.iter_mut().filter_map(Effect::deletions_mut) {
+        // A table that the effects make is as it was made.
+        if let (Some(then), Some(now)) = (base.table(table), now.table(table))
+            && !Arc::ptr_eq(then, now)
+            && !planted(Bug::SkipCarry)
+        {
+            *deletions = now.carried(deletions, then)?;
+        }
+    }
+    Ok(())
 }
 
 /// `Conflict` if nodes that a transaction writes, or what lies below those that it deletes, are otherwise in `now` than

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
@@ -63,8 +64,8 @@ pub struct State {
     pub ledger: Ledger,
     pub(super) tables: OrdMap<TableId, Arc<Table>>,
     /// Where each table is in the tree; follows from it.
-    paths: OrdMap<TableId, Path>,
-    last_table: TableId,
+    pub(super) paths: OrdMap<TableId, Path>,
+    pub(super) last_table: TableId,
     /// Durable triggers by name.
     pub triggers: OrdMap<String, Trigger>,
     /// The durable projections by name, as JSON text.
@@ -75,6 +76,8 @@ pub struct State {
     views: Views,
     /// Tables with rows that are to be settled.
     unsettled: OrdSet<TableId>,
+    /// Tables with rewrites that are noted.
+    moved: OrdSet<TableId>,
 }
 
 /// What is written with every catalog snapshot.
@@ -204,11 +207,30 @@ impl State {
     /// Whether nothing that can be read differs. May say `false` although nothing does.
     pub(super) fn same(&self, other: &State) -> bool {
         self.tree.same(&other.tree)
-            && self.tables.ptr_eq(&other.tables)
+            && self.same_tables(other)
             && self.paths.ptr_eq(&other.paths)
             && self.trash.ptr_eq(&other.trash)
             && self.snapshots.ptr_eq(&other.snapshots)
             && self.declared.ptr_eq(&other.declared)
+    }
+
+    fn same_tables(&self, other: &State) -> bool {
+        let differs = |item: DiffItem<'_, '_, TableId, Arc<Table>>| match item {
+            DiffItem::Update { old: (_, old), new: (_, new) } => !new.is_same_content(old),
+            _ => true,
+        };
+        self.tables.ptr_eq(&other.tables) || !other.tables.diff(&self.tables).any(differs)
+    }
+
+    /// Forgets rewrites that nobody who reads a state before `oldest` can ask for.
+    pub fn forget_moves(&mut self, oldest: Option<Seq>) {
+        for id in std::mem::take(&mut self.moved) {
+            if let Some(table) = self.tables.get_mut(&id)
+                && Arc::make_mut(table).forget_moves(oldest)
+            {
+                self.moved.insert(id);
+            }
+        }
     }
 
     /// Removes the projections by functions.
@@ -284,12 +306,18 @@ impl State {
     pub fn check_room(&self) -> Result<()> {
         /// A memtable takes 4 GiB, of which the ends of its chunks may stay empty.
         const ROOM: u64 = 3 << 30;
-        let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
-        let full = |(new, there): (u64, u64)| there + new > ROOM;
-        match tables.map(|table| table.unsettled_bytes()).any(full) {
-            true => Err(Error::unavailable("the rows waiting for a checkpoint take too much memory; checkpoint first")),
-            false => Ok(()),
+        for id in &self.unsettled {
+            let (new, there) = self.tables.get(id).map_or((0, 0), |table| table.unsettled_bytes());
+            if there + new > ROOM {
+                let path = self.paths.get(id).map_or_else(|| format!("table {id}"), |path| format!("'{path}'"));
+                return Err(Error::unavailable(format!(
+                    "the rows of {path} that wait for a checkpoint would take {} bytes of memory, at most {ROOM} are \
+                     possible; checkpoint first",
+                    there + new
+                )));
+            }
         }
+        Ok(())
     }
 
     /// Rows that lie in memtables, by the commit that began the oldest: the log must keep them from there on.
@@ -568,6 +596,7 @@ impl State {
 
     fn rewrite(&mut self, id: TableId, rewrite: &Rewrite, seq: Seq) -> Result<()> {
         let (next, inputs) = self.get(id)?.rewrite(rewrite, seq)?;
+        self.moved.insert(id);
         rewrite.outputs.iter().try_for_each(|group| self.ledger.add(&group.address))?;
         inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
         self.tables.insert(id, Arc::new(next));

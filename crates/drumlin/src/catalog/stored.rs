@@ -31,6 +31,24 @@ struct StoredExtra {
     keep: Vec<u8>,
 }
 
+impl Stored<'_> {
+    /// The node, without what lies below it.
+    fn node(&self) -> std::result::Result<Node, String> {
+        let mut node = Node::default();
+        (node.payload_version, node.seq) = (self.payload_version, self.seq);
+        node.payload = self.payload.map(Payload::from_stored).transpose().map_err(|e| e.message().to_owned())?;
+        if let Some(StoredExtra { table, retention, keep }) = &self.extra {
+            let keep = match keep.is_empty() {
+                true => None,
+                false => Some(Arc::new(Keep::decode(keep).map_err(|e| e.to_string())?)),
+            };
+            let (table, retention) = (*table, *retention);
+            node.edit_extra(|extra| *extra = Extra { table, retention, keep });
+        }
+        Ok(node)
+    }
+}
+
 /// Writes nodes in path order.
 #[derive(Default)]
 pub(super) struct Writer {
@@ -107,14 +125,7 @@ impl Builder {
         if path[name..].contains(&b'/') || !in_order {
             return Err(format!("'{text}' has no parent, or stands in the wrong place"));
         }
-        let mut node = Node::default();
-        (node.payload_version, node.seq) = (stored.payload_version, stored.seq);
-        node.payload = stored.payload.map(Payload::from_stored).transpose().map_err(|e| e.message().to_owned())?;
-        if let Some(StoredExtra { table, retention, keep }) = stored.extra {
-            let keep =
-                if keep.is_empty() { None } else { Some(Arc::new(Keep::decode(&keep).map_err(|e| e.to_string())?)) };
-            node.edit_extra(|extra| *extra = Extra { table, retention, keep });
-        }
+        let node = stored.node()?;
         self.open.push(Open { name, node, children_version: stored.children_version, children: Vec::new() });
         self.path = path;
         self.len += 1;
@@ -133,6 +144,55 @@ impl Builder {
         let entry = (Name::new(&self.path[name..]), node);
         self.open.last_mut().map_or(&mut self.top, |above| &mut above.children).push(entry);
         self.path.truncate(name.saturating_sub(1));
+        Ok(())
+    }
+
+    /// The tree of nodes out of chunks of which others cannot be read: a parent that is missing is made, bare; a node that
+    /// would be there for nothing is left out. Gives what is wrong with chunks, by their places.
+    pub fn scattered(chunks: &[Option<&[u8]>]) -> (Tree, Vec<(usize, String)>) {
+        let (mut nodes, mut lists, mut failures) = (Tree::default(), Vec::new(), Vec::new());
+        for (at, bytes) in chunks.iter().enumerate() {
+            let Some(bytes) = bytes else { continue };
+            if let Err(e) = Self::scatter(bytes, &mut nodes, &mut lists) {
+                failures.push((at, e));
+            }
+        }
+        // Adding children has counted as changes of their parents' lists.
+        for (path, seq, version) in lists {
+            nodes.edit(&path, seq, |node| {
+                let children = node.below().cloned().unwrap_or_default();
+                if !node.is_bare() || !children.is_empty() {
+                    node.set_branch(Branch { version, children });
+                }
+            });
+        }
+        (nodes, failures)
+    }
+
+    fn scatter(
+        mut bytes: &[u8],
+        nodes: &mut Tree,
+        lists: &mut Vec<(String, Seq, u64)>,
+    ) -> std::result::Result<(), String> {
+        let mut path: Vec<u8> = Vec::new();
+        while !bytes.is_empty() {
+            let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
+            path.truncate(stored.shared as usize);
+            path.extend_from_slice(stored.rest);
+            let text = std::str::from_utf8(&path).map_err(|e| e.to_string())?;
+            check_path(text).map_err(|e| e.message().to_owned())?;
+            let node = stored.node()?;
+            nodes.edit(text, stored.seq, |there| {
+                (there.payload, there.payload_version) = (node.payload.clone(), node.payload_version);
+                if let Some(extra) = node.extra() {
+                    there.edit_extra(|own| *own = extra.clone());
+                }
+            });
+            if stored.children_version > 0 {
+                lists.push((text.to_owned(), stored.seq, stored.children_version));
+            }
+            bytes = rest;
+        }
         Ok(())
     }
 

@@ -18,16 +18,21 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
 
+/// The length of a record is told in 32 bits.
+pub const ENTRY_BYTES_MAX: u64 = (4 << 30) - (4 << 10);
+
 /// Settings of a [`FileLog`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
     /// A segment that has grown past this is followed by a new one. Default 64 MiB.
     pub segment_bytes_max: u64,
+    /// The most bytes that a commit may take in the log. Default, and at most, a little less than 4 GiB.
+    pub entry_bytes_max: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { segment_bytes_max: 64 << 20 }
+        Self { segment_bytes_max: 64 << 20, entry_bytes_max: ENTRY_BYTES_MAX }
     }
 }
 
@@ -96,25 +101,32 @@ impl Segment {
 impl FileLog {
     /// Makes the log of a new store.
     pub fn create(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Self> {
+        Self::create_behind(disk, options, Seq(0), None)
+    }
+
+    /// Makes the log of a new store whose next entry is the one behind `last`, and which begins with the catalog snapshot
+    /// `base`, if there is one.
+    pub fn create_behind(disk: Arc<dyn Disk>, options: LogOptions, last: Seq, base: Option<Base>) -> Result<Self> {
+        let first = last.next();
         disk.make_dir(names::LOG)?;
         if !planted(Bug::SkipLogFolderSync) {
             disk.sync_dir("")?;
         }
-        let (name, file) = prepare_segment(&*disk, &Header { first: Seq(1), base: None })?.publish(&*disk)?;
+        let (name, file) = prepare_segment(&*disk, &Header { first, base })?.publish(&*disk)?;
         let tail = Tail {
             file: file.into(),
             name,
-            first: Seq(1),
+            first,
             offset: frame::HEADER_BYTES as u64,
-            last: Seq(0),
-            synced: Seq(0),
-            base: None,
+            last,
+            synced: last,
+            base,
             bytes: 0,
             ended: false,
             poisoned: false,
             closed: false,
         };
-        let mark = Mark::open(&*disk, Seq(0))?;
+        let mark = Mark::open(&*disk, last)?;
         Ok(Self { disk, options, mark, syncing: Mutex::new(()), tail: Mutex::new(tail) })
     }
 

@@ -86,7 +86,8 @@ fn encode(synced: Seq) -> [u8; BYTES] {
     out
 }
 
-fn decode(bytes: &[u8]) -> Option<Seq> {
+/// What the bytes of a mark say; `None` if they do not check.
+pub(super) fn decode(bytes: &[u8]) -> Option<Seq> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     let sound =

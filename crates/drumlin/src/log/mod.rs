@@ -10,13 +10,15 @@ mod follow;
 mod frame;
 mod mark;
 mod object;
+mod remains;
 mod root;
 mod turns;
 
 pub use entry::{Base, Entry};
-pub use file::{FileLog, LogOptions, Loss};
+pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions, Loss};
 pub use follow::{FileFollower, look};
 pub use object::ObjectLog;
+pub use remains::Remains;
 pub use root::ROOT_VERSION;
 
 use crate::base::{Result, Seq};

@@ -65,7 +65,15 @@ impl Tail {
 impl ObjectLog {
     /// Makes the log of a new store; `AlreadyExists` if there is one. A commit waits for the bucket for `retry` microseconds.
     pub fn create(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<Self> {
-        let root = Root::default();
+        Self::create_with(storage, env, retry, Root::default())
+    }
+
+    /// Makes the log of a new store that begins with the catalog snapshot `base`.
+    pub fn create_behind(storage: Arc<dyn Storage>, env: Env, retry: u64, base: Base) -> Result<Self> {
+        Self::create_with(storage, env, retry, Root::behind(base))
+    }
+
+    fn create_with(storage: Arc<dyn Storage>, env: Env, retry: u64, root: Root) -> Result<Self> {
         let bytes = Bytes::from(root.encode()?);
         let put = put_if_match_patiently(&*storage, &env, retry, names::ROOT, std::slice::from_ref(&bytes), None);
         let tag = match put {
@@ -77,7 +85,8 @@ impl ObjectLog {
                 Err(_) => return Err(e),
             },
         };
-        let tail = Mutex::new(Tail::new(root, tag, Seq(0), retry));
+        let known = root.seq;
+        let tail = Mutex::new(Tail::new(root, tag, known, retry));
         Ok(Self { storage, env, retry, tail })
     }
 

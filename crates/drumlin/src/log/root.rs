@@ -174,6 +174,18 @@ impl Root {
         Ok(root)
     }
 
+    /// The snapshot that a root names which does not check, if its head can be made out: to be checked by its index.
+    pub fn base_of_damaged(bytes: &[u8]) -> Option<Base> {
+        let length = u64::from_le_bytes(bytes.get(16..FIXED_BYTES)?.try_into().ok()?);
+        let end = usize::try_from(length).ok()?.checked_add(FIXED_BYTES)?;
+        postcard::from_bytes::<Head>(bytes.get(FIXED_BYTES..end)?).ok()?.base
+    }
+
+    /// The root of a log that goes on from `base`, without an entry.
+    pub fn behind(base: Base) -> Self {
+        Self { seq: base.seq, base: Some(base), ..Self::default() }
+    }
+
     /// That nothing is missing between the snapshot and the last entry.
     pub fn check(&self) -> Result<()> {
         let corrupt = |what: String| Err(Error::corrupt(format!("{}: {what}", names::ROOT)));

@@ -3,7 +3,7 @@
 //! Names are relative to the disk's root, `/`-separated, made by this crate (never by a user), and no symbolic link
 //! is followed on the way. A write is durable after `sync` of the file; a name after `sync_dir` of its folder.
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Timestamp};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,11 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn list(&self, folder: &str) -> Result<Vec<DiskEntry>>;
     /// Makes a folder's names durable.
     fn sync_dir(&self, folder: &str) -> Result<()>;
+    /// When a file was written last, by the clock of whoever keeps it; `None` if nobody tells.
+    fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
+        let _ = name;
+        Ok(None)
+    }
     /// Takes the exclusive lock that goes with the file `name`, leaving `holder` in it for others to read;
     /// `Locked`, naming its holder, if another process or handle has it.
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>>;

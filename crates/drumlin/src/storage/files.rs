@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
 use super::{ObjectMeta, PutMode, Storage, Tag, names};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, Timestamp};
 
 /// Numbers of temporary names of this process.
 static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
@@ -138,6 +138,10 @@ impl Storage for FileStorage {
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let file = self.disk.open(name, Access::Read)?;
         ranges.iter().map(|range| read_range(&*file, name, range)).collect()
+    }
+
+    fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
+        self.disk.written_at(name)
     }
 
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {

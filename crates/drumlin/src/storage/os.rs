@@ -13,7 +13,7 @@ use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, Timestamp};
 
 /// A folder on local disk.
 #[derive(Debug)]
@@ -225,6 +225,13 @@ impl Disk for OsDisk {
     fn remove_dir(&self, name: &str) -> Result<()> {
         let folder = self.folder(folder_of(name))?;
         fs::unlinkat(&folder, last(name), AtFlags::REMOVEDIR).map_err(|e| self.failed("remove", name, e))
+    }
+
+    fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
+        let folder = self.folder(folder_of(name))?;
+        let stat = fs::statat(&folder, last(name), AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(|e| self.failed("measure", name, e))?;
+        Ok(Some(Timestamp(stat.st_mtime.saturating_mul(1_000_000))))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<DiskEntry>> {

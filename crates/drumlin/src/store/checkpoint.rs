@@ -134,7 +134,7 @@ impl Store {
     /// commit; returns how many versions went.
     fn number_and_expire(&self) -> Result<u64> {
         let before = self.state()?;
-        let now = self.inner.env.clock.now();
+        let now = self.age_now(before.time);
         let effects = move |state: &State| -> Vec<Effect> {
             let active = state.tables().filter(|(_, table)| table.active().is_some());
             let freeze = active.map(|(table, _)| Effect::FreezeRows { table: *table });

@@ -16,8 +16,8 @@ use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
 use crate::block::BlockNumbers;
-use crate::catalog::{Draft, Effect, Footprint, State, Transaction, check_written};
-use crate::log::{Appended, Entry, News, look};
+use crate::catalog::{Draft, Effect, Footprint, State, Transaction, carry_over, check_written};
+use crate::log::{Appended, ENTRY_BYTES_MAX, Entry, News, look};
 
 /// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
@@ -35,6 +35,15 @@ pub(super) enum Work {
     InTurn(InTurn),
     /// Done already, to the state that it was prepared on.
     Done(Box<Draft>),
+}
+
+/// Effects made on `base`, whose deletions by position are carried over to where the rows are in its turn.
+pub(super) fn carried(base: Arc<State>, effects: Vec<Effect>) -> Work {
+    Work::Build(Box::new(move |now| {
+        let mut effects = effects.clone();
+        carry_over(&mut effects, &base, now)?;
+        Ok(effects)
+    }))
 }
 
 /// A transaction that waits for its turn.
@@ -224,11 +233,14 @@ impl Store {
     /// Commits a batch, in its turn, and answers all of it.
     fn carry(&self, mut batch: Vec<Waiting>) {
         let slots = Carried(batch.iter().map(|waiting| waiting.slot.clone()).collect());
-        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
+        let (mut answers, mut done): (Vec<Answer>, Vec<Answer>) = (Vec::new(), Vec::with_capacity(batch.len()));
         let outcome = self.inner.check().and_then(|()| {
             // Whoever comes first in a log that is shared has committed, so that all of them together go on.
-            while let Some(news) = self.attempt(&mut batch, &mut answers)? {
-                self.take_in(news)?;
+            while done.len() < batch.len() {
+                match self.attempt(&mut batch[done.len()..], &mut answers)? {
+                    Some(news) => self.take_in(news)?,
+                    None => done.append(&mut answers),
+                }
             }
             Ok(())
         });
@@ -238,32 +250,50 @@ impl Store {
             }
             checkpoint_if_due(&self.inner);
         }
-        let mut answers = answers.into_iter();
+        let mut answers = done.into_iter();
         for slot in &slots.0 {
             slot.set(Place::Answered(match (&outcome, answers.next()) {
-                (Ok(()), Some(answer)) => answer,
+                (_, Some(answer)) => answer,
                 (Ok(()), None) => Err(Error::closed("the committer gave no answer")),
-                (Err(e), _) => Err(Error::new(e.kind(), e.to_string())),
+                (Err(e), None) => Err(Error::new(e.kind(), e.to_string())),
             }));
         }
     }
 
-    /// Commits a batch behind the newest state known, unless others have committed behind it: gives what.
+    /// Commits a batch behind the newest state known, or, if one entry of the log does not take it all, the first of it; as many
+    /// as it answers. Unless others have committed behind that state: gives what.
     fn attempt(&self, batch: &mut [Waiting], answers: &mut Vec<Answer>) -> Result<Option<News>> {
         answers.clear();
         let log = self.inner.log()?;
         let before = self.inner.state.read().clone();
         let mut working = State::clone(&before);
+        working.forget_moves(self.inner.pins.oldest());
         let seq = working.seq.next();
-        let time = working.time.max(self.inner.env.clock.now());
+        let time = working.time.max(self.time_now(working.time));
+        let ages = self.age_now(working.time);
+        let (mut bytes, limit) = (0, self.inner.options.log.entry_bytes_max.min(ENTRY_BYTES_MAX));
         let session = self.own_session(&working);
         let mut transactions = Vec::new();
         for Waiting { proposal, .. } in batch {
             let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
             // A panic in one transaction is its own.
-            let admitted =
-                catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, log.is_shared(), seq, time)));
-            let admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
+            let (without, again, at) = (working.clone(), log.is_shared(), (seq, time, ages));
+            let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, again, at)));
+            let mut admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
+            if let Ok((transaction, after)) = &admitted {
+                let own = transaction.bytes();
+                // Alone it is refused; beside others it waits for the next entry.
+                if bytes + own > limit && !planted(Bug::TakeTooLarge) {
+                    if bytes > 0 && own <= limit {
+                        working = without;
+                        break;
+                    }
+                    admitted = Err(too_large(transaction, after, own, limit));
+                    working = without;
+                } else {
+                    bytes += own;
+                }
+            }
             answers.push(admitted.map(|(transaction, mut after)| {
                 transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
                 after.finish(seq, time, EntryId::default(), session);
@@ -365,6 +395,7 @@ impl Store {
         if next.seq > current.seq {
             next.catch_up(None);
             inner.hold_inline(&next);
+            next.forget_moves(inner.pins.oldest());
             let next = Arc::new(next);
             *inner.state.write() = next.clone();
             inner.inline_is_committed(&next);
@@ -431,8 +462,7 @@ fn admit(
     proposal: &mut Proposal,
     newest: bool,
     again: bool,
-    seq: Seq,
-    time: Timestamp,
+    (seq, time, ages): (Seq, Timestamp, Timestamp),
 ) -> Result<(Transaction, State)> {
     let Proposal { base, footprint, work } = proposal;
     if !newest && !planted(Bug::SkipFootprint) {
@@ -473,12 +503,26 @@ fn admit(
         Effect::ChangeTable { table, .. } | Effect::FreezeRows { table } => Some(*table),
         _ => None,
     });
-    let expired = Transaction { effects: expiry(&next, changed, time) };
+    let expired = Transaction { effects: expiry(&next, changed, ages) };
     next.apply(&expired, seq, time)?;
     next.check_room()?;
     transaction.effects.extend(expired.effects);
     *working = next;
     Ok((transaction, after))
+}
+
+/// Refuses a transaction that the log cannot take.
+fn too_large(transaction: &Transaction, after: &State, bytes: u64, limit: u64) -> Error {
+    let largest = transaction.largest();
+    let path = largest.and_then(Effect::table).and_then(|table| after.path_of(table));
+    let most = match (path, largest) {
+        (Some(path), _) => format!("most of it for '{path}'"),
+        (None, Some(effect)) => format!("most of it for what {}", effect.name()),
+        (None, None) => "nothing of it alone".to_owned(),
+    };
+    Error::invalid(format!(
+        "the commit would take {bytes} bytes in the log, {most}; at most {limit} are possible: do it in parts"
+    ))
 }
 
 /// What retention takes off `tables` at `now`.

@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::again::replace_groups;
-use super::commit::{Proposal, Work};
+use super::commit::{Proposal, carried};
 use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
 use super::update::{delete_in_memory, positions};
 use super::write::{add_blocks, of_table, settle, table_at};
@@ -81,8 +81,8 @@ impl Store {
                 let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
                 bulk.change.metadata.clone_from(&options.metadata);
                 let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
-                let build = move |_: &State| Ok(bulk.effects(id, added.clone()));
-                Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+                let effects = bulk.effects(id, added);
+                Ok((Proposal { work: carried(base.clone(), effects), base, footprint }, ()))
             });
             let Some(replaced) = self.written_again(&answer, &mut writer)? else { break answer };
             replace_groups(&mut encoded.groups, &replaced);
@@ -107,8 +107,7 @@ impl Store {
         let table = table_at(state, path)?;
         let mut bulk = self.bulk_change(what, state, table, &codec, path, &encoded, &options.task)?;
         bulk.change.metadata.clone_from(&options.metadata);
-        // Row groups are named by numbers that others may have given away since.
-        let (footprint, rows) = (bulk.footprint.clone().with(Read::Layout(table.id)), encoded.rows);
+        let (footprint, rows) = (bulk.footprint.clone(), encoded.rows);
         Ok(PreparedBulk { footprint, effects: bulk.effects(table.id, added), writer, rows })
     }
 

@@ -27,8 +27,12 @@ mod read;
 mod reclaim;
 mod recover;
 mod repack;
+mod salvage;
+mod salvage_copy;
+mod salvage_report;
 mod stat;
 mod syncer;
+mod time;
 mod transaction;
 mod trigger;
 mod update;
@@ -54,6 +58,8 @@ pub use options::{BucketOptions, Mode, Options, Sync};
 pub use projection::ProjectionView;
 pub use read::{AsOf, ReadOptions};
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
+pub use salvage::SalvageTarget;
+pub use salvage_report::{Loss, LossKind, LostRows, SalvageReport};
 pub use stat::{StoreStat, TableStat};
 pub use transaction::Transaction;
 pub use trigger::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
@@ -72,6 +78,7 @@ use feed::Feeds;
 use handles::{Handle, Handles};
 use pins::{Pin, Pins};
 use syncer::Syncer;
+use time::Times;
 use trigger::Triggers;
 
 /// An open store. Clones share it; it is closed when the last one goes, or by [`Store::close`].
@@ -96,6 +103,7 @@ struct Inner {
     feeds: Arc<Feeds>,
     triggers: Arc<Triggers>,
     pins: Arc<Pins>,
+    times: Times,
     /// The session of this process, once it has written a block.
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.

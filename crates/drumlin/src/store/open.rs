@@ -14,6 +14,7 @@ use super::handles::{Handle, Handles};
 use super::pins::Pins;
 use super::probe::probe;
 use super::syncer::{self, Syncer};
+use super::time::Times;
 use super::trigger::Triggers;
 use super::{Inner, Maintenance, Mode, Options, Store, Sync, handles, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
@@ -45,19 +46,7 @@ impl Store {
             let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
             return Self::open_bucket(Arc::new(bucket), env, uri, options);
         }
-        let path = match uri.split_once("://") {
-            Some(("file", path)) => path,
-            Some((scheme, _)) => {
-                return Err(Error::invalid(format!(
-                    "'{scheme}://' is not known; expected a path, 'file://', 's3://', 'gs://', 'az://' or 'memory://'"
-                )));
-            }
-            None => uri,
-        };
-        if path.is_empty() {
-            return Err(Error::invalid("the path of the store is empty"));
-        }
-        let path = FilePath::new(path);
+        let path = folder_of(uri)?;
         let disk = match options.mode {
             Mode::Create => OsDisk::create(path)?,
             Mode::Write | Mode::Read => OsDisk::open(path)?,
@@ -169,7 +158,7 @@ impl Store {
     }
 
     /// A store of its parts.
-    fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
+    pub(super) fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
         let Parts { storage, log, state, catalog, lock } = parts;
         let read_only = options.mode == Mode::Read;
         let process = std::process::id();
@@ -179,8 +168,10 @@ impl Store {
             Sync::Interval(interval) if !read_only => Some(Syncer::new(interval)),
             _ => None,
         };
+        let times = Times::new(state.time, env.clock.now());
         let inner = Inner {
             uri: uri.to_owned(),
+            times,
             env,
             reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes, missing)),
             storage,
@@ -203,6 +194,8 @@ impl Store {
             lock: Mutex::new(lock),
             options,
         };
+        // What was replayed nobody has read before.
+        Arc::make_mut(&mut *inner.state.write()).forget_moves(None);
         let state = inner.state.read().clone();
         inner.hold_inline(&state);
         inner.inline_is_committed(&state);
@@ -235,21 +228,38 @@ impl Store {
 }
 
 /// What a store is put together from.
-struct Parts {
-    storage: Arc<InlineStorage>,
-    log: Box<dyn CommitLog>,
-    state: State,
-    catalog: Option<recover::Catalog>,
-    lock: Option<Box<dyn Guard>>,
+pub(super) struct Parts {
+    pub storage: Arc<InlineStorage>,
+    pub log: Box<dyn CommitLog>,
+    pub state: State,
+    pub catalog: Option<recover::Catalog>,
+    pub lock: Option<Box<dyn Guard>>,
 }
 
-fn format_text() -> String {
+/// The folder that `uri` names.
+pub(super) fn folder_of(uri: &str) -> Result<&FilePath> {
+    let path = match uri.split_once("://") {
+        Some(("file", path)) => path,
+        Some((scheme, _)) => {
+            return Err(Error::invalid(format!(
+                "'{scheme}://' is not known; expected a path, 'file://', 's3://', 'gs://', 'az://' or 'memory://'"
+            )));
+        }
+        None => uri,
+    };
+    match path.is_empty() {
+        true => Err(Error::invalid("the path of the store is empty")),
+        false => Ok(FilePath::new(path)),
+    }
+}
+
+pub(super) fn format_text() -> String {
     let text = format!("drumlin store, format {FORMAT_VERSION}");
     format!("{text}, checksum {:08x}\n", checksum(text.as_bytes()))
 }
 
 /// Checks that the folder is a store that this build can open; `NotFound` if it is none.
-fn read_format(storage: &dyn Storage, uri: &str) -> Result<()> {
+pub(super) fn read_format(storage: &dyn Storage, uri: &str) -> Result<()> {
     let bytes = storage.get(names::FORMAT).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::not_found(format!("{uri} holds no store")),
         _ => e,

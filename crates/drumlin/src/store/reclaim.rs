@@ -95,7 +95,7 @@ impl Store {
         let _one_at_a_time = self.inner.maintenance.lock();
         let mut report = ReclaimReport::default();
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
-        let now = self.inner.env.clock.now();
+        let now = self.age_now(self.state()?.time);
         let over = move |state: &State| -> Vec<TableId> {
             let over =
                 state.trash.iter().filter(|(_, trash)| grace == 0 || trash.time.0.saturating_add(grace) <= now.0);
@@ -146,7 +146,7 @@ impl Store {
             0 => Timestamp(i64::MAX),
             rest => {
                 // By this process's clock: another's, years ahead, must not make what was let go of today look old.
-                let now = self.inner.env.clock.now();
+                let now = self.age_now(state.time);
                 Timestamp(now.0.saturating_sub(i64::try_from(rest).unwrap_or(i64::MAX)))
             }
         };
@@ -201,7 +201,7 @@ impl Store {
     /// Ends the sessions of processes that have not been heard of for long.
     fn fence_idle(&self, options: &ReclaimOptions) -> Result<()> {
         let Some(idle) = options.fence_idle_micros.filter(|_| self.inner.log.is_shared()) else { return Ok(()) };
-        let now = self.inner.env.clock.now();
+        let now = self.age_now(self.state()?.time);
         let own = self.inner.session.lock().as_ref().map(|numbers| numbers.session());
         let silent = move |state: &State| -> Vec<SessionId> {
             let before = now.0.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));

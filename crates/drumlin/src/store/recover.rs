@@ -26,7 +26,7 @@ const MAGIC: &[u8; 8] = b"DRUMCAT\0";
 const CATALOG_VERSION: u32 = 6;
 /// The oldest that is read: its index has no section of times.
 const CATALOG_VERSION_MIN: u32 = 5;
-const HEADER_BYTES: u64 = 16;
+pub(super) const HEADER_BYTES: u64 = 16;
 
 /// The newest catalog snapshot, from which the next one is made.
 pub(super) struct Catalog {
@@ -177,6 +177,33 @@ pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<By
     Ok(chunks)
 }
 
+/// The same chunks as far as they can be read. Fails only where a bucket cannot be reached.
+pub(super) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Option<Bytes>>> {
+    if let Ok(chunks) = read_chunks(storage, index) {
+        return Ok(chunks.into_iter().map(Some).collect());
+    }
+    let chunk = |place: &Place| -> Result<Option<Bytes>> {
+        let name = names::catalog(place.object);
+        let read = place.range().and_then(|range| storage.get_ranges(&name, std::slice::from_ref(&range)));
+        match read {
+            Ok(mut parts) => Ok(parts.pop().filter(|bytes| checksum_at(bytes, &name, place.offset) == place.checksum)),
+            Err(e) if storage.is_remote() && e.kind() == ErrorKind::Unavailable => Err(e),
+            Err(_) => Ok(None),
+        }
+    };
+    index.places().map(chunk).collect()
+}
+
+/// The index that an object of catalog snapshots ends with, though nothing names it. That its chunks check shows that it is
+/// one; of what it says itself nothing is checked.
+pub(super) fn find_index(storage: &dyn Storage, seq: Seq) -> Result<Option<Index>> {
+    match storage.get(&names::catalog(seq)) {
+        Ok(object) => Ok(Index::find(&object, seq, HEADER_BYTES).map(|(index, _)| index)),
+        Err(e) if storage.is_remote() && e.kind() == ErrorKind::Unavailable => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Reads the catalog snapshot that `base` names.
 fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<(Index, State)> {
     let index = read_index(storage, base)?;
@@ -208,7 +235,7 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
 }
 
 /// The transactions of an entry, and how to tell of what is wrong with them.
-fn transactions(entry: &Entry) -> Result<Vec<Transaction>> {
+pub(super) fn transactions(entry: &Entry) -> Result<Vec<Transaction>> {
     let unknown = entry.features & !FEATURES_KNOWN;
     if unknown != 0 {
         return Err(Error::unsupported(format!("commit {} needs features {unknown:#x}, unknown here", entry.seq)));

@@ -60,7 +60,7 @@ impl Store {
 
     fn begin(&self, read_only: bool) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
-        let time = base.time.max(self.inner.env.clock.now());
+        let time = base.time.max(self.time_now(base.time));
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let reads = Footprint::default();
         Ok(Transaction { store: self.clone(), base, pin, draft, reads, writers: Vec::new(), read_only, doomed: false })
@@ -525,11 +525,7 @@ impl Transaction {
         let own = |table: &TableId| *table >= first;
         self.writing()?.apply(effects)?;
         let others = reads.reads.into_iter().filter(|read| match read {
-            Read::Schema(table)
-            | Read::Rows(table)
-            | Read::Versions(table)
-            | Read::Keys(table, _)
-            | Read::Layout(table) => !own(table),
+            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) | Read::Keys(table, _) => !own(table),
             _ => true,
         });
         self.reads.reads.extend(others);

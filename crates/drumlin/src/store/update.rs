@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::again::replace_groups;
-use super::commit::{Proposal, Work};
+use super::commit::{Proposal, carried};
 use super::keyed::check_distinct;
 use super::read::newest;
 use super::write::{add_blocks, of_table, settle, table_at};
@@ -200,6 +200,6 @@ fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option
 impl FullChange {
     fn propose(self, base: Arc<State>) -> Proposal {
         let Self { footprint, effects } = self;
-        Proposal { base, footprint, work: Work::Build(Box::new(move |_| Ok(effects.clone()))) }
+        Proposal { work: carried(base.clone(), effects), base, footprint }
     }
 }

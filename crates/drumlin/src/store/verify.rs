@@ -1,11 +1,12 @@
 //! Verify: every object referred to is there, and every byte of it is the byte written; if asked for, also that every row group
 //! can be read, and that what its directory says of its values is so.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Store, recover};
-use crate::base::{ErrorKind, Meter, Pool, Result, Task, caught};
+use crate::base::{Error, ErrorKind, Meter, Pool, Result, Task, caught};
 use crate::block::{Address, BlockReader};
 use crate::log::look;
 use crate::storage::{Storage, names};
@@ -104,6 +105,11 @@ impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
     pub fn verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
+        // Again where another process has reclaimed meanwhile what it had rewritten.
+        self.while_reclaimed(|| self.try_verify(options))
+    }
+
+    fn try_verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
         let VerifyOptions { deep, task } = options;
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
@@ -138,6 +144,7 @@ impl Store {
         let inner = &self.inner;
         let weight = work.iter().map(|(.., stored)| stored.address().bytes()).sum();
         let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
+        let mut missing: Vec<(Address, Fault)> = Vec::new();
         inner.env.pool.ordered(
             work.into_iter().map(Ok),
             // What is decoded takes some times as much.
@@ -163,11 +170,18 @@ impl Store {
                     Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
                         vec![fault(e.to_string())]
                     }
+                    Err(e) if e.kind() == ErrorKind::SnapshotExpired => {
+                        let block = names::block(stored.address().block);
+                        let gone = fault(format!("{block}: the block is missing"));
+                        return Ok((*stored.address(), Vec::new(), Some(gone)));
+                    }
                     Err(e) => return Err(e),
                 };
-                Ok((stored.address().bytes(), faults))
+                Ok((*stored.address(), faults, None))
             },
-            |(bytes, faults)| {
+            |(address, faults, gone)| {
+                let bytes = address.bytes();
+                missing.extend(gone.map(|fault| (address, fault)));
                 report.groups += 1;
                 report.bytes += bytes;
                 report.faults.extend(faults);
@@ -175,6 +189,7 @@ impl Store {
                 meter.step(1, bytes)
             },
         )?;
+        self.judge_missing(missing, &mut report)?;
         // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
         // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
@@ -201,6 +216,24 @@ impl Store {
         report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
         report.orphans.sort();
         Ok(report)
+    }
+
+    /// Of blocks that are not there: a fault where the newest state refers to them, `SnapshotExpired` where it does not.
+    fn judge_missing(&self, missing: Vec<(Address, Fault)>, report: &mut VerifyReport) -> Result<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.refresh()?;
+        let state = self.current()?;
+        let groups = state.tables().flat_map(|(_, table)| &table.groups);
+        let needed: BTreeSet<Address> = groups.map(|group| group.address).collect();
+        for (address, fault) in missing {
+            if !needed.contains(&address) {
+                return Err(Error::snapshot_expired(format!("{}; it was reclaimed", fault.error)));
+            }
+            report.faults.push(fault);
+        }
+        Ok(())
     }
 
     /// Reads and checks the newest catalog snapshot; gives its size.

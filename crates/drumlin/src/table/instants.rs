@@ -198,6 +198,25 @@ impl Table {
         gone
     }
 
+    /// Takes out the histories for which `why` says so, whose times then are in a gap; gives their versions and the reasons.
+    pub fn drop_histories(&mut self, why: impl Fn(&History) -> Option<String>) -> Vec<(Version, String)> {
+        let mut dropped = Vec::new();
+        let mut kept = Instants::clone(&self.instants);
+        let gone = kept.histories.extract_if(.., |history| {
+            let why = why(history);
+            dropped.extend(why.clone().map(|why| (history.version, why)));
+            why.is_some()
+        });
+        for history in gone.collect::<Vec<_>>() {
+            let gap = kept.gaps.entry(history.base).or_insert((history.first, Timestamp(i64::MAX)));
+            gap.0 = gap.0.min(history.first);
+        }
+        if !dropped.is_empty() {
+            self.instants = Arc::new(kept);
+        }
+        dropped
+    }
+
     /// Every address that the table's records name: of row groups, one for each record, and of histories.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         let histories = self.instants.histories.iter().flat_map(|history| &history.groups);

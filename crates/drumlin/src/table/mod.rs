@@ -18,6 +18,7 @@ mod key;
 mod key_filter;
 mod lookup;
 mod matching;
+mod moved;
 mod order;
 mod overlay;
 mod pieces;

@@ -227,7 +227,9 @@ impl Table {
         if self.rows_seq == then.rows_seq {
             return false;
         }
-        if self.flushed != then.flushed && self.flushed >= then.next_version() {
+        // What was in the part that took writes then is still to be had there, though it has been flushed.
+        let known = then.active().map_or(then.next_version(), |active| Version(active.version.0 + 1));
+        if self.flushed != then.flushed && self.flushed >= known {
             return true;
         }
         let unsettled = &self.unsettled.0;
@@ -235,7 +237,9 @@ impl Table {
             return true;
         }
         let mut wrote = false;
-        for part in self.parts.iter().filter(|part| part.version >= then.next_version()) {
+        let newer = self.parts.iter().filter(|part| part.version >= then.next_version());
+        let flushed = then.active().filter(|active| self.flushed >= active.version);
+        for part in newer.chain(flushed) {
             part.rows().memtable.get_many(keys.iter(), Seq(u64::MAX >> 1), |_, record| wrote |= record.seq() > since);
         }
         wrote

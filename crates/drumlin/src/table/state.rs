@@ -10,6 +10,7 @@ use imbl::Vector;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::moved::Moves;
 use super::row_group::{Rows, any_in};
 use super::rows::{InMemory, Part, Unsettled};
 use super::{
@@ -89,7 +90,10 @@ pub struct Table {
     /// The last commit that changed what row groups hold, rather than moved what was there.
     pub bulk_seq: Seq,
     pub(super) next_version: u64,
-    next_group: u64,
+    pub(super) next_group: u64,
+    /// Rewrites that changes prepared before them are still to be carried over.
+    #[serde(skip)]
+    pub(super) moved: InMemory<Moves>,
     /// Rows of commits that are not published yet.
     #[serde(skip)]
     pub(super) unsettled: InMemory<Vector<Unsettled>>,
@@ -118,6 +122,7 @@ impl Table {
             bulk_seq: Seq(0),
             next_version: 0,
             next_group: 0,
+            moved: InMemory::default(),
             unsettled: InMemory::default(),
             instants: Arc::default(),
             codec: InMemory::default(),
@@ -431,7 +436,9 @@ impl Table {
         }
         next.groups.append(behind);
         next.layout_seq = seq;
-        Ok((next, inputs.iter().map(|group| group.address).collect()))
+        let addresses = inputs.iter().map(|group| group.address).collect();
+        self.note_move(&mut next, inputs.into_iter().collect(), seq);
+        Ok((next, addresses))
     }
 
     /// Row groups lie elsewhere: from where to where. Returns the table, and of each how many records name it.

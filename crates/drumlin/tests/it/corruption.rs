@@ -9,7 +9,7 @@ use drumlin::{ErrorKind, Store};
 
 use crate::support::{Row, batch, numbered, open, read};
 
-type Answers = BTreeMap<(String, u64), Vec<Row>>;
+pub type Answers = BTreeMap<(String, u64), Vec<Row>>;
 
 /// A small store with two log segments, a catalog snapshot, blocks, history and a snapshot.
 fn build() -> (SimDisk, Answers) {
@@ -29,7 +29,7 @@ fn build() -> (SimDisk, Answers) {
     (disk, answers)
 }
 
-fn answers(store: &Store) -> drumlin::Result<Answers> {
+pub fn answers(store: &Store) -> drumlin::Result<Answers> {
     let mut all = Answers::new();
     for path in ["a", "b/c"] {
         for version in store.versions(path)? {

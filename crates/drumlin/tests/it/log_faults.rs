@@ -135,7 +135,7 @@ impl Disk for Flaky {
 /// Two threads want the log durable while a write-back fails: whoever is told that it is must be right.
 pub fn sync_together(roll: bool) -> std::result::Result<(), String> {
     let (sim, syncs) = (SimDisk::new(), Arc::new(Syncs::default()));
-    let log = drumlin::log::LogOptions { segment_bytes_max: if roll { 200 } else { 1 << 20 } };
+    let log = drumlin::log::LogOptions { segment_bytes_max: if roll { 200 } else { 1 << 20 }, ..Default::default() };
     let store = open_on(Arc::new(Flaky(sim.clone(), syncs.clone())), 1, Options { log, ..by_time() }).unwrap();
     store.put("before", Payload::from(1)).unwrap();
     store.sync().unwrap();

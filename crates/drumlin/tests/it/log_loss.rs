@@ -97,7 +97,10 @@ fn what_was_synced_is_there_or_the_store_is_corrupt() {
 #[test]
 fn a_log_with_its_newest_segment_gone_is_corrupt() {
     let disk = SimDisk::new();
-    let small = || Options { log: drumlin::log::LogOptions { segment_bytes_max: 300 }, ..Options::default() };
+    let small = || Options {
+        log: drumlin::log::LogOptions { segment_bytes_max: 300, ..Default::default() },
+        ..Options::default()
+    };
     let store = open(&disk, small()).unwrap();
     put(&store, 0..20);
     store.close().unwrap();

@@ -1,0 +1,255 @@
+//! The best state that a damaged catalog leads to: what can be read, brought to agree with itself, and the effects that still
+//! apply to it. Each thing that is left out is told.
+//!
+//! Pure. What this gives passes [`State::check`] or is refused there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::{Effect, Ledger, Path, Sessions, Snapshot, State, Transaction};
+use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
+use crate::table::{Pin, Table};
+
+/// Something that had to be left out, or put elsewhere, so that a state agrees with itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mended {
+    /// A table is gone, as far as is known from this path.
+    TableGone(TableId, Option<Path>),
+    /// A table whose path is lost is at this one now.
+    TablePlaced(TableId, Path),
+    /// What a snapshot held at a path is gone.
+    SnapshotPart(String, Path),
+    /// Versions that a snapshot held, whose name is lost, are held by one of this name now.
+    SnapshotMade(String),
+}
+
+/// Where tables go whose paths are lost, and what snapshots are called whose names are.
+const PLACE: &str = "salvaged";
+
+impl State {
+    /// The empty state that the first commit of a log could follow which is all there is.
+    pub fn before(first: Seq) -> Self {
+        let mut state = Self::default();
+        state.seq = Seq(first.0.saturating_sub(1));
+        state
+    }
+
+    /// Brings what was read partly to agree with itself; gives what had to be changed for it.
+    pub fn mend(&mut self) -> Result<Vec<Mended>> {
+        let mut mended = Vec::new();
+        let tables = std::mem::take(&mut self.tables);
+        let mut unreadable = Vec::new();
+        for (id, table) in tables {
+            match table.id == id && table.check().is_ok() {
+                true => drop(self.tables.insert(id, table)),
+                false => unreadable.push(id),
+            }
+        }
+        let greatest = self.tables.get_max().map_or(TableId(0), |(id, _)| *id);
+        self.last_table = self.last_table.max(greatest);
+        self.unlink_missing(&mut mended);
+        let told: BTreeSet<TableId> = mended.iter().filter_map(Mended::table).collect();
+        mended.extend(unreadable.into_iter().filter(|id| !told.contains(id)).map(|id| Mended::TableGone(id, None)));
+        self.count_pins(&mut mended);
+        self.use_again(None)?;
+        self.restore()?;
+        self.place_strays(&mut mended);
+        Ok(mended)
+    }
+
+    /// Takes tables that are not there out of the tree and the trash, and those that are there twice.
+    fn unlink_missing(&mut self, mended: &mut Vec<Mended>) {
+        let mut seen = BTreeSet::new();
+        let mut missing = Vec::new();
+        self.tree.each(|path, node| {
+            if let Some(id) = node.table()
+                && (!self.tables.contains_key(&id) || !seen.insert(id))
+            {
+                missing.push((id, path.to_owned()));
+            }
+        });
+        for (id, path) in missing {
+            let seq = self.tree.get(&path).map_or(self.seq, |node| node.seq);
+            self.tree.edit(&path, seq, |node| node.edit_extra(|extra| extra.table = None));
+            mended.push(Mended::TableGone(id, Some(Path::trusted(&path))));
+        }
+        let trash = std::mem::take(&mut self.trash);
+        for (id, trash) in trash {
+            match self.tables.contains_key(&id) {
+                true if seen.contains(&id) => {}
+                true => drop(self.trash.insert(id, trash)),
+                false => mended.push(Mended::TableGone(id, Some(trash.path))),
+            }
+        }
+    }
+
+    /// Brings snapshots and the versions that they hold to agree.
+    fn count_pins(&mut self, mended: &mut Vec<Mended>) {
+        let mut held: BTreeMap<(TableId, Version), u32> = BTreeMap::new();
+        let snapshots = std::mem::take(&mut self.snapshots);
+        for (name, snapshot) in snapshots {
+            let mut pins = snapshot.pins.clone();
+            pins.retain(|path, (id, version)| {
+                let there = self.tables.get(id).is_some_and(|table| table.version(*version).is_some());
+                if !there {
+                    mended.push(Mended::SnapshotPart(name.clone(), path.clone()));
+                }
+                there
+            });
+            pins.values().for_each(|pin| *held.entry(*pin).or_insert(0) += 1);
+            self.snapshots.insert(name, Arc::new(Snapshot { time: snapshot.time, pins }));
+        }
+        let mut unnamed: Vec<(TableId, Version)> = Vec::new();
+        for (id, table) in self.tables.clone() {
+            let holds = |version: Version| held.get(&(id, version)).copied().unwrap_or(0);
+            let versions = held.range((id, Version(0))..=(id, Version(u64::MAX))).map(|((_, version), _)| *version);
+            let missing: Vec<Version> = versions.filter(|version| !table.pins.contains_key(version)).collect();
+            unnamed.extend(table.pins.keys().filter(|version| holds(**version) == 0).map(|version| (id, *version)));
+            if missing.is_empty() && table.pins.iter().all(|(version, pin)| pin.holds == holds(*version)) {
+                continue;
+            }
+            let mut own = Table::clone(&table);
+            for version in missing {
+                if let Some(record) = own.version(version).cloned() {
+                    own.pins.insert(version, Pin { record, holds: 0, detached: false });
+                }
+            }
+            own.pins.iter_mut().for_each(|(version, pin)| pin.holds = holds(*version).max(1));
+            self.tables.insert(id, Arc::new(own));
+        }
+        // One snapshot holds one version of a table.
+        let mut round: BTreeMap<TableId, u64> = BTreeMap::new();
+        let mut made: BTreeMap<u64, Snapshot> = BTreeMap::new();
+        for (id, version) in unnamed {
+            let n = round.entry(id).or_insert(0);
+            *n += 1;
+            let snapshot = made.entry(*n).or_insert(Snapshot { time: self.time, pins: BTreeMap::new() });
+            snapshot.pins.insert(Path::trusted(&format!("{PLACE}/{id}")), (id, version));
+        }
+        for snapshot in made.into_values() {
+            let name = free(PLACE, |name| self.snapshots.contains_key(name));
+            mended.push(Mended::SnapshotMade(name.clone()));
+            self.snapshots.insert(name, Arc::new(snapshot));
+        }
+    }
+
+    /// Puts tables that were in the tree, as their versions show, and are not, somewhere.
+    fn place_strays(&mut self, mended: &mut Vec<Mended>) {
+        let is_stray = |(id, table): &(&TableId, &Arc<Table>)| {
+            let unheld = table.versions.iter().any(|record| !table.pins.contains_key(&record.version));
+            unheld && !self.paths.contains_key(*id) && !self.trash.contains_key(*id)
+        };
+        let strays: Vec<TableId> = self.tables.iter().filter(is_stray).map(|(id, _)| *id).collect();
+        for id in strays {
+            let known = self.snapshots.values().flat_map(|snapshot| &snapshot.pins);
+            let known = known.filter(|(_, (held, _))| *held == id).map(|(path, _)| path.to_string()).next();
+            let taken = |path: &str| self.tree.get(path).is_some_and(|node| node.table().is_some());
+            let path = known.filter(|path| !taken(path)).unwrap_or_else(|| free(&format!("{PLACE}/{id}"), taken));
+            self.tree.edit(&path, self.seq, |node| node.edit_extra(|extra| extra.table = Some(id)));
+            self.paths.insert(id, Path::trusted(&path));
+            mended.push(Mended::TablePlaced(id, Path::trusted(&path)));
+        }
+    }
+
+    /// Counts the use of blocks anew from what tables refer to. `blocks` are their sizes, where they are known.
+    fn use_again(&mut self, blocks: Option<&[(BlockId, u64)]>) -> Result<()> {
+        let mut ends: BTreeMap<BlockId, u64> = BTreeMap::new();
+        for address in self.tables.values().flat_map(|table| table.addresses()) {
+            let end = ends.entry(address.block).or_insert(0);
+            *end = (*end).max(address.offset.saturating_add(address.bytes()));
+        }
+        for (block, inline) in self.ledger.inline() {
+            ends.entry(*block).and_modify(|bytes| *bytes = inline.0.len() as u64);
+        }
+        ends.extend(blocks.into_iter().flatten().copied());
+        let mut ledger = Ledger::default();
+        for (block, bytes) in &ends {
+            ledger.add_block(*block, *bytes)?;
+        }
+        let mut seen = BTreeSet::new();
+        for address in self.tables.values().flat_map(|table| table.addresses()) {
+            match seen.insert(*address) {
+                true => ledger.add(address)?,
+                false => ledger.share(address),
+            }
+        }
+        ledger.inline = std::mem::take(&mut self.ledger.inline);
+        ledger.inline = ledger.inline.into_iter().filter(|(block, _)| ends.contains_key(block)).collect();
+        ledger.now = self.time;
+        self.ledger = ledger;
+        Ok(())
+    }
+
+    /// Applies those effects of an entry that apply; gives what the others are, and why they do not.
+    pub fn apply_what_applies(
+        &mut self,
+        transactions: &[Transaction],
+        seq: Seq,
+        time: Timestamp,
+    ) -> Vec<(Option<TableId>, String)> {
+        let mut failures = Vec::new();
+        for effect in transactions.iter().flat_map(|transaction| &transaction.effects) {
+            if let Effect::CreateTable { table, .. } = effect
+                && *table > self.next_table()
+            {
+                // Of those between nothing is left.
+                self.last_table = TableId(table.0 - 1);
+            }
+            let mut next = self.clone();
+            let applied = catch_unwind(AssertUnwindSafe(|| next.apply_effect(effect, seq, time)));
+            match applied.unwrap_or_else(|_| Err(Error::corrupt("it makes no sense"))) {
+                Ok(()) => *self = next,
+                // The next writer opens one of its own.
+                Err(_) if matches!(effect, Effect::OpenSession { .. }) => {}
+                Err(e) => {
+                    let table = effect.table();
+                    failures.push((table, format!("{}: {}", effect.name(), e.message())));
+                }
+            }
+        }
+        failures
+    }
+
+    /// The same tables with other row groups, in blocks of which `written` are all, as a store's first state: no session is
+    /// open, and nothing waits to be deleted.
+    pub fn relocated(&self, tables: Vec<Arc<Table>>, written: &[(BlockId, u64)], session: SessionId) -> Result<Self> {
+        let mut next = self.clone();
+        next.ledger = Ledger::default();
+        tables.into_iter().for_each(|table| drop(next.tables.insert(table.id, table)));
+        next.use_again(Some(written))?;
+        next.sessions = Sessions { last: session, open: OrdMap::new(), fenced: OrdMap::new() };
+        Ok(next)
+    }
+
+    /// Numbers versions for the rows written by key that have none.
+    pub fn number_rows(&mut self) -> Result<()> {
+        let active = self.tables().filter(|(_, table)| table.active().is_some());
+        let freeze: Vec<Effect> = active.map(|(table, _)| Effect::FreezeRows { table: *table }).collect();
+        let (seq, time) = (self.seq.next(), self.time);
+        if freeze.is_empty() {
+            return Ok(());
+        }
+        self.apply(&Transaction { effects: freeze }, seq, time)?;
+        self.seq = seq;
+        Ok(())
+    }
+}
+
+impl Mended {
+    /// The table that is gone.
+    fn table(&self) -> Option<TableId> {
+        match self {
+            Mended::TableGone(id, _) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+/// The name itself, or with the least number behind it that makes it free.
+fn free(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    let numbered = |n: u64| if n == 1 { name.to_owned() } else { format!("{name}-{n}") };
+    (1..).map(numbered).find(|name| !taken(name)).expect("there are fewer names than numbers")
+}

@@ -1,0 +1,158 @@
+//! What a damaged log still says, for salvage: every entry that checks, wherever it lies, and every catalog snapshot that a
+//! header or the root names.
+//!
+//! Nothing is changed, and nothing is trusted that does not check: an entry carries a checksum over its place, a name of a
+//! snapshot is checked by whoever reads that snapshot. Unlike recovery, a damaged record does not end the reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::frame::{self, Body};
+use super::root::{Chunk, Root};
+use super::{Base, Entry, mark};
+use crate::base::{Error, ErrorKind, Result, Seq};
+use crate::storage::{Storage, names};
+
+/// What is left of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Remains {
+    /// The entries that check.
+    pub entries: BTreeMap<Seq, Entry>,
+    /// The catalog snapshots that are named, still to be checked.
+    pub bases: BTreeSet<(Seq, Seq, u64, u32, u32)>,
+    /// The last commit that is known to have been made.
+    pub last: Seq,
+    /// Whether there is anything of a log.
+    pub found: bool,
+    /// What does not check: the object, and what is wrong with it.
+    pub damage: Vec<(String, String)>,
+}
+
+impl Remains {
+    /// Gathers what is left under `storage`. Fails only where a bucket cannot be reached.
+    pub fn read(storage: &dyn Storage) -> Result<Self> {
+        let mut remains = Self::default();
+        let named = remains.read_root(storage)?;
+        let listed = storage.list(names::LOG).or_else(|e| lost(storage, e).map(|_| Vec::new()))?;
+        let mut objects: Vec<String> = listed.into_iter().map(|object| object.name).collect();
+        objects.sort_unstable();
+        if let Some(named) = &named {
+            // Others were never committed, or are needed no more.
+            objects = named.iter().map(Chunk::name).collect();
+        }
+        for name in objects {
+            let inside = name.rsplit('/').next().unwrap_or_default();
+            let (segment, chunk) = (names::parse_log_segment(inside), names::parse_log_chunk(inside));
+            if segment.is_some() || chunk.is_some() {
+                let before = segment.map_or(Seq(0), |first| Seq(first.0.saturating_sub(1)));
+                remains.found = true;
+                remains.last = remains.last.max(before);
+                remains.read_records(storage, &name)?;
+            }
+        }
+        if let Ok(bytes) = storage.get(names::LOG_MARK) {
+            remains.last = remains.last.max(mark::decode(&bytes).unwrap_or(Seq(0)));
+        }
+        let newest = remains.entries.keys().next_back().copied().unwrap_or(Seq(0));
+        remains.last = remains.last.max(newest);
+        Ok(remains)
+    }
+
+    /// The named snapshots, the newest first.
+    pub fn bases(&self) -> impl Iterator<Item = Base> {
+        let base = |(seq, from, offset, bytes, checksum): &(Seq, Seq, u64, u32, u32)| Base {
+            seq: *seq,
+            from: *from,
+            offset: *offset,
+            bytes: *bytes,
+            checksum: *checksum,
+        };
+        self.bases.iter().rev().map(base)
+    }
+
+    fn name(&mut self, base: Option<Base>) {
+        self.bases.extend(base.map(|base| (base.seq, base.from, base.offset, base.bytes, base.checksum)));
+    }
+
+    /// Reads the root of a shared log; gives the chunks that it names, if there is a root and all of it checks.
+    fn read_root(&mut self, storage: &dyn Storage) -> Result<Option<Vec<Chunk>>> {
+        let bytes = match storage.get(names::ROOT) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => {
+                self.damage.push((names::ROOT.into(), lost(storage, e)?));
+                return Ok(None);
+            }
+        };
+        self.found = true;
+        match Root::decode(&bytes) {
+            Ok(root) => {
+                self.last = self.last.max(root.seq);
+                self.name(root.base);
+                self.entries.extend(root.entries.into_iter().map(|entry| (entry.seq, entry)));
+                Ok(Some(root.chunks))
+            }
+            Err(e) => {
+                self.damage.push((names::ROOT.into(), e.message().to_owned()));
+                // Its head has no checksum of its own, but the snapshot that it names has.
+                self.name(Root::base_of_damaged(&bytes));
+                self.take_records(&bytes, names::ROOT, 0);
+                Ok(None)
+            }
+        }
+    }
+
+    fn read_records(&mut self, storage: &dyn Storage, name: &str) -> Result<()> {
+        let bytes = match storage.get(name) {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                let why = lost(storage, e)?;
+                self.damage.push((name.to_owned(), why));
+                return Ok(());
+            }
+        };
+        match frame::decode_header(&bytes, name) {
+            Ok(header) => self.name(header.base),
+            Err(e) => self.damage.push((name.to_owned(), e.message().to_owned())),
+        }
+        self.take_records(&bytes, name, frame::HEADER_BYTES);
+        Ok(())
+    }
+
+    /// Takes the records that check among `bytes`, from `from` on; what lies between them is damage.
+    fn take_records(&mut self, bytes: &Bytes, name: &str, from: usize) {
+        let (mut at, mut good) = (from, from);
+        let is_root = name == names::ROOT;
+        while at < bytes.len() {
+            let record = match frame::may_show_synced(bytes, at, Seq(0)) {
+                true => frame::decode_record(bytes, name, at),
+                false => None,
+            };
+            let Some((record, behind)) = record else {
+                at = frame::align(at + 1);
+                continue;
+            };
+            // Before the first record of a root stands its head.
+            if at > good && !(is_root && good == from) {
+                self.damage.push((name.to_owned(), format!("no record is readable from offset {good} to {at}")));
+            }
+            self.last = self.last.max(record.synced);
+            match record.body {
+                Body::Entry(entry) => drop(self.entries.insert(entry.seq, entry)),
+                Body::End => self.last = self.last.max(record.seq),
+            }
+            (at, good) = (behind, behind);
+        }
+        if bytes.len() > good {
+            let end = bytes.len();
+            self.damage.push((name.to_owned(), format!("no record is readable from offset {good} to {end}")));
+        }
+    }
+}
+
+/// Why an object cannot be read; an error if that may be different the next time.
+fn lost(storage: &dyn Storage, e: Error) -> Result<String> {
+    let fleeting = storage.is_remote() && !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt);
+    if fleeting { Err(e) } else { Ok(e.to_string()) }
+}

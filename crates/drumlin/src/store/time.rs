@@ -1,0 +1,100 @@
+//! The time of commits, and ages. A clock that is ahead is noticed where another clock can be asked, and harms no more than it
+//! must where none can.
+//!
+//! Invariants. The times of commits never go back. A process takes its clock for right while it shows at most [`STEP`] more
+//! than the last commit's time, or was found right within that time. Beyond, as after an idle night, a store that others
+//! write too asks the storage, which notes when objects are written: a clock that is ahead of that is set back. If the
+//! storage does not tell, one commit advances the time by a step at most.
+//!
+//! An age is never more than the store's last commit showed when this process first saw it, and what has passed since; so a
+//! process whose clock is years ahead of an idle store expires nothing for it, and one that is right may be late by a commit.
+
+use parking_lot::Mutex;
+
+use super::Store;
+use crate::base::planted::{Bug, planted};
+use crate::base::{EntryId, Result, Timestamp};
+use crate::storage::{PutMode, Storage, names};
+
+/// A clock that shows so much more than the last commit's time is compared with the storage's.
+pub(super) const STEP: i64 = 3_600_000_000;
+/// The storage tells seconds, and requests take their time.
+const TOLERANCE: i64 = 5_000_000;
+
+/// What a process knows of its clock.
+pub(super) struct Times {
+    /// The time of the last commit, and what the clock showed, when the store was opened.
+    opened: (Timestamp, Timestamp),
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By how much the clock is ahead of the storage's.
+    ahead: i64,
+    /// What it showed when that was found out, less that.
+    checked: Option<i64>,
+}
+
+impl Times {
+    /// Of a store whose last commit is of the time `last`.
+    pub fn new(last: Timestamp, clock: Timestamp) -> Self {
+        Self { opened: (last, clock), known: Mutex::default() }
+    }
+}
+
+impl Store {
+    /// The time now, as far as it can be told; at most a step behind `last`, the time of the last commit, if it cannot.
+    pub(super) fn time_now(&self, last: Timestamp) -> Timestamp {
+        let inner = &self.inner;
+        let clock = inner.env.clock.now().0;
+        if inner.read_only || !inner.log.is_shared() || planted(Bug::TrustClock) {
+            return Timestamp(clock);
+        }
+        let mut known = inner.times.known.lock();
+        let now = clock.saturating_sub(known.ahead);
+        let sure = known.checked.unwrap_or(i64::MIN).max(last.0).saturating_add(STEP);
+        // A store without a commit has no time to compare with.
+        if now <= sure {
+            return Timestamp(now);
+        }
+        match self.storage_time() {
+            Ok(Some(storage)) => {
+                let clock = inner.env.clock.now().0;
+                let ahead = clock.saturating_sub(storage.0);
+                known.ahead = if ahead > TOLERANCE { ahead } else { 0 };
+                let now = clock.saturating_sub(known.ahead);
+                known.checked = Some(now);
+                Timestamp(now)
+            }
+            // Nothing to compare with.
+            _ if last.0 == 0 => Timestamp(now),
+            _ => Timestamp(last.0.saturating_add(STEP)),
+        }
+    }
+
+    /// The time that ages are counted up to; `last` is the time of the last commit.
+    pub(super) fn age_now(&self, last: Timestamp) -> Timestamp {
+        let now = self.time_now(last).0;
+        if self.inner.log.is_shared() || planted(Bug::TrustClock) {
+            return Timestamp(now);
+        }
+        let (last, clock) = self.inner.times.opened;
+        let first = if last.0 == 0 { clock.0 } else { last.0.min(clock.0) };
+        let passed = now.saturating_sub(clock.0).max(0);
+        Timestamp(now.min(first.saturating_add(passed).saturating_add(STEP)))
+    }
+
+    /// What the storage's clock shows; `None` if it does not tell.
+    fn storage_time(&self) -> Result<Option<Timestamp>> {
+        let inner = &self.inner;
+        let nonce = EntryId(u128::from(inner.env.entropy.next()?));
+        let name = format!("{}/clock-{:016x}", names::PROBE, nonce.0);
+        inner.storage.put(&name, &[bytes::Bytes::from_static(b"what time is it?")], PutMode::Once)?;
+        let told = inner.storage.written_at(&name);
+        // One that stays is found by an audit.
+        inner.storage.delete_many(&[name]);
+        let _ = inner.storage.remove_empty_folder(names::PROBE);
+        told
+    }
+}

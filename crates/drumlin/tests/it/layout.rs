@@ -1,0 +1,205 @@
+//! A change of layout alone (rewrite, repack, flush) is no conflict: what transactions found by position is carried over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drumlin::base::{ManualClock, Timestamp};
+use drumlin::catalog::Payload;
+use drumlin::storage::SimDisk;
+use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
+use drumlin::table::PlanOptions;
+use drumlin::{ErrorKind, Store};
+
+use crate::support::{Row, batch, env, numbered, open, opener, read, rows};
+
+fn purge() -> CheckpointOptions {
+    CheckpointOptions { plan: PlanOptions { dead_share_min: 0.0, ..PlanOptions::default() }, ..Default::default() }
+}
+
+fn keyed() -> TableOptions {
+    TableOptions { key: vec!["id".into()], ..TableOptions::default() }
+}
+
+/// What the tables and nodes are to hold.
+#[derive(Clone, Default)]
+struct Model {
+    plain: Vec<Row>,
+    sorted: Vec<Row>,
+    keyed: BTreeMap<i64, Option<String>>,
+    nodes: BTreeMap<String, i64>,
+}
+
+impl Model {
+    fn keyed(&self) -> Vec<Row> {
+        self.keyed.iter().map(|(id, name)| (*id, name.clone())).collect()
+    }
+
+    fn compare(&self, store: &Store, what: &str) {
+        assert_eq!(read(store, "plain", AsOf::Newest).unwrap(), self.plain, "{what}: plain");
+        assert_eq!(read(store, "sorted", AsOf::Newest).unwrap(), self.sorted, "{what}: sorted");
+        assert_eq!(read(store, "keyed", AsOf::Newest).unwrap(), self.keyed(), "{what}: keyed");
+        for (path, value) in &self.nodes {
+            assert_eq!(store.get(path).unwrap(), Some(Payload::from(*value)), "{what}: {path}");
+        }
+    }
+}
+
+/// Transactions of one thread, and checkpoints between their steps: none meets a conflict, and each does what it says.
+#[test]
+fn checkpoints_between_the_steps_of_transactions_are_no_conflict() {
+    transactions_beside_checkpoints(60).unwrap();
+}
+
+pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
+    for seed in 0..seeds {
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        let disk = SimDisk::new();
+        let store = opener(seed)(&disk, &clock, 2).unwrap();
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut model = Model::default();
+        let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..WriteOptions::default() };
+        store.write("plain", batch(&[]), &Default::default()).unwrap();
+        store.write("sorted", batch(&[]), &sorted).unwrap();
+        store.create("keyed", batch(&[]).schema(), keyed()).unwrap();
+        let mut next = 0;
+        for round in 0..12 {
+            let mut what = format!("seed {seed}, round {round}");
+            let mut after = model.clone();
+            let mut tx = store.transaction().unwrap();
+            for _ in 0..rng.usize(1..6) {
+                if rng.u8(..3) == 0 {
+                    let options = if rng.bool() { purge() } else { CheckpointOptions::default() };
+                    what += &format!("; {}", store.checkpoint(&options).unwrap());
+                    if rng.bool() {
+                        store.reclaim(&Default::default()).unwrap();
+                    }
+                }
+                let n = rng.usize(1..30);
+                let divisor = rng.i64(2..5);
+                let filter = format!("id % {divisor} = 0");
+                let goes = |id: i64| id % divisor == 0;
+                let step = rng.u8(..8);
+                what += &format!("; step {step} ({n}, {divisor})");
+                match step {
+                    0 | 1 => {
+                        let new = numbered(next, n);
+                        next += n as i64;
+                        tx.append("plain", batch(&new), &Default::default()).unwrap();
+                        tx.append("sorted", batch(&new), &Default::default()).unwrap();
+                        after.plain.extend(new.clone());
+                        after.sorted.extend(new);
+                    }
+                    2 => {
+                        tx.delete_rows("plain", &filter, &Default::default()).unwrap();
+                        after.plain.retain(|(id, _)| !goes(*id));
+                    }
+                    3 => {
+                        tx.delete_rows("keyed", &filter, &Default::default()).unwrap();
+                        after.keyed.retain(|id, _| !goes(*id));
+                    }
+                    4 => {
+                        let from = rng.i64(0..next + 1);
+                        let new: Vec<Row> = (from..from + 3).map(|id| (id, Some(format!("new {round}")))).collect();
+                        tx.update("sorted", batch(&new), &Default::default()).unwrap();
+                        after.sorted.retain(|(id, _)| !(from..from + 3).contains(id));
+                        after.sorted.extend(new);
+                        after.sorted.sort_by_key(|(id, _)| *id);
+                        next = next.max(from + 3);
+                    }
+                    5 | 6 => {
+                        // A few rows, or, with a note, row groups.
+                        let metadata = rng.bool().then(|| "1".to_owned());
+                        let options = WriteOptions { metadata, ..WriteOptions::default() };
+                        let from = rng.i64(0..60);
+                        let new: Vec<Row> =
+                            (from..from + n as i64).map(|id| (id, Some(format!("{round}-{id}")))).collect();
+                        tx.upsert("keyed", batch(&new), &options).unwrap();
+                        after.keyed.extend(new);
+                    }
+                    _ => {
+                        let path = format!("n/{}", rng.u8(..4));
+                        let value = rng.i64(..);
+                        tx.put(&path, Payload::from(value)).unwrap();
+                        after.nodes.insert(path, value);
+                    }
+                }
+            }
+            if rng.u8(..2) == 0 {
+                store.checkpoint(&purge()).unwrap();
+            }
+            if rng.u8(..4) == 0 {
+                store.checkpoint(&Default::default()).unwrap();
+            }
+            if let Err(e) = tx.commit() {
+                return Err(format!("{what}: {e}"));
+            }
+            model = after;
+            model.compare(&store, &what);
+        }
+        drop(store);
+        model.compare(&opener(seed)(&disk, &clock, 2).unwrap(), "opened again");
+    }
+    Ok(())
+}
+
+/// What the store itself does once the log has grown.
+#[test]
+fn an_automatic_checkpoint_is_no_conflict() {
+    let options = Options { checkpoint_log_bytes: 20_000, ..Options::default() };
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let store = Store::open_on(Arc::new(SimDisk::new()), env(&clock, 3, 2), "sim", options).unwrap();
+    store.write("a", batch(&numbered(-1, 1)), &Default::default()).unwrap();
+    store.create("k", batch(&[]).schema(), keyed()).unwrap();
+    for i in 0..1500 {
+        let mut tx = store.transaction().unwrap();
+        tx.append("a", batch(&numbered(i, 1)), &Default::default()).unwrap();
+        tx.delete_rows("a", &format!("id = {}", i - 5), &Default::default()).unwrap();
+        tx.upsert("k", batch(&numbered(i % 50, 1)), &Default::default()).unwrap();
+        tx.put("n", Payload::from(i)).unwrap();
+        tx.commit().unwrap_or_else(|e| panic!("transaction {i}: {e}"));
+    }
+    let left: Vec<i64> = read(&store, "a", AsOf::Newest).unwrap().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(left, [-1, 1495, 1496, 1497, 1498, 1499][usize::from(!left.contains(&-1))..]);
+}
+
+/// Of two states with the same rows, one may be read while the other is written.
+#[test]
+fn what_others_wrote_is_a_conflict_all_the_same() {
+    let store = open(&SimDisk::new()).unwrap();
+    store.write("a", batch(&numbered(0, 100)), &Default::default()).unwrap();
+    store.create("k", batch(&[]).schema(), keyed()).unwrap();
+    store.upsert("k", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    let conflicts: [(&str, fn(&Store)); 4] = [
+        ("rows deleted", |store| drop(store.delete_rows("a", "id = 50", &Default::default()).unwrap())),
+        ("rows appended", |store| drop(store.append("a", batch(&numbered(900, 1)), &Default::default()).unwrap())),
+        ("all replaced", |store| drop(store.write("a", batch(&numbered(0, 90)), &Default::default()).unwrap())),
+        ("a key written", |store| drop(store.upsert("k", batch(&numbered(3, 1)), &Default::default()).unwrap())),
+    ];
+    for (what, other) in conflicts {
+        for flushed in [false, true] {
+            store.write("a", batch(&numbered(0, 100)), &Default::default()).unwrap();
+            let mut tx = store.transaction().unwrap();
+            tx.delete_rows("a", "id % 7 = 0", &Default::default()).unwrap();
+            tx.upsert("k", batch(&numbered(3, 2)), &Default::default()).unwrap();
+            other(&store);
+            if flushed {
+                store.checkpoint(&purge()).unwrap();
+            }
+            assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Conflict, "{what}, then a checkpoint: {flushed}");
+        }
+    }
+    // Other keys are none, though the part they were in has been flushed.
+    store.upsert("k", batch(&numbered(0, 1)), &Default::default()).unwrap();
+    let mut tx = store.transaction().unwrap();
+    tx.upsert("k", batch(&numbered(3, 2)), &Default::default()).unwrap();
+    store.upsert("k", batch(&numbered(7, 1)), &Default::default()).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    tx.commit().unwrap();
+    // Nor is a layout that changed under what was only read.
+    let mut tx = store.transaction().unwrap();
+    let read = rows(&tx.collect("a", &ReadOptions::default()).unwrap());
+    tx.put("n", Payload::from(read.len() as i64)).unwrap();
+    store.append("b", batch(&numbered(0, 1)), &Default::default()).err();
+    store.checkpoint(&purge()).unwrap();
+    tx.commit().unwrap();
+}

@@ -1,0 +1,113 @@
+//! Commits that share a turn: what one of them may not do is its own affair.
+
+use std::sync::{Arc, Barrier};
+
+use drumlin::base::{ManualClock, Timestamp};
+use drumlin::catalog::Payload;
+use drumlin::log::LogOptions;
+use drumlin::storage::{SimBucket, SimDisk};
+use drumlin::store::Options;
+use drumlin::{ErrorKind, Store};
+
+use crate::support::env;
+
+const LIMIT: u64 = 20_000;
+
+fn options() -> Options {
+    let log = LogOptions { entry_bytes_max: LIMIT, ..LogOptions::default() };
+    Options { log, checkpoint_log_bytes: 0, ..Options::default() }
+}
+
+/// Threads that commit at once, some of them more than the log takes, many together more than one entry takes.
+pub fn too_large_alone(store: &Store) -> Result<(), String> {
+    let (threads, rounds) = (8, 12);
+    let barrier = Barrier::new(threads);
+    let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let work = |thread: usize| {
+            let barrier = &barrier;
+            move || {
+                for round in 0..rounds {
+                    let large = thread == 0 && round % 2 == 0;
+                    let bytes = vec![thread as u8; if large { LIMIT as usize + 1000 } else { 6000 }];
+                    barrier.wait();
+                    let path = format!("n/{thread}/{round}");
+                    match (large, store.put(&path, Payload::bytes(&bytes).unwrap())) {
+                        (false, Ok(_)) => {}
+                        (true, Err(e)) if e.kind() == ErrorKind::InvalidArgument && e.message().contains("20000") => {}
+                        (_, answer) => return Err(format!("{path}: {:?}", answer.map(|_| ()))),
+                    }
+                }
+                Ok(())
+            }
+        };
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    outcomes.into_iter().collect::<Result<(), String>>()?;
+    let expected = (threads * rounds - rounds / 2) as u64;
+    match store.count("n/*/*").unwrap() {
+        n if n == expected => Ok(()),
+        n => Err(format!("{n} nodes, expected {expected}")),
+    }
+}
+
+/// The same, with a store of its own.
+pub fn too_large_together() -> Result<(), String> {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    too_large_alone(&Store::open_on(Arc::new(SimDisk::new()), env(&clock, 1, 2), "sim", options()).unwrap())
+}
+
+#[test]
+fn a_commit_too_large_for_the_log_is_refused_alone() {
+    too_large_together().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let disk = SimDisk::new();
+    let open = || Store::open_on(Arc::new(disk.clone()), env(&clock, 1, 2), "sim", options()).unwrap();
+    let store = open();
+    too_large_alone(&store).unwrap();
+    drop(store);
+    assert_eq!(open().count("n/*/*").unwrap(), 90);
+    let bucket = SimBucket::new();
+    let store = Store::open_bucket(Arc::new(bucket), env(&clock, 2, 2), "bucket", options()).unwrap();
+    too_large_alone(&store).unwrap();
+    // It names what is large.
+    let mut tx = store.transaction().unwrap();
+    let rows = crate::support::numbered(0, 4000);
+    tx.create("some/table", crate::support::batch(&rows).schema(), Default::default()).unwrap();
+    tx.put("small", Payload::from(1)).unwrap();
+    tx.put("large", Payload::bytes(&vec![1; 30_000]).unwrap()).unwrap();
+    let e = tx.commit().unwrap_err();
+    assert!(e.message().contains("most of it for what changes nodes"), "{e}");
+    assert!(store.get("small").unwrap().is_none());
+}
+
+#[test]
+fn a_missing_block_is_a_fault_whoever_verifies() {
+    use crate::support::{batch, numbered, open};
+    use drumlin::store::Mode;
+    let disk = SimDisk::new();
+    let store = open(&disk).unwrap();
+    store.write("a", batch(&numbered(0, 40)), &Default::default()).unwrap();
+    store.write("b", batch(&numbered(0, 40)), &Default::default()).unwrap();
+    let (block, _) = disk.files().into_iter().find(|(name, _)| name.starts_with("blocks/")).unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let read = || {
+        let options = Options { mode: Mode::Read, ..Options::default() };
+        Store::open_on(Arc::new(disk.clone()), env(&clock, 9, 2), "sim", options).unwrap()
+    };
+    // What was rewritten and reclaimed since it looked is looked for again.
+    let reader = read();
+    store.write("a", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    store.delete_versions(&[("a".into(), vec![drumlin::base::Version(0)])], Default::default()).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    assert!(disk.files().iter().all(|(name, _)| *name != block));
+    assert_eq!(reader.verify(&Default::default()).unwrap().faults, []);
+    // What is missing is a fault.
+    let (block, _) = disk.files().into_iter().rfind(|(name, _)| name.starts_with("blocks/")).unwrap();
+    drumlin::storage::Disk::remove(&disk, &block).unwrap();
+    for store in [&store, &reader, &read()] {
+        let report = store.verify(&Default::default()).unwrap();
+        assert_eq!(report.faults.len(), 1, "{report}");
+        assert!(report.faults[0].error.contains(&block), "{:?}", report.faults);
+    }
+}
