@@ -64,7 +64,10 @@ impl Moved {
                         Rows::All => (rank - start) as u32,
                         _ if few => own.select((rank - start) as u32)?,
                         _ => {
-                            let position = walk.nth((rank - walked) as usize)?;
+                            for _ in walked..rank {
+                                walk.next()?;
+                            }
+                            let position = walk.next()?;
                             walked = rank + 1;
                             position
                         }

@@ -63,13 +63,13 @@ pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
         store.create("keyed", batch(&[]).schema(), keyed()).unwrap();
         let mut next = 0;
         for round in 0..12 {
-            let what = format!("seed {seed}, round {round}");
+            let mut what = format!("seed {seed}, round {round}");
             let mut after = model.clone();
             let mut tx = store.transaction().unwrap();
             for _ in 0..rng.usize(1..6) {
                 if rng.u8(..3) == 0 {
                     let options = if rng.bool() { purge() } else { CheckpointOptions::default() };
-                    store.checkpoint(&options).unwrap();
+                    what += &format!("; {}", store.checkpoint(&options).unwrap());
                     if rng.bool() {
                         store.reclaim(&Default::default()).unwrap();
                     }
@@ -78,7 +78,9 @@ pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
                 let divisor = rng.i64(2..5);
                 let filter = format!("id % {divisor} = 0");
                 let goes = |id: i64| id % divisor == 0;
-                match rng.u8(..8) {
+                let step = rng.u8(..8);
+                what += &format!("; step {step} ({n}, {divisor})");
+                match step {
                     0 | 1 => {
                         let new = numbered(next, n);
                         next += n as i64;
@@ -159,6 +161,10 @@ fn an_automatic_checkpoint_is_no_conflict() {
     assert_eq!(left, [-1, 1495, 1496, 1497, 1498, 1499][usize::from(!left.contains(&-1))..]);
 }
 
+fn keys(id: i64) -> arrow::array::RecordBatch {
+    batch(&numbered(id, 1)).project(&[0]).unwrap()
+}
+
 /// Of two states with the same rows, one may be read while the other is written.
 #[test]
 fn what_others_wrote_is_a_conflict_all_the_same() {
@@ -174,9 +180,10 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
     ];
     for (what, other) in conflicts {
         for flushed in [false, true] {
+            store.write("a", batch(&numbered(0, 100)), &Default::default()).unwrap();
             let mut tx = store.transaction().unwrap();
             tx.delete_rows("a", "id % 7 = 0", &Default::default()).unwrap();
-            tx.upsert("k", batch(&numbered(3, 2)), &Default::default()).unwrap();
+            tx.get_rows("k", &keys(3), &Default::default()).unwrap();
             other(&store);
             if flushed {
                 store.checkpoint(&purge()).unwrap();
@@ -187,7 +194,8 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
     // Other keys are none, though the part they were in has been flushed.
     store.upsert("k", batch(&numbered(0, 1)), &Default::default()).unwrap();
     let mut tx = store.transaction().unwrap();
-    tx.upsert("k", batch(&numbered(3, 2)), &Default::default()).unwrap();
+    tx.get_rows("k", &keys(3), &Default::default()).unwrap();
+    tx.put("n", Payload::from(1)).unwrap();
     store.upsert("k", batch(&numbered(7, 1)), &Default::default()).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     tx.commit().unwrap();

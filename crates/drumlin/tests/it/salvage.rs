@@ -38,7 +38,7 @@ fn fill(store: &Store) {
     store.checkpoint(&Default::default()).unwrap();
     store.reclaim(&Default::default()).unwrap();
     store.delete_rows("a", "id % 3 = 0", &Default::default()).unwrap();
-    store.snapshot("s", "{a,b/c}").unwrap();
+    store.snapshot("s", "**").unwrap();
     store.upsert("k", batch(&numbered(15, 10)), &Default::default()).unwrap();
     store.write("b/c", batch(&numbered(1000, 5)), &Default::default()).unwrap();
     store.put("n/9", Payload::from(9)).unwrap();
@@ -56,6 +56,11 @@ fn build() -> (SimDisk, Shown) {
     let shown = show(&store).unwrap();
     store.close().unwrap();
     (disk, shown)
+}
+
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    (0..bytes).map(|_| rng.u8(..)).collect()
 }
 
 fn salvage(source: Arc<dyn Storage>, target: SalvageTarget) -> Result<SalvageReport> {
@@ -92,7 +97,6 @@ fn judge(store: &Store, report: &SalvageReport, expected: &Shown, what: &str) {
     let verified = store.verify(&Task::default()).unwrap();
     assert_eq!(verified.faults, [], "{what}: {report:?}");
     assert_eq!(verified.orphans, [], "{what}: {report:?}");
-    assert_eq!(store.stat().unwrap().memory_keys, 0, "{what}");
     let older = has(&[LossKind::Commits, LossKind::Catalog, LossKind::Change]);
     for ((path, version), rows) in &expected.tables {
         // What a snapshot holds is a version too.
@@ -231,13 +235,13 @@ fn a_store_in_a_bucket_is_salvaged_too() {
     fill(&store);
     // Enough for a chunk of the log.
     for n in 0..4 {
-        store.put(&format!("n/large/{n}"), Payload::bytes(&vec![n; 50_000]).unwrap()).unwrap();
+        store.put(&format!("n/large/{n}"), Payload::bytes(&noise(n, 50_000)).unwrap()).unwrap();
     }
     let expected = show(&store).unwrap();
     store.close().unwrap();
     let objects: Vec<(String, Vec<u8>)> =
         bucket.objects().into_iter().map(|(name, _)| (name.clone(), bucket.content(&name).unwrap().to_vec())).collect();
-    assert!(objects.iter().any(|(name, _)| name.starts_with("log/")), "{objects:?}");
+    assert!(objects.iter().any(|(name, _)| name.starts_with("log/")));
     let fork = |damage: &dyn Fn(&str, &[u8]) -> Option<Vec<u8>>| {
         let copy = SimBucket::new();
         for (name, content) in &objects {
