@@ -7,7 +7,8 @@
 //! storage does not tell, one commit advances the time by a step at most.
 //!
 //! An age is never more than the store's last commit showed when this process first saw it, and what has passed since; so a
-//! process whose clock is years ahead of an idle store expires nothing for it, and one that is right may be late by a commit.
+//! process whose clock is years ahead of an idle store expires nothing for it, and one that is right may keep versions
+//! longer, by as long as the store was idle before the process opened it.
 
 use parking_lot::Mutex;
 

@@ -152,8 +152,10 @@ fn a_lone_process_has_its_own_time_and_expires_by_what_has_passed() {
     store.write("t", batch(&numbered(10, 2)), &Default::default()).unwrap();
     assert_eq!(times(&store).len(), 3, "{:?}", times(&store));
     // In a process that stays, by its own clock.
-    clock.advance(31 * DAY);
-    store.write("t", batch(&numbered(11, 2)), &Default::default()).unwrap();
-    assert_eq!(times(&store).len(), 2, "{:?}", times(&store));
+    for n in 0..2 {
+        clock.advance(31 * DAY);
+        store.write("t", batch(&numbered(11 + n, 2)), &Default::default()).unwrap();
+    }
+    assert_eq!(times(&store).len(), 3, "{:?}", times(&store));
     store.put("n", Payload::from(1)).unwrap();
 }

@@ -162,6 +162,10 @@ fn an_automatic_checkpoint_is_no_conflict() {
     assert_eq!(left, [-1, 1495, 1496, 1497, 1498, 1499][usize::from(!left.contains(&-1))..]);
 }
 
+fn keys(id: i64) -> arrow::array::RecordBatch {
+    batch(&numbered(id, 1)).project(&[0]).unwrap()
+}
+
 /// Of two states with the same rows, one may be read while the other is written.
 #[test]
 fn what_others_wrote_is_a_conflict_all_the_same() {
@@ -180,7 +184,7 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
             store.write("a", batch(&numbered(0, 100)), &Default::default()).unwrap();
             let mut tx = store.transaction().unwrap();
             tx.delete_rows("a", "id % 7 = 0", &Default::default()).unwrap();
-            tx.upsert("k", batch(&numbered(3, 2)), &Default::default()).unwrap();
+            tx.get_rows("k", &keys(3), &Default::default()).unwrap();
             other(&store);
             if flushed {
                 store.checkpoint(&purge()).unwrap();
@@ -191,7 +195,8 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
     // Other keys are none, though the part they were in has been flushed.
     store.upsert("k", batch(&numbered(0, 1)), &Default::default()).unwrap();
     let mut tx = store.transaction().unwrap();
-    tx.upsert("k", batch(&numbered(3, 2)), &Default::default()).unwrap();
+    tx.get_rows("k", &keys(3), &Default::default()).unwrap();
+    tx.put("n", Payload::from(1)).unwrap();
     store.upsert("k", batch(&numbered(7, 1)), &Default::default()).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     tx.commit().unwrap();
