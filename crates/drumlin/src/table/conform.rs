@@ -316,7 +316,8 @@ fn overlong<T: DecimalType>(array: &ArrayRef, digits: u8, hidden: Option<&NullBu
     let seen = |row: &usize| typed.is_valid(*row) && hidden.is_none_or(|hidden| hidden.is_valid(*row));
     let mut rows = (0..typed.len()).filter(seen);
     let row = rows.find(|row| !T::is_valid_decimal_precision(typed.value(*row), digits))?;
-    Some((row, array_value_to_string(array, row).unwrap_or_default()))
+    // Arrow shows only as many digits as the type has.
+    Some((row, T::format_decimal(typed.value(row), T::MAX_PRECISION, typed.scale())))
 }
 
 /// Whether every value of type `from` is a value of type `to`.
