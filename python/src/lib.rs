@@ -20,6 +20,7 @@ mod payload;
 mod projection;
 mod reports;
 mod result;
+mod salvage;
 mod schema;
 mod store;
 mod transaction;
@@ -49,12 +50,14 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, Loss, ReclaimReport, RepackPlan,
-        RowsReport, SalvageReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport,
-        Version, VersionsReport,
+        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan,
+        RowsReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
+        VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
+    #[pymodule_export]
+    use super::salvage::{Loss, SalvageReport};
     #[pymodule_export]
     use super::schema::Schema;
     #[pymodule_export]
@@ -78,7 +81,7 @@ mod _drumlin {
         new: &str,
         settings: options::Settings,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<reports::SalvageReport> {
+    ) -> PyResult<SalvageReport> {
         let options = options::open(options::ModeName::create(), settings);
         let salvage = |task: drumlin::base::Task| drumlin::Store::salvage(uri, new, options, &task);
         Ok(call::with_progress(py, progress, salvage)?.into())

@@ -5,6 +5,10 @@
 //! What changed is found by comparing two states, which skips what they share. An object of which little is in use any
 //! more is emptied into the next snapshot, and so are the smallest beyond [`OBJECTS_MAX`].
 
+mod partly;
+
+pub use partly::LostChunk;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -195,53 +199,6 @@ impl Index {
         Ok(state)
     }
 
-    /// What can be read of the state at this snapshot: `chunks` are the bytes of [`Index::places`], `None` where they cannot be
-    /// read. Gives what is lost, too. The state may contradict itself: see [`State::mend`].
-    pub fn read_partly(&self, chunks: &[Option<Bytes>]) -> (State, Vec<LostChunk>) {
-        let mut rest = chunks;
-        let mut lost = Vec::new();
-        let mut take = |n: usize| {
-            let (own, behind) = rest.split_at(n.min(rest.len()));
-            rest = behind;
-            own
-        };
-        let nodes: Vec<Option<&[u8]>> = take(self.nodes.len()).iter().map(|chunk| chunk.as_deref()).collect();
-        let (tree, failures) = Builder::scattered(&nodes);
-        let damaged = (0..nodes.len()).filter(|at| nodes[*at].is_none()).map(|at| (at, UNREADABLE.to_owned()));
-        for (at, why) in damaged.chain(failures) {
-            lost.push(LostChunk::of("nodes", &self.nodes, at, why, |first| first.0.clone()));
-        }
-        let mut state = State::from_rest(self.rest.clone(), tree);
-        let id = |id: &TableId| id.to_string();
-        state.tables = read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
-        state.trash = read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id);
-        state.snapshots = read_some("snapshots", &self.snapshots, take(self.snapshots.len()), &mut lost, String::clone);
-        // Which blocks are in use follows from the tables.
-        take(self.blocks.len());
-        take(self.shared.len());
-        take(self.condemned.len());
-        let inline = take(self.inline.len());
-        state.ledger.inline = read_some("small blocks", &self.inline, inline, &mut lost, ToString::to_string);
-        let instants = take(self.instants.len());
-        let instants: OrdMap<TableId, Instants> = read_some("times", &self.instants, instants, &mut lost, id);
-        for (id, instants) in instants {
-            if let Some(table) = state.tables.get_mut(&id) {
-                Arc::make_mut(table).instants = Arc::new(instants);
-            }
-        }
-        (state, lost)
-    }
-
-    /// The index that ends `object`, though nobody says where it begins: one that names itself, and chunks of its own that
-    /// end where it begins. Gives also where that is.
-    pub fn find(object: &Bytes, seq: Seq, header: u64) -> Option<(Index, u64)> {
-        (header..object.len() as u64).rev().find_map(|at| {
-            let index = Index::decode(&object[at as usize..]).ok()?;
-            let own = index.objects.get(&seq).copied().unwrap_or(0);
-            (index.rest.seq == seq && own.checked_add(header) == Some(at)).then_some((index, at))
-        })
-    }
-
     /// The commit whose state this is.
     pub fn seq(&self) -> Seq {
         self.rest.seq
@@ -265,55 +222,6 @@ impl Index {
         let beyond = (others.len() + 1).saturating_sub(OBJECTS_MAX);
         sparse.into_iter().chain(others.into_iter().take(beyond)).map(|(object, _)| *object).collect()
     }
-}
-
-const UNREADABLE: &str = "its bytes cannot be read, or are not those that were written";
-
-/// A part of a catalog snapshot that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostChunk {
-    /// What it held.
-    pub what: &'static str,
-    /// The first key that it may have held; `None` for the first of all.
-    pub from: Option<String>,
-    /// The first key behind it; `None` if it was the last chunk.
-    pub until: Option<String>,
-    /// Where it lies, and why it cannot be read.
-    pub why: String,
-}
-
-impl LostChunk {
-    fn of<K>(what: &'static str, chunks: &[Chunk<K>], at: usize, why: String, key: impl Fn(&K) -> String) -> Self {
-        let from = (at > 0).then(|| key(&chunks[at].first));
-        let until = chunks.get(at + 1).map(|next| key(&next.first));
-        Self { what, from, until, why: damaged(&chunks[at].place, &why).message().to_owned() }
-    }
-}
-
-/// The items of those chunks that can be read.
-fn read_some<K, V>(
-    what: &'static str,
-    chunks: &[Chunk<K>],
-    bytes: &[Option<Bytes>],
-    lost: &mut Vec<LostChunk>,
-    key: impl Fn(&K) -> String,
-) -> OrdMap<K, V>
-where
-    K: Ord + Clone + DeserializeOwned,
-    V: Clone + DeserializeOwned,
-{
-    let mut map = OrdMap::new();
-    for (at, (chunk, bytes)) in chunks.iter().zip(bytes).enumerate() {
-        let read = match bytes {
-            Some(bytes) => read_map::<K, V>([(&chunk.place, bytes)].into_iter()).map_err(|e| e.message().to_owned()),
-            None => Err(UNREADABLE.to_owned()),
-        };
-        match read {
-            Ok(items) => map.extend(items),
-            Err(why) => lost.push(LostChunk::of(what, chunks, at, why, &key)),
-        }
-    }
-    map
 }
 
 fn damaged(place: &Place, what: &dyn std::fmt::Display) -> Error {

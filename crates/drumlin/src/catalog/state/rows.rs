@@ -1,0 +1,75 @@
+//! Rows written by key, as a state knows them: those of commits that are not published yet, and those that lie in memory.
+
+use std::sync::Arc;
+
+use crate::base::{Error, Result, Seq, Timestamp};
+use crate::catalog::{Effect, State, Transaction};
+
+impl State {
+    /// Puts the rows that its last commits wrote by key where readers find them: for whoever publishes it, once they are
+    /// durable. Gives how many bytes.
+    pub fn settle(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        for id in std::mem::take(&mut self.unsettled) {
+            if let Some(table) = self.tables.get_mut(&id) {
+                bytes += Arc::make_mut(table).settle(self.seq, self.time)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes of the rows that are still to be settled.
+    pub fn unsettled_bytes(&self) -> u64 {
+        let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
+        tables.map(|table| table.unsettled_bytes().0).sum()
+    }
+
+    /// Lets go of the rows that its last commits wrote by key, which are then in no memtable that this state knows: for whoever
+    /// only asks what happened.
+    pub fn forget_rows(&mut self) {
+        for id in std::mem::take(&mut self.unsettled) {
+            if let Some(table) = self.tables.get_mut(&id) {
+                Arc::make_mut(table).forget_rows();
+            }
+        }
+    }
+
+    /// `Unavailable` if there is no room in memory for the rows that are to be settled.
+    pub fn check_room(&self) -> Result<()> {
+        /// A memtable takes 4 GiB, of which the ends of its chunks may stay empty.
+        const ROOM: u64 = 3 << 30;
+        for id in &self.unsettled {
+            let (new, there) = self.tables.get(id).map_or((0, 0), |table| table.unsettled_bytes());
+            if there + new > ROOM {
+                let path = self.paths.get(id).map_or_else(|| format!("table {id}"), |path| format!("'{path}'"));
+                return Err(Error::unavailable(format!(
+                    "the rows of {path} that wait for a checkpoint would take {} bytes of memory, at most {ROOM} are \
+                     possible; checkpoint first",
+                    there + new
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that lie in memtables, by the commit that began the oldest: the log must keep them from there on.
+    pub fn rows_from(&self) -> Option<Seq> {
+        self.tables.values().filter_map(|table| table.parts.first()).map(|part| part.from).min()
+    }
+
+    /// Puts the rows that a commit wrote, of which this state holds the rest already, where readers find them.
+    pub fn replay_rows(&self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
+        transaction.effects.iter().try_for_each(|effect| match effect {
+            Effect::WriteRows { table, version, rows } => {
+                self.tables.get(table).map_or(Ok(()), |table| table.replay_rows(*version, rows, seq, time))
+            }
+            _ => Ok(()),
+        })
+    }
+
+    /// Bytes of all memtables.
+    pub fn memtable_bytes(&self) -> u64 {
+        let parts = self.tables.values().flat_map(|table| &table.parts);
+        parts.map(|part| part.rows().memtable.bytes()).sum()
+    }
+}

@@ -1,0 +1,76 @@
+//! What a salvage did, and what it could not keep.
+
+use drumlin::store;
+use pyo3::prelude::*;
+
+use crate::reports::{describe, record};
+
+record! {
+    /// Something that could not be salvaged.
+    Loss {
+        /// What kind of thing: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or "change".
+        kind: String,
+        /// The table's path; of nodes, where they begin; of a snapshot, its name. `None` if it is not known, or is none.
+        path: Option<String>,
+        /// Of nodes: the path behind the last.
+        until: Option<String>,
+        /// The first and last of the commits.
+        commits: Option<(u64, u64)>,
+        /// The row group.
+        row_group: Option<u64>,
+        /// Of each version that has lost rows: its number, the first lost row as stored, and how many.
+        versions: Vec<(u64, u64, u64)>,
+        /// Why; names object and offset where there is one.
+        why: String,
+    } as text {
+        fn __str__(&self) -> &str {
+            &self.text
+        }
+    }
+}
+
+impl From<store::Loss> for Loss {
+    fn from(loss: store::Loss) -> Self {
+        let text = loss.to_string();
+        let store::Loss { kind, path, until, commits, group, versions, why } = loss;
+        let commits = commits.map(|(first, last)| (first.0, last.0));
+        let versions = versions.into_iter().map(|lost| (lost.version.0, lost.first, lost.rows)).collect();
+        Self { text, kind: kind.name().to_owned(), path, until, commits, row_group: group, versions, why }
+    }
+}
+
+record! {
+    /// What a salvage did.
+    SalvageReport {
+        /// The last commit of the damaged store that is in the new one.
+        seq: u64,
+        /// Tables kept, those in the trash and those that snapshots hold too.
+        tables: u64,
+        /// Row groups kept.
+        row_groups: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Nodes kept.
+        nodes: u64,
+        /// What could not be kept. Empty if nothing was damaged.
+        losses: Vec<Loss>,
+    } as text {
+        fn __str__(&self) -> &str {
+            &self.text
+        }
+    }
+}
+
+impl From<store::SalvageReport> for SalvageReport {
+    fn from(report: store::SalvageReport) -> Self {
+        Self {
+            text: report.to_string(),
+            seq: report.seq.0,
+            tables: report.tables,
+            row_groups: report.groups,
+            bytes: report.bytes,
+            nodes: report.nodes,
+            losses: report.losses.into_iter().map(Loss::from).collect(),
+        }
+    }
+}
