@@ -23,6 +23,8 @@ pub struct Remains {
     pub bases: BTreeSet<(Seq, Seq, u64, u32, u32)>,
     /// The last commit that is known to have been made.
     pub last: Seq,
+    /// Whether there may have been commits behind those, of which nothing is left.
+    pub uncertain: bool,
     /// Whether there is anything of a log.
     pub found: bool,
     /// What does not check: the object, and what is wrong with it.
@@ -51,9 +53,10 @@ impl Remains {
                 remains.read_records(storage, &name)?;
             }
         }
-        if let Ok(bytes) = storage.get(names::LOG_MARK) {
-            remains.last = remains.last.max(mark::decode(&bytes).unwrap_or(Seq(0)));
-        }
+        let mark = storage.get(names::LOG_MARK).ok().and_then(|bytes| mark::decode(&bytes));
+        remains.last = remains.last.max(mark.unwrap_or(Seq(0)));
+        // A log in files has a mark, a log in objects a root: without it nobody knows where the log ended.
+        remains.uncertain |= named.is_none() && mark.is_none();
         let newest = remains.entries.keys().next_back().copied().unwrap_or(Seq(0));
         remains.last = remains.last.max(newest);
         Ok(remains)
@@ -145,6 +148,7 @@ impl Remains {
             (at, good) = (behind, behind);
         }
         if bytes.len() > good {
+            self.uncertain = true;
             let end = bytes.len();
             self.damage.push((name.to_owned(), format!("no record is readable from offset {good} to {end}")));
         }

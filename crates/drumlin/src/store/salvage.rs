@@ -199,6 +199,10 @@ fn best_state(storage: &dyn Storage) -> Result<(State, Vec<Loss>)> {
         };
         losses.push(Loss::new(LossKind::Commits, why).of_commits(state.seq.next(), last));
     }
+    if state.seq >= last && remains.uncertain {
+        let why = format!("whether there were commits behind commit {} cannot be told from what is left", state.seq);
+        losses.push(Loss::new(LossKind::Commits, why));
+    }
     if state.check().is_err() {
         losses.extend(state.mend()?.into_iter().map(of_mended));
         state.check().map_err(|e| e.context(format!("{tables} tables at commit {seq}")))?;

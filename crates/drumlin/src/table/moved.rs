@@ -64,6 +64,7 @@ impl Moved {
                         Rows::All => (rank - start) as u32,
                         _ if few => own.select((rank - start) as u32)?,
                         _ => {
+                            // Not by `nth`, which some versions of the crate get wrong.
                             for _ in walked..rank {
                                 walk.next()?;
                             }
