@@ -119,6 +119,8 @@ struct Inner {
     handles: Handles,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
+    /// Whether the storage is somebody else's.
+    lent: bool,
 }
 
 /// What checkpoints and reclaims have to themselves.
@@ -261,9 +263,11 @@ impl Inner {
         let functions = std::mem::replace(&mut *self.state.write(), Arc::new(last));
         drop(functions);
         self.lock.lock().take();
-        // Scans that are under way read on.
-        let storage = self.storage.clone();
-        self.pins.when_free(move || storage.release());
+        if !self.lent {
+            // Scans that are under way read on.
+            let storage = self.storage.clone();
+            self.pins.when_free(move || storage.release());
+        }
         closed
     }
 }

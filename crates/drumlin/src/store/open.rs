@@ -121,7 +121,7 @@ impl Store {
             }
             Err(e) => return Err(e),
         };
-        Self::start(env, uri, options, Parts { storage, log, state, catalog, lock })
+        Self::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })
     }
 
     /// Opens the store in `bucket`, which many processes may write at a time; makes it if that is wanted and none is there,
@@ -154,12 +154,12 @@ impl Store {
             Err(_) => look(|| recover::replay(&*storage, &log.read()?))?,
         };
         log.knows(state.seq);
-        Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None })
+        Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false })
     }
 
     /// A store of its parts.
     pub(super) fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
-        let Parts { storage, log, state, catalog, lock } = parts;
+        let Parts { storage, log, state, catalog, lock, lent } = parts;
         let read_only = options.mode == Mode::Read;
         let process = std::process::id();
         let missing = if read_only || log.is_shared() { Missing::Reclaimed } else { Missing::Damage };
@@ -192,6 +192,7 @@ impl Store {
             handles: Handles::one(),
             process,
             lock: Mutex::new(lock),
+            lent,
             options,
         };
         // What was replayed nobody has read before.
@@ -234,6 +235,8 @@ pub(super) struct Parts {
     pub state: State,
     pub catalog: Option<recover::Catalog>,
     pub lock: Option<Box<dyn Guard>>,
+    /// Whether the storage is somebody else's, who goes on with it when the store is closed.
+    pub lent: bool,
 }
 
 /// The folder that `uri` names.

@@ -417,7 +417,7 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
     let options =
         Options { mode, sync, checkpoint_log_bytes: 0, memtable_bytes: 0, inline_bytes: 0, ..options.clone() };
     let log = FileLog::create_behind(Arc::new(SimDisk::in_memory()), options.log, state.seq, None::<Base>)?;
-    let parts = Parts { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None };
+    let parts = Parts { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
     let store = Store::start(env.clone(), "the salvaged store", options, parts)?;
     let mut report = CheckpointReport::default();
     store.flush(task, &mut report)?;

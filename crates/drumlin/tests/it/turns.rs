@@ -26,6 +26,8 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
         let work = |thread: usize| {
             let barrier = &barrier;
             move || {
+                // Who has failed still comes to the barrier, where the others wait.
+                let mut outcome = Ok(());
                 for round in 0..rounds {
                     let large = thread == 0 && round % 2 == 0;
                     let bytes = vec![thread as u8; if large { LIMIT as usize + 1000 } else { 6000 }];
@@ -34,10 +36,10 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
                     match (large, store.put(&path, Payload::bytes(&bytes).unwrap())) {
                         (false, Ok(_)) => {}
                         (true, Err(e)) if e.kind() == ErrorKind::InvalidArgument && e.message().contains("20000") => {}
-                        (_, answer) => return Err(format!("{path}: {:?}", answer.map(|_| ()))),
+                        (_, answer) => outcome = Err(format!("{path}: {:?}", answer.map(|_| ()))),
                     }
                 }
-                Ok(())
+                outcome
             }
         };
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
