@@ -116,8 +116,8 @@ def open(
     accept_loss: bool = False,
     retry_for: dt.timedelta | None = None,
 ) -> "Store":
-    """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://`` and
-    a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that lives in
+    """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://``
+    and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that lives in
     memory.
 
     ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
@@ -127,8 +127,9 @@ def open(
     In a store that others write too, a call that writes rests on all that was committed before it; one that reads does
     with ``fresh=True``, which costs a look at the bucket each, and else sees what :meth:`Store.refresh` and writes have
     brought. Blocks that are no longer needed stay for ``block_rest`` (default 10 minutes) for readers of other
-    processes. Where the bucket refuses a commit because there are too many requests, it is tried again for ``retry_for``
-    (default 1 minute), after pauses that are random and grow; then it raises :class:`Unavailable`, and nothing was done.
+    processes. Where the bucket refuses a commit because there are too many requests, it is tried again for
+    ``retry_for`` (default 1 minute), after pauses that are random and grow; then it raises :class:`Unavailable`, and
+    nothing was done.
     :class:`InDoubt` says that no answer tells whether it was done.
 
     A bucket's credentials come from the environment, or from ``storage_options``, as the ``object_store`` crate calls
@@ -142,8 +143,8 @@ def open(
     next call that would write raises its error. What a call adds travels in its commit, without a block of its own,
     if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).
 
-    A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without them:
-    what could not be read then is lost for good.
+    A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without
+    them: what could not be read then is lost for good.
 
     Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
     ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)

@@ -114,7 +114,7 @@ def test_decimals_beyond_their_digits_are_refused(store: drumlin.Store) -> None:
             call()
 
 
-@pytest.mark.parametrize("digits, scale", [(11, 5), (1, 0), (38, 2)])
+@pytest.mark.parametrize(("digits", "scale"), [(11, 5), (1, 0), (38, 2)])
 def test_filters_on_decimals_of_256_bits(store: drumlin.Store, digits: int, scale: int) -> None:
     values = pa.array([Decimal(1), None, Decimal(2)], pa.decimal256(digits, scale))
     store.write("t", pa.table({"id": [1, 2, 3], "d": values}))

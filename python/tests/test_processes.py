@@ -89,7 +89,10 @@ def test_a_forked_child_gets_closed(folder: str) -> None:
         assert result.to_arrow().num_rows == 300_000
         assert next(batches).num_rows > 0
         other = subprocess.run(
-            [sys.executable, "-c", f"import drumlin; drumlin.open({folder!r})"], capture_output=True, text=True, check=False
+            [sys.executable, "-c", f"import drumlin; drumlin.open({folder!r})"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert "Locked" in other.stderr
         assert str(os.getpid()) in other.stderr

@@ -32,7 +32,9 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
     opened = []
     for block in blocks("python"):
         # A folder that many processes write stands for a bucket.
-        local = block.replace('drumlin.open("s3://bucket/prefix")', f'drumlin.open({str(here / "shared")!r}, shared=True)')
+        local = block.replace(
+            'drumlin.open("s3://bucket/prefix")', f"drumlin.open({str(here / 'shared')!r}, shared=True)"
+        )
         exec(compile(local, "README.md", "exec"), names)
         opened.append(names["store"])
     assert len(opened) == 4
