@@ -117,8 +117,8 @@ def open(
     retry_for: dt.timedelta | None = None,
 ) -> "Store":
     """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://``
-    and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that lives in
-    memory.
+    and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that
+    lives in memory.
 
     ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
     ``"read"`` (beside whoever writes; see :meth:`Store.refresh`). One process writes a store in a folder at a time,
@@ -201,7 +201,7 @@ def salvage(
     []
     """
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
-    settings |= {"shared": bool(shared), "fresh": False, "accept_loss": False}
+    settings |= {"shared": bool(shared), "fresh": False, "accept_loss": False, "retry_micros": None}
     settings["storage_options"] = _storage_options(storage_options)
     places = [os.path.expanduser(os.fspath(place)) for place in (store, new)]
     return _drumlin.salvage(places[0], places[1], settings, progress)

@@ -78,10 +78,6 @@ fn columns_of<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Columns<'py>> {
 
 /// Columns as a batch, with the types of those of `schema`. What `schema` does not have is told by who takes the batch.
 fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch> {
-    if columns.is_empty() {
-        // A list without rows names no columns.
-        return Ok(RecordBatch::new_empty(Arc::new(schema.clone())));
-    }
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if let [(first, _), ..] = columns.as_slice()
         && let Some((name, other)) = columns.iter().find(|(_, column)| column.len() != rows)
@@ -128,6 +124,8 @@ impl Rows<'_> {
     pub fn given(self, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
         match self {
             Self::Frame(input) => Ok(Given::Input(input, None)),
+            // A list without rows names no columns.
+            Self::Columns(columns) if columns.is_empty() => Ok(Given::Batch(RecordBatch::new_empty(schema()?))),
             Self::Columns(columns) => Ok(Given::Batch(batch_of(columns, &*schema()?)?)),
         }
     }

@@ -1,5 +1,6 @@
 """What the README shows runs, in its order."""
 
+import gzip
 import os
 import re
 import subprocess
@@ -51,6 +52,7 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
 
 def test_the_commands_of_the_readme_run(here: Path) -> None:
     pq.write_table(pa.table({"price": [0.0, 99.0, 101.0]}), here / "trades.parquet")
+    (here / "trades.jsonl.gz").write_bytes(gzip.compress(b'{"price": 102.5}\n'))
     (here / "people.csv").write_text("id,name\n1,Ada\n2,Grace\n")
     with drumlin.open("market.drumlin") as store:
         store.table("people").create({"id": pa.int64(), "name": pa.string()}, key=["id"])

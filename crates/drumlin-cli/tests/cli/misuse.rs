@@ -30,6 +30,7 @@ const COMMANDS: [(&str, &[&str]); 27] = [
     ("vacuum", &[]),
     ("reclaim", &[]),
     ("verify", &[]),
+    ("salvage", &["new"]),
     ("get", &["note"]),
     ("put", &["note", "1"]),
     ("rm", &["note"]),

@@ -109,7 +109,7 @@ fn versions_are_made_read_and_deleted() {
     assert_eq!([rows("0"), rows("1"), rows("2"), rows("eod"), rows("snapshot:eod")], [3, 4, 2, 4, 4]);
     assert_eq!(rows(versions[1]["time"].as_str().unwrap()), 4);
     desk.fails(1, &["cat", "s", "a/x", "--as-of", "9"], &["no version 9", "newest is 2"]);
-    desk.fails(1, &["cat", "s", "a/x", "--as-of", "1999-01-01"], &["as old as that"]);
+    desk.fails(1, &["cat", "s", "a/x", "--as-of", "1999-01-01"], &["no version is as old as 1999-01-01"]);
     desk.fails(1, &["cat", "s", "a/x", "--as-of", "eon"], &["'eon'", "snapshot"]);
     desk.ok(&["schema", "s", "a/x", "--as-of", "0"]);
     desk.ok(&["export", "s", "a/x", "old.csv", "--as-of", "eod"]);
