@@ -2,6 +2,7 @@
 //! whether the other tests could fail.
 //!
 //! A binary of its own, without the harness of tests: the switch is one for the whole process, so nothing else may run in it.
+#![allow(clippy::disallowed_methods, clippy::type_complexity, reason = "as in the other tests")]
 #![allow(dead_code, unused_imports, reason = "the modules have tests of their own, which run elsewhere")]
 
 #[path = "it/clocks.rs"]

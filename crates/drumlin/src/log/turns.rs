@@ -112,7 +112,7 @@ impl Turns {
             return self.micros(2.0 * (self.crowd - losses) * share(random, 0.0));
         }
         // Where nothing is known of the others, it may be that they always come a little earlier.
-        match self.crowd == 0.0 && self.losses % 4 == 0 {
+        match self.crowd == 0.0 && self.losses.is_multiple_of(4) {
             true => self.micros(2.0 * share(random, 0.0)),
             false => Duration::ZERO,
         }

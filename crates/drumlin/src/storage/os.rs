@@ -84,7 +84,7 @@ fn make_folder(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let make = || fs::mkdir(path, Mode::from_raw_mode(0o777));
     let made = match make() {
-        Err(Errno::NOENT) => make_folder(parent).and_then(|()| Ok(make())),
+        Err(Errno::NOENT) => make_folder(parent).map(|()| make()),
         made => Ok(made),
     };
     match made? {

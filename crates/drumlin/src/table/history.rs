@@ -39,6 +39,9 @@ pub fn history_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
+/// The places of puts and of deletes in a batch.
+type Places = (Vec<u32>, Vec<u32>);
+
 /// Records on their way to a batch.
 #[derive(Default)]
 struct Chunk {
@@ -156,7 +159,7 @@ fn into_memory(
 ) -> Result<MemRows> {
     let width = codec.schema().fields().len();
     // Of each time, the places of its puts and deletes, by batch.
-    let mut by_time: BTreeMap<i64, Vec<(Vec<u32>, Vec<u32>)>> = BTreeMap::new();
+    let mut by_time: BTreeMap<i64, Vec<Places>> = BTreeMap::new();
     let mut wholes = Vec::with_capacity(batches.len());
     for (at, batch) in batches.iter().enumerate() {
         let times = batch.column(width).as_primitive::<Int64Type>();

@@ -1,4 +1,6 @@
 //! One binary of integration tests, a module a subject.
+#![allow(clippy::disallowed_methods, reason = "tests wait for threads of the system")]
+#![allow(clippy::type_complexity, reason = "tables of cases have closures in them")]
 
 mod arrays;
 mod arrow_types;
