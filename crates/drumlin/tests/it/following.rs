@@ -80,7 +80,7 @@ fn a_reader_sees_what_the_writer_does_whatever_happens_to_the_log() {
                     // The beginning of a record, whose writer died.
                     drop(writer.take());
                     let (log, mut content) =
-                        disk.files().into_iter().rfind(|(name, _)| name.ends_with(".log")).unwrap();
+                        disk.files().into_iter().rfind(|(name, _)| name.starts_with("log/")).unwrap();
                     content.extend_from_slice(&vec![1; rng.usize(1..60)]);
                     disk.damage(&log, content);
                     reader.refresh().unwrap();
