@@ -200,7 +200,7 @@ def work_together(
     kills: int,
     settled: dict[str, Any] | None = None,
 ) -> Counter[str]:
-    """Lets processes work, some of which are stopped for a while, or killed and replaced. What they left is looked at with
+    """Lets processes work, some of which are stopped for a while, or killed and replaced. What is left is read with
     the options ``settled``, if those are others."""
     rng = random.Random(7)
     running = {who: start(uri, options, who, count, folder) for who in range(1, processes + 1)}
