@@ -9,31 +9,47 @@ SCALE ?= 1
 # Tests are built with the switches that break one rule each; see crates/drumlin/src/base/planted.rs.
 PLANTED := --features drumlin/planted-bugs
 
+# The memtable's sources with as little as they need, so that checkers of memory and of interleavings compile little.
+INTERLEAVINGS := cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/interleavings
+# AddressSanitizer's runtime is part of the stable toolchain; a copy of the sources is compiled beside the plain one.
+SANITIZED := $(INTERLEAVINGS) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/interleavings/sanitize.sh
+
+# The instrumented fuzzer, and how long `make fuzz` runs each target.
+FUZZER = $${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/drumlin-fuzz
+SECONDS ?= 600
+
 # pandas 2, which tests of frames run on, too: a folder that goes before the packages of .venv.
 PANDAS2 := $(CURDIR)/.venv/pandas2
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build demo test check bench torture torture-tools fuzz clean
+.PHONY: build wheel demo test check bench torture torture-tools fuzz fuzzer fuzz-seeds clean
 
-build: $(BIN)/.installed
-	cd python && VIRTUAL_ENV=$(CURDIR)/.venv ../$(BIN)/maturin develop --release --quiet
+# Says how far it is; the tools for tests and lints are installed while the crates compile.
+build: $(BIN)/python
+	$(BIN)/python python/build.py
 
-$(BIN)/.installed: python/requirements-dev.txt
+$(BIN)/python:
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r python/requirements-dev.txt
-	touch $@
+
+$(BIN)/.installed: build
 
 $(PANDAS2)/.installed: python/requirements-pandas2.txt $(BIN)/.installed
 	rm -rf $(PANDAS2)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PANDAS2) -r $<
 	touch $@
 
+# An abi3 wheel in dist/, for every Python from 3.11; it needs no Rust to be installed.
+wheel: build
+	rm -rf dist
+	cd python && ../$(BIN)/maturin build --release --quiet --out ../dist
+
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
-test: build $(PANDAS2)/.installed
+test: wheel $(PANDAS2)/.installed
 	cargo test --release --workspace $(PLANTED)
-	cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/interleavings cargo test --release
+	$(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
+	$(INTERLEAVINGS) cargo test --release
 	$(BIN)/python -m pytest -q python/tests
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
 	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin
@@ -42,7 +58,9 @@ test: build $(PANDAS2)/.installed
 check: build
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
 	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples
+	$(SANITIZED) cargo test --release --quiet memtable
 	$(MAKE) test
 
 bench: build
@@ -65,9 +83,18 @@ torture-tools:
 	apt-get install --yes --no-install-recommends strace libfaketime
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(s3.build('versitygw') or 'NO GO: no stores in buckets')"
 
-# Needs a nightly toolchain and cargo-fuzz; the same decoders are fed random bytes by `make test`.
-fuzz:
-	cd fuzz && cargo +nightly fuzz run $(TARGET) -- -max_total_time=60
+# libFuzzer on every decoder and parser, each for SECONDS, or on one TARGET alone. Stable toolchain; see fuzz/README.md. `make
+# test` runs each target for 5 seconds.
+fuzz: fuzzer
+	fuzz/run.sh "$(FUZZER)" $(SECONDS) $(TARGET)
+
+# The crates of the workspace once more, with coverage, beside the plain ones in the same target directory; dependencies are
+# shared. All of the workspace is selected, so that they have the same features.
+fuzzer:
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrument.sh cargo build --release --workspace $(PLANTED) --bin drumlin-fuzz
+
+fuzz-seeds: fuzzer
+	"$(FUZZER)" -seeds=fuzz/seeds
 
 clean:
 	rm -rf .venv demo-data

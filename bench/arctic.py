@@ -208,7 +208,7 @@ def main() -> None:
                 proxy.stdout.readline()
             query = f"access={s3.ACCESS}&secret={s3.SECRET}&region=us-east-1&path_prefix=a{latency}"
             arctic, direct = (arcticdb.Arctic(f"s3://127.0.0.1:test?{query}&port={to}") for to in (port, server))
-            uri, options = f"s3://test/d{latency}", {"storage_options": s3.options(port), "block_rest": NOW}
+            uri, options = f"s3://test/d{latency}", {"storage_options": s3.options(port), "block_grace": NOW}
             store = stack.enter_context(drumlin.open(uri, **options))
             place = Place(f"S3, {latency} ms", store, arctic, direct)
             place.uri, place.options = uri, options  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ def fill(folder: Path, million: int) -> tuple[drumlin.Store, duckdb.DuckDBPyConn
         return (rows(np.arange(at, at + PART)) for at in range(0, n, PART))
 
     store = drumlin.open(folder / "drumlin", cpu_threads=THREADS, cache_bytes=2 << 30)
-    store.create("t", SCHEMA, key=["k"])
+    store.table("t").create(SCHEMA, key=["k"])
     store.append("t", pa.RecordBatchReader.from_batches(SCHEMA, (b for part in parts() for b in part.to_batches())))
     duck = duckdb.connect(str(folder / "duck.db"))
     duck.execute(f"SET threads = {THREADS}")
@@ -128,7 +128,7 @@ def upsert(folder: Path, million: int, runs: int) -> None:
     for run in range(runs):
         fresh = rows(np.random.default_rng(run).permutation(n)[: n // 10], 31)
         with drumlin.open(folder / f"u{run}", cpu_threads=THREADS) as store:
-            store.create("t", SCHEMA, key=["k"])
+            store.table("t").create(SCHEMA, key=["k"])
             store.append("t", rows(np.arange(n)))
 
             def ours() -> None:

@@ -18,18 +18,18 @@ def main() -> None:
     paths = [f"rabbitmq/vhosts/v/exchanges/e{n}" for n in range(N)]
     times: dict[str, list[float]] = {name: [] for name in KHEPRI}
     with tempfile.TemporaryDirectory() as folder, drumlin.open(str(Path(folder) / "s")) as store:
-        store.projection("by name", "rabbitmq/vhosts/*/exchanges/*", key="name")
+        store.tree.projection("by name", "rabbitmq/vhosts/*/exchanges/*", key="name")
         for _ in range(ROUNDS):
             put(store, paths, times["puts"])
             start = time.perf_counter()
             with store.transaction() as tx:
                 for path in paths:
-                    tx.delete(path)
+                    tx.tree.delete(path)
             times["single deletes"].append(time.perf_counter() - start)
-            assert store.count("**") == 0
+            assert store.tree.count("**") == 0
             put(store, paths, times["puts"])
             start = time.perf_counter()
-            assert len(store.delete_many("rabbitmq/vhosts/v/exchanges/*")) == N
+            assert len(store.tree.delete_many("rabbitmq/vhosts/v/exchanges/*")) == N
             times["pattern delete"].append(time.perf_counter() - start)
     print("\n## The same from Python\n")
     print("| operation | Khepri s | Drumlin s | times as fast | wanted |\n|---|---|---|---|---|")
@@ -43,7 +43,7 @@ def put(store: drumlin.Store, paths: list[str], times: list[float]) -> None:
     start = time.perf_counter()
     with store.transaction() as tx:
         for path in paths:
-            tx.put(path, {"type": "direct", "durable": True})
+            tx.tree.put(path, {"type": "direct", "durable": True})
     times.append(time.perf_counter() - start)
 
 

@@ -72,10 +72,13 @@ from drumlin._errors import (
 from drumlin._expr import Expr, col
 from drumlin._input import FrameLike, SchemaLike
 from drumlin._lookup import Lookup
+from drumlin._open import open, salvage
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
-from drumlin._store import Retention, Store, Table, open, salvage
+from drumlin._store import Retention, Store
+from drumlin._table import Table
 from drumlin._transaction import Transaction
+from drumlin._tree import Tree
 from drumlin.tree import P
 
 __all__ = [
@@ -136,6 +139,7 @@ __all__ = [
     "TableStat",
     "Transaction",
     "TrashItem",
+    "Tree",
     "TriggerFailure",
     "Unavailable",
     "Unsupported",

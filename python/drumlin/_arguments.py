@@ -5,17 +5,17 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
+from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._expr import Expr
 from drumlin._input import Fit, FrameLike, to_stream
-from drumlin._json import to_json
+from drumlin._json import plain_json, to_json
 from drumlin._names import field_name
 from drumlin.tree import P, PatternLike, plain_text
 
 #: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
 #: datetime without zone is UTC).
 AsOf: TypeAlias = int | str | dt.datetime
-#: Is told of each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the
+#: Is called at each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the
 #: seconds left (None while unknown). What it raises stops the call.
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 
@@ -53,9 +53,8 @@ def as_of_argument(when: AsOf | None) -> AsOf | None:
         case dt.datetime():
             # A subclass of datetime may hold more than one.
             moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
-            micros = (moment - _EPOCH) // dt.timedelta(microseconds=1)
-            if micros < 0:
-                raise NotFound(f"no version is as old as {when}")
+            # The core counts from 1970, before which there was no store.
+            micros = max((moment - _EPOCH) // dt.timedelta(microseconds=1), 0)
             return _EPOCH + dt.timedelta(microseconds=micros)
         case bool():
             pass
@@ -81,7 +80,7 @@ def filter_text(where: str | Expr | None) -> str | None:
 
 def note(metadata: Any) -> str | None:
     """What is noted with a version, as JSON text."""
-    return None if metadata is None else to_json(metadata, "metadata")
+    return None if metadata is None else to_json(plain_json(metadata), "metadata")
 
 
 def listed(values: Iterable[Any], name: str) -> list[Any]:
@@ -146,7 +145,7 @@ def to_streams(
     for path, data in frames.items():
         path_argument(path)
         try:
-            converted.append((path, to_stream(data, fit(path))))
+            converted.append((path, to_stream(data, fit(path), "")))
         except (InvalidArgument, SchemaMismatch, TypeError) as error:
             told = type(error)(f"{path!r}: {error}")
             if wrong is None:

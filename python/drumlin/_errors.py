@@ -59,7 +59,7 @@ class ConditionFailed(Error):
 
 
 class Conflict(Error):
-    """Another commit touched what this one rests on: run it again."""
+    """Another commit changed what this one is based on: run it again."""
 
     __module__ = "drumlin"
 
@@ -119,10 +119,10 @@ class Abort(Error):
     >>> store = drumlin.open("memory://")
     >>> try:
     ...     with store.transaction() as tx:
-    ...         _ = tx.put("a", 1)
+    ...         _ = tx.tree.put("a", 1)
     ...         tx.abort("changed my mind")
     ... except drumlin.Abort as abort:
-    ...     abort.value, store.exists("a")
+    ...     abort.value, store.tree.exists("a")
     ('changed my mind', False)
     """
 

@@ -4,8 +4,8 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from drumlin._drumlin import Schema, Store
-from drumlin._errors import InvalidArgument, NotFound
+from drumlin._drumlin import Schema
+from drumlin._errors import InvalidArgument
 from drumlin._names import check_arrow_names, check_name
 from drumlin._optional import have, loaded, need
 
@@ -61,31 +61,15 @@ class Fit(NamedTuple):
     coerce: bool = False
     #: What orders the rows of the table, if they do not stay in the order in which they were written. For writes.
     ordered: Callable[[], Order] | None = None
+    #: The columns to sort by, if they are given. For writes.
+    sort: tuple[str, ...] = ()
     #: The schema of the table, if it is there. For what adds rows.
     onto: Callable[[], Schema | None] | None = None
 
 
-def order_of(store: Store, path: str) -> Order:
-    """What orders the rows of the table at ``path``, if there is one."""
-    try:
-        stat = store.table_stat(path)
-    except NotFound:
-        return None
-    if stat.key:
-        return "key"
-    return "sort" if stat.sort else None
-
-
-def schema_of(store: Store, path: str) -> Schema | None:
-    """The schema of the table at ``path``, if there is one."""
-    try:
-        return store.schema(path, None)
-    except NotFound:
-        return None
-
-
-def to_stream(data: Any, fit: Fit | None = None) -> Any:
-    """``data`` as an object that the core draws rows from."""
+def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
+    """``data`` as an object that the core draws rows from; ``name`` is what messages call it, if
+    nothing else tells."""
     from drumlin._result import Result
 
     if isinstance(data, Result):
@@ -114,7 +98,8 @@ def to_stream(data: Any, fit: Fit | None = None) -> Any:
         return _from_python(data)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
-    raise TypeError(f"a {type(data).__module__}.{type(data).__qualname__} is no table: {_EXPECTED}")
+    called = f"{name}: " if name else ""
+    raise TypeError(f"{called}a {type(data).__module__}.{type(data).__qualname__} is no table: {_EXPECTED}")
 
 
 def _from_polars(frame: Any) -> Any:
@@ -211,6 +196,6 @@ def to_schema(schema: Any) -> Any:
             check_arrow_names(schema)
         return schema
     raise TypeError(
-        f"a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, anything "
-        "else with __arrow_c_schema__, or a dict of names and pyarrow types"
+        f"schema: a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, "
+        "anything else with __arrow_c_schema__, or a dict of names and pyarrow types"
     )

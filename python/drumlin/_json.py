@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from drumlin._errors import InvalidArgument
+from drumlin._optional import loaded
 
 _DEPTH_MAX = 100
 
@@ -13,6 +14,22 @@ def to_json(value: Any, what: str) -> str:
     """The text of ``value``, which must come back from it as it was; ``what`` is what messages call it."""
     _check(value, what, 0)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def plain_json(value: Any, depth: int = 0) -> Any:
+    """``value`` with numbers of NumPy as Python's, and pandas Timestamps as ISO 8601 text. What else is no JSON stays,
+    to be refused."""
+    if depth > _DEPTH_MAX:
+        return value
+    if isinstance(value, dict):
+        return {key: plain_json(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain_json(item, depth + 1) for item in value]
+    if (pandas := loaded("pandas")) is not None and isinstance(value, pandas.Timestamp):
+        return value.isoformat()
+    if (numpy := loaded("numpy")) is not None and isinstance(value, (numpy.bool_, numpy.integer, numpy.floating)):
+        return value.item()
+    return value
 
 
 def _check(value: Any, place: str, depth: int) -> None:

@@ -17,7 +17,7 @@ __all__ = ["Result"]
 class Result:
     """Columns and rows of one version of a table, not read before they are asked for.
 
-    It can be read any number of times, each time anew and of the same version, and it is an Arrow stream
+    It can be read any number of times, always of the same version, and it is an Arrow stream
     (``__arrow_c_stream__``): ``pyarrow.table(result)``, ``polars.DataFrame(result)``, a DuckDB query that names it, and
     :meth:`Store.write <drumlin.Store.write>` take it as it is.
 
@@ -31,7 +31,7 @@ class Result:
     {'n': [2, 3], 's': ['b', 'c']}
     """
 
-    __slots__ = ("_path", "_reading", "_selects", "_written_whole")
+    __slots__ = ("_path", "_reading", "_selects")
 
     def __init__(
         self,
@@ -39,12 +39,10 @@ class Result:
         path: str,
         *,
         selects: bool,
-        written_whole: bool | None = None,
     ) -> None:
         self._reading = reading
         self._path = path
         self._selects = selects
-        self._written_whole = written_whole
 
     @property
     def path(self) -> str:
@@ -129,10 +127,7 @@ class Result:
             and written is not None
             and isinstance(self._reading, _drumlin.Reading)
             # Numbering from 0 says nothing about which rows they are.
-            and (
-                written == range(len(written))
-                or (self._reading.written_whole if self._written_whole is None else self._written_whole)
-            )
+            and (written == range(len(written)) or self._reading.written_whole)
         )
 
 

@@ -24,7 +24,7 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
         return _from_dict(data)
     if isinstance(data, list):
         return _from_dicts(data)
-    return to_stream(data, fit or Fit())
+    return to_stream(data, fit or Fit(), "rows")
 
 
 def to_keys(keys: Any) -> Any:
@@ -42,8 +42,8 @@ def to_keys(keys: Any) -> Any:
     if isinstance(keys, Iterable):
         return list(keys)
     raise TypeError(
-        f"a {type(keys).__module__}.{type(keys).__qualname__} has no keys: expected a list of values, tuples or dicts, "
-        "an array of values, or a frame with the key columns"
+        f"keys: a {type(keys).__module__}.{type(keys).__qualname__} has no keys: expected a list of values, tuples or "
+        "dicts, an array of values, or a frame with the key columns"
     )
 
 

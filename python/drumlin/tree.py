@@ -7,12 +7,12 @@ parentheses beside these.
 >>> import drumlin
 >>> from drumlin.tree import P, any, children, name, payload
 >>> store = drumlin.open("memory://")
->>> _ = store.put_many({"jobs/a": {"state": "done"}, "jobs/b": {"state": "open"}, "jobs/c/log": "..."})
->>> list(store.nodes(P("jobs", payload("state") == "open")))
+>>> _ = store.tree.put_many({"jobs/a": {"state": "done"}, "jobs/b": {"state": "open"}, "jobs/c/log": "..."})
+>>> list(store.tree.nodes(P("jobs", payload("state") == "open")))
 ['jobs/b']
->>> list(store.nodes(P("jobs", (payload("state") == "done") | (children() > 0))))
+>>> list(store.tree.nodes(P("jobs", (payload("state") == "done") | (children() > 0))))
 ['jobs/a', 'jobs/c']
->>> _ = store.delete("jobs/a", when=payload("state") == "done")
+>>> _ = store.tree.delete("jobs/a", when=payload("state") == "done")
 """
 
 import builtins

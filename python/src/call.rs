@@ -65,13 +65,6 @@ pub fn quick<T>(call: impl FnOnce() -> Result<T>) -> PyResult<T> {
     caught(call).map_err(raise)
 }
 
-/// Takes a look at one node or name: that takes less time than letting go of the interpreter lock, and waits for nobody; but
-/// for a store that first asks what others have committed, which waits for the turn of a commit, and so for whatever a
-/// projection's function waits for.
-pub fn glance<T: Send>(py: Python<'_>, store: &drumlin::Store, look: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    if store.options().fresh { detached(py, look) } else { quick(look) }
-}
-
 /// Runs a call of somebody who may or may not hold the interpreter lock, such as the consumer of a stream: without it.
 pub fn unlocked<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     if holds_lock() { Python::attach(|py| py.detach(call)) } else { call() }

@@ -90,8 +90,8 @@ impl<'py> FromPyObject<'_, 'py> for Rows {
     }
 }
 
-/// A column that another library made, in pieces, at least one; each was checked.
-pub struct Pieces(pub Vec<Result<ArrayRef>>);
+/// A column that another library made, in pieces, at least one; each was checked. The field has the metadata of its type.
+pub struct Pieces(pub Arc<Field>, pub Vec<Result<ArrayRef>>);
 
 impl<'py> FromPyObject<'_, 'py> for Pieces {
     type Error = PyErr;
@@ -102,7 +102,7 @@ impl<'py> FromPyObject<'_, 'py> for Pieces {
         if pieces.is_empty() {
             pieces.push(Ok(new_empty_array(field.data_type())));
         }
-        Ok(Self(pieces))
+        Ok(Self(field, pieces))
     }
 }
 

@@ -59,12 +59,15 @@ impl<'py> FromPyObject<'_, 'py> for Handed {
     }
 }
 
+/// Versions that were made, where they are numbered at once; or what was wrong.
+pub type Written = Result<Vec<Result<Option<VersionInfo>>>>;
+
 /// Writes frames by `write`; an answer for each. With `each` one that was not handed over has what was raised as its answer.
-pub fn land<'py>(
+pub fn write_each<'py>(
     py: Python<'py>,
     frames: Vec<(String, Handed)>,
     each: bool,
-    write: impl FnOnce(Vec<(String, Input)>) -> PyResult<Vec<Result<VersionInfo>>>,
+    write: impl FnOnce(Vec<(String, Input)>) -> PyResult<Vec<Result<Option<VersionInfo>>>>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let (mut inputs, mut wrong) = (Vec::with_capacity(frames.len()), Vec::new());
     for (at, (path, Handed(input))) in frames.into_iter().enumerate() {
@@ -74,7 +77,7 @@ pub fn land<'py>(
             Err(raised) => return Err(raised),
         }
     }
-    let mut told = answers(py, write(inputs)?.into_iter().map(|version| version.map(Version::from)))?;
+    let mut told = answers(py, write(inputs)?.into_iter().map(|version| version.map(|info| info.map(Version::from))))?;
     for (at, raised) in wrong {
         told.insert(at, raised.into_value(py).into_bound(py).into_any());
     }

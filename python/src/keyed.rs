@@ -2,6 +2,7 @@
 //!
 //! What comes with types keeps them. Python values come without: they take the types of the table's columns.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
@@ -34,7 +35,8 @@ fn refuse<T>(why: String) -> PyResult<T> {
 /// A column as Python gives it.
 pub enum Column<'py> {
     Values(Vec<Bound<'py, PyAny>>),
-    Array(ArrayRef),
+    /// With the field that it came with.
+    Array(Arc<Field>, ArrayRef),
 }
 
 impl<'py> Column<'py> {
@@ -43,24 +45,26 @@ impl<'py> Column<'py> {
         if let Ok(values) = object.cast::<PyList>() {
             return Ok(Self::Values(values.iter().collect()));
         }
-        let Pieces(pieces) = object.extract()?;
+        let Pieces(field, pieces) = object.extract()?;
         let joined = || join(&pieces.into_iter().collect::<Result<Vec<ArrayRef>>>()?);
-        caught(joined).map(Self::Array).map_err(|error| raise(error.context(what)))
+        caught(joined).map(|array| Self::Array(field, array)).map_err(|error| raise(error.context(what)))
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Values(values) => values.len(),
-            Self::Array(array) => array.len(),
+            Self::Array(_, array) => array.len(),
         }
     }
 
-    /// The column; values without types become of type `wanted`.
-    fn into_array(self, wanted: &DataType, what: &str) -> PyResult<ArrayRef> {
-        match self {
-            Self::Values(values) => to_array(&values, wanted, what),
-            Self::Array(array) => Ok(array),
-        }
+    /// The column called `name`; values without types become of type `wanted`.
+    fn into_array(self, wanted: &DataType, name: &str) -> PyResult<(FieldRef, ArrayRef)> {
+        let (metadata, array) = match self {
+            Self::Values(values) => (HashMap::new(), to_array(&values, wanted, &format!("column '{name}'"))?),
+            Self::Array(field, array) => (field.metadata().clone(), array),
+        };
+        let field = Field::new(name, array.data_type().clone(), true).with_metadata(metadata);
+        Ok((Arc::new(field), array))
     }
 }
 
@@ -85,11 +89,10 @@ fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch>
         return refuse(format!("columns differ in length: '{first}' has {rows}, '{name}' has {}", other.len()));
     }
     let array = |(name, column): (String, Column<'_>)| -> PyResult<(FieldRef, ArrayRef)> {
-        let array = match schema.field_with_name(&name) {
-            Ok(field) => column.into_array(field.data_type(), &format!("column '{name}'"))?,
-            Err(_) => Arc::new(NullArray::new(rows)),
-        };
-        Ok((Arc::new(Field::new(name, array.data_type().clone(), true)), array))
+        match schema.field_with_name(&name) {
+            Ok(field) => column.into_array(field.data_type(), &name),
+            Err(_) => Ok((Arc::new(Field::new(name, DataType::Null, true)), Arc::new(NullArray::new(rows)))),
+        }
     };
     let (fields, arrays): (Vec<_>, Vec<_>) =
         columns.into_iter().map(array).collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
@@ -217,9 +220,10 @@ fn fitted(batch: &RecordBatch, key: &ArrowSchema) -> Result<RecordBatch> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for field in key.fields() {
         // What is missing is told by the core.
-        if let Some(column) = batch.column_by_name(field.name()) {
-            let column = fit(column, field.data_type()).map_err(|e| e.context(format!("column '{}'", field.name())))?;
-            fields.push(Arc::new(Field::new(field.name(), column.data_type().clone(), true)));
+        if let Some((at, came)) = batch.schema_ref().column_with_name(field.name()) {
+            let column = fit(batch.column(at), field.data_type());
+            let column = column.map_err(|e| e.context(format!("column '{}'", field.name())))?;
+            fields.push(Arc::new(came.clone().with_data_type(column.data_type().clone()).with_nullable(true)));
             arrays.push(column);
         }
     }
@@ -363,22 +367,23 @@ pub struct Lookup {
     found: BooleanArray,
 }
 
+#[pymethods]
 impl Lookup {
-    /// The row of the only key asked for, if there is one.
-    pub fn row<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        if !self.found.value(0) {
+    /// The row of the key at a place, if there is one.
+    pub fn row<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
+        if at >= self.found.len() {
+            return Err(PyIndexError::new_err(format!("{at} is out of range; there are {} keys", self.found.len())));
+        }
+        if !self.found.value(at) {
             return Ok(None);
         }
         let row = PyDict::new(py);
         for (field, column) in self.rows.schema().fields().iter().zip(self.rows.columns()) {
-            row.set_item(field.name(), to_python(py, column, 0)?)?;
+            row.set_item(field.name(), to_python(py, column, at)?)?;
         }
         Ok(Some(row))
     }
-}
 
-#[pymethods]
-impl Lookup {
     #[getter]
     fn keys(&self) -> Batches {
         self.keys.clone().into()

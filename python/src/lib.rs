@@ -23,7 +23,10 @@ mod result;
 mod salvage;
 mod schema;
 mod store;
+mod table;
+mod tables;
 mod transaction;
+mod tree;
 mod trigger;
 mod value;
 
@@ -63,7 +66,13 @@ mod _drumlin {
     #[pymodule_export]
     use super::store::Store;
     #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::tables::Tables;
+    #[pymodule_export]
     use super::transaction::Transaction;
+    #[pymodule_export]
+    use super::tree::Tree;
 
     /// Opens the store at `uri`.
     #[pyfunction]

@@ -70,7 +70,7 @@ impl From<store::ListEntry> for ListEntry {
 }
 
 impl ListEntry {
-    fn figure(&self, of: impl Fn((u64, u64, u64)) -> u64) -> Option<u64> {
+    fn figure(&self, of: impl Fn(store::TableFigures) -> u64) -> Option<u64> {
         self.0.table.map(of)
     }
 }
@@ -110,19 +110,19 @@ impl ListEntry {
     /// Rows of the newest version of its table.
     #[getter]
     fn rows(&self) -> Option<u64> {
-        self.figure(|(rows, ..)| rows)
+        self.figure(|table| table.rows)
     }
 
     /// Versions of its table.
     #[getter]
     fn versions(&self) -> Option<u64> {
-        self.figure(|(_, versions, _)| versions)
+        self.figure(|table| table.versions)
     }
 
     /// Row groups of its table.
     #[getter]
     fn row_groups(&self) -> Option<u64> {
-        self.figure(|(.., row_groups)| row_groups)
+        self.figure(|table| table.row_groups)
     }
 
     /// How many children it has.

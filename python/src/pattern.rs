@@ -1,7 +1,7 @@
 //! Patterns and conditions as Python gives them: text, or what `drumlin.tree` made, which crosses over as JSON once.
 
 use drumlin::Error;
-use drumlin::catalog::{self, Only, Part, PutOptions};
+use drumlin::catalog::{self, Part, PutMode, PutOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -97,23 +97,21 @@ impl<'py> FromPyObject<'_, 'py> for KeepWhile {
     }
 }
 
-/// How a payload is put; `None` if nothing was asked for.
+/// How a payload is put.
 pub fn put_options(
-    only: Option<&str>,
+    mode: Option<&str>,
     when: Option<ConditionLike>,
     keep_while: Option<KeepWhile>,
-) -> PyResult<Option<PutOptions>> {
-    let only = match only {
-        None => Only::Any,
-        Some("new") => Only::New,
-        Some("there") => Only::There,
+) -> PyResult<PutOptions> {
+    let mode = match mode {
+        None => PutMode::Put,
+        Some("create") => PutMode::Create,
+        Some("update") => PutMode::Update,
         Some(other) => {
-            return Err(raise(Error::invalid(format!("only='{other}' is not known; expected 'new', 'there' or None"))));
+            let why = format!("mode='{other}' is not known; expected 'create', 'update' or None");
+            return Err(raise(Error::invalid(why)));
         }
     };
-    if only == Only::Any && when.is_none() && keep_while.is_none() {
-        return Ok(None);
-    }
     let keep_while = keep_while.map(|keep| keep.0);
-    Ok(Some(PutOptions { only, when: when.map(|when| when.0), keep_while }))
+    Ok(PutOptions { mode, when: when.map(|when| when.0), keep_while })
 }

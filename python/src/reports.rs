@@ -138,8 +138,8 @@ impl From<store::SnapshotInfo> for Snapshot {
 record! {
     /// What a write by key did.
     RowsReport {
-        /// The number of the commit.
-        seq: u64,
+        /// The number of the commit; None in a transaction.
+        seq: Option<u64>,
         /// Rows written, or keys deleted, whether they were there or not.
         rows: u64,
         /// The version it made, if it was large or had metadata. Other rows belong to the version that the next
@@ -151,7 +151,7 @@ record! {
 impl From<store::RowsReport> for RowsReport {
     fn from(report: store::RowsReport) -> Self {
         let store::RowsReport { seq, rows, version } = report;
-        Self { seq: seq.0, rows, version: version.map(Version::from) }
+        Self { seq: seq.map(|seq| seq.0), rows, version: version.map(Version::from) }
     }
 }
 
@@ -160,14 +160,14 @@ record! {
     DeleteReport {
         /// Rows deleted.
         rows: u64,
-        /// The version it made; the newest one as it was if no row matched.
-        version: Version,
+        /// The version that it made; the newest one as it was if no row matched. None in a transaction.
+        version: Option<Version>,
     } {}
 }
 
 impl From<store::DeleteReport> for DeleteReport {
     fn from(report: store::DeleteReport) -> Self {
-        Self { rows: report.rows, version: report.version.into() }
+        Self { rows: report.rows, version: report.version.map(Version::from) }
     }
 }
 

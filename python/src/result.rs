@@ -16,11 +16,10 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 
-use crate::call::{detached, long, unlocked};
-use crate::errors::{all, raise};
+use crate::call::{Detached, detached, long, unlocked};
+use crate::errors::raise;
 use crate::schema::{Schema, capsule};
 use crate::store::Store;
-use crate::transaction::Transaction;
 
 /// A forked child has none of the threads that a scan relies on.
 fn check_process(process: u32) -> Result<()> {
@@ -36,18 +35,14 @@ pub struct Prepared {
     pub cancel: Cancel,
 }
 
-/// Where a reading reads.
-enum Source {
-    Store(Py<Store>),
-    /// With the number of table operations done when the reading was made.
-    Transaction(Py<Transaction>, u64),
-}
-
 /// Certain columns and rows of one version of a table, not yet read.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Reading {
-    source: Source,
-    path: String,
+    table: Detached<drumlin::Table>,
+    /// For the garbage collector, which must see whose functions the table keeps alive.
+    store: Py<Store>,
+    /// How many changes of tables its transaction had begun.
+    table_changes: u64,
     options: ReadOptions,
     schema: SchemaRef,
     /// The last commit that the reading sees.
@@ -60,59 +55,32 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Readings of many tables as of the same instant; with `each` errors are answers, else the first one is the call's.
-    pub fn of(
-        store: &Bound<'_, Store>,
-        paths: Vec<String>,
-        options: &ReadOptions,
-        each: bool,
-    ) -> PyResult<Vec<Result<Self>>> {
-        let core = &store.get().core;
-        let (seq, scans) = detached(store.py(), || {
-            loop {
-                let seq = core.seq()?;
-                let scans = if each { core.read_each(&paths, options) } else { all(core.read_many(&paths, options)) };
-                let scans = scans?;
-                if core.seq()? == seq {
-                    return Ok((seq, scans));
-                }
-            }
-        })?;
-        let reading = |(path, scan): (String, Result<Scan>)| {
-            Ok(Self::new(Source::Store(store.clone().unbind()), path, options.clone(), seq, scan?))
-        };
-        Ok(paths.into_iter().zip(scans).map(reading).collect())
+    /// A reading of one table.
+    pub fn of(py: Python<'_>, table: drumlin::Table, store: &Py<Store>, options: ReadOptions) -> PyResult<Self> {
+        let scan = detached(py, || table.read(&options))?;
+        Ok(Self::new(table, store.clone_ref(py), options, scan))
     }
 
-    /// A reading of a table as a transaction sees it now.
-    pub fn within(transaction: &Bound<'_, Transaction>, path: String, options: ReadOptions) -> PyResult<Self> {
-        let this = transaction.get();
-        let scan = this.scan(transaction.py(), &path, &options)?;
-        let source = Source::Transaction(transaction.clone().unbind(), this.table_operations());
-        Ok(Self::new(source, path, options, Seq(this.seq()), scan))
-    }
-
-    fn new(source: Source, path: String, options: ReadOptions, seq: Seq, scan: Scan) -> Self {
-        let schema = scan.schema();
+    /// A reading that `scan` begins.
+    pub fn new(table: drumlin::Table, store: Py<Store>, options: ReadOptions, scan: Scan) -> Self {
+        let (schema, table_changes, seq) = (scan.schema(), table.table_changes(), scan.view().read_point.seq);
         let mut view = scan.view().clone();
-        if !view.shows_unnumbered_rows() {
+        if table.is_in_store() && !view.shows_unnumbered_rows() {
             view.pin = None;
         }
         // Each is stopped by itself.
         let (mut scan, cancel) = (scan, Cancel::default());
         scan.stop_by(cancel.clone());
-        let first = Mutex::new(Some(Prepared { scan, cancel }));
-        Self { source, path, options, schema, seq, view, first, process: std::process::id() }
+        let (table, first) = (Detached::new(table), Mutex::new(Some(Prepared { scan, cancel })));
+        Self { table, store, table_changes, options, schema, seq, view, first, process: std::process::id() }
     }
 
     /// A scan of the columns asked for, or of `columns`.
     pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared> {
         check_process(self.process).map_err(raise)?;
-        if let Source::Transaction(transaction, _) = &self.source {
-            transaction.get().check_not_aborted(py)?;
-        }
+        detached(py, || self.table.check_not_aborted())?;
         let mut options = self.options.clone();
-        options.scan.name = Some(self.path.clone());
+        options.scan.name = Some(self.table.path().to_owned());
         if columns.is_some() {
             options.scan.columns = columns;
         } else if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -120,26 +88,7 @@ impl Reading {
         }
         let cancel = Cancel::default();
         options.scan.cancel = cancel.clone();
-        let scan = match &self.source {
-            Source::Store(store) => detached(py, || {
-                let core = &store.get().core;
-                let view = match self.view.pin.is_some() {
-                    true => self.view.clone(),
-                    false => core.find_again(&self.view).map_err(|e| e.context(format!("'{}'", self.path)))?,
-                };
-                core.scan_view(view, &options.scan)
-            })?,
-            Source::Transaction(transaction, operations) => {
-                let transaction = transaction.get();
-                if transaction.table_operations() != *operations {
-                    return Err(raise(Error::invalid(format!(
-                        "the transaction has written to tables since '{}' was read; read it again",
-                        self.path
-                    ))));
-                }
-                transaction.scan(py, &self.path, &options)?
-            }
-        };
+        let scan = detached(py, || self.table.read_again(&self.view, &options.scan, self.table_changes))?;
         Ok(Prepared { scan, cancel })
     }
 }
@@ -161,18 +110,15 @@ impl Reading {
     /// Whether the version has just the rows that one write wrote.
     #[getter]
     fn written_whole(&self) -> bool {
-        let version = self.view.table.version(self.view.sight.version);
+        let version = self.view.table.version(self.view.read_point.version);
         version.is_some_and(|version| version.kind == VersionKind::Write) && !self.view.shows_unnumbered_rows()
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match &self.source {
-            Source::Store(store) => visit.call(store),
-            Source::Transaction(transaction, _) => visit.call(transaction),
-        }
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.store)
     }
 
-    /// Scans anew, batch by batch.
+    /// Scans it, batch by batch.
     #[pyo3(signature = (columns=None))]
     fn stream(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Stream> {
         let prepared = self.scan(py, columns)?;
@@ -180,7 +126,7 @@ impl Reading {
         Ok(Stream { schema, prepared: Mutex::new(Some(prepared)), process: self.process })
     }
 
-    /// Scans anew, all at once and with all threads.
+    /// Scans it, all at once and with all threads.
     #[pyo3(signature = (columns=None))]
     fn collect(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Batches> {
         let Prepared { scan, cancel } = self.scan(py, columns)?;

@@ -111,12 +111,12 @@ def test_delete_versions(store: drumlin.Store) -> None:
     assert report.bytes > 0
     with pytest.raises(drumlin.InvalidArgument, match="drop it instead"):
         store.delete_versions({"a": [2, 3, 5]}, missing_ok=True)
-    assert [version.version for version in store.versions("a")] == [2, 3]
+    assert [version.version for version in store.table("a").versions()] == [2, 3]
     with store.transaction() as tx:
         report = tx.delete_versions({"a": [2], "y": [0]}, missing_ok=True)
         assert (report.versions, report.missing) == ({"a": [2]}, {"y": [0]})
         assert report.bytes > 0
-    assert [version.version for version in store.versions("a")] == [3]
+    assert [version.version for version in store.table("a").versions()] == [3]
 
 
 def test_drop(store: drumlin.Store) -> None:

@@ -60,6 +60,7 @@ def test_a_progress_callback_may_use_the_store(store: drumlin.Store) -> None:
     assert set(seen) == {1}
 
 
+# faults: stopped call x write, checkpoint, reclaim, verify
 def test_what_a_progress_callback_raises_stops_the_call(store: drumlin.Store) -> None:
     def refuse(done: int, total: int, rows: int, size: int, left: float | None) -> None:
         raise ZeroDivisionError("stop here")
@@ -70,7 +71,7 @@ def test_what_a_progress_callback_raises_stops_the_call(store: drumlin.Store) ->
     ):
         with pytest.raises(ZeroDivisionError, match="stop here"):
             call()
-        assert store.list() == []
+        assert store.tree.list() == []
     store.write("t", batches(2))
     store.append("t", batches(2))
     for maintain in (store.verify, store.checkpoint, store.reclaim):
@@ -97,6 +98,7 @@ def alarm() -> Iterator[Callable[[float], None]]:
     signal.signal(signal.SIGALRM, before)
 
 
+# faults: stopped call x write
 def test_a_signal_stops_a_write(store: drumlin.Store, alarm: Callable[[float], None]) -> None:
     for write in (store.write, lambda path, data: store.write_many({path: data})):
         alarm(0.2)
@@ -104,31 +106,34 @@ def test_a_signal_stops_a_write(store: drumlin.Store, alarm: Callable[[float], N
         with pytest.raises(Alarm):
             write("t", batches(1000, 0.02))
         assert time.monotonic() - start < 10
-        assert store.list() == []
+        assert store.tree.list() == []
     assert store.write("t", {"n": [1]}).version == 0
 
 
 def test_a_signal_stops_an_update(store: drumlin.Store, alarm: Callable[[float], None]) -> None:
-    store.create("t", SCHEMA, sort=["n"])
+    store.table("t").create(SCHEMA, sort=["n"])
     alarm(0.2)
     with pytest.raises(Alarm):
-        store.update("t", batches(100, 0.02))
-    assert len(store.versions("t")) == 1
+        store.replace("t", batches(100, 0.02))
+    assert len(store.table("t").versions()) == 1
 
 
+# faults: stopped call x upsert, look-up
 def test_a_signal_stops_what_is_done_by_key(store: drumlin.Store, alarm: Callable[[float], None]) -> None:
-    store.create("t", SCHEMA, key=["n"])
-    store.upsert("t", {"n": 1, "s": "x"})
-    for call in (store.upsert, store.insert, store.delete_keys, store.get_rows):
+    store.table("t").create(SCHEMA, key=["n"])
+    store.table("t").upsert({"n": 1, "s": "x"})
+    table = store.table("t")
+    for call in (table.upsert, table.insert, table.delete_keys, table.get_many):
         alarm(0.2)
         start = time.monotonic()
         with pytest.raises(Alarm):
-            call("t", batches(1000, 0.02))  # type: ignore[operator]
+            call(batches(1000, 0.02))  # type: ignore[operator]
         assert time.monotonic() - start < 10
         assert store.read("t").to_arrow().to_pylist() == [{"n": 1, "s": "x"}]
-        assert len(store.versions("t")) == 1
+        assert len(store.table("t").versions()) == 1
 
 
+# faults: stopped call x read, delete
 def test_a_signal_stops_a_read(store: drumlin.Store, alarm: Callable[[float], None]) -> None:
     store.write("t", batches(100))
     for _ in range(4):
@@ -138,17 +143,18 @@ def test_a_signal_stops_a_read(store: drumlin.Store, alarm: Callable[[float], No
     for read in (
         lambda: store.read("t", where=where).to_arrow(),
         lambda: sum(batch.num_rows for batch in store.read("t", where=f"not ({where})")),
-        lambda: store.delete_rows("t", f"not ({where})"),
+        lambda: store.table("t").delete(f"not ({where})"),
     ):
         start = time.monotonic()
         alarm(0.1)
         with pytest.raises(Alarm):
             read()
         assert time.monotonic() - start < 3
-    assert len(store.versions("t")) == 5
+    assert len(store.table("t").versions()) == 5
     assert store.read("t", head=1).to_arrow().num_rows == 1
 
 
+# faults: stopped call x write
 def test_ctrl_c(folder: str, tmp_path: Path) -> None:
     program = """
         import sys, time, drumlin, pyarrow as pa
@@ -165,7 +171,7 @@ def test_ctrl_c(folder: str, tmp_path: Path) -> None:
             store.write("t", pa.RecordBatchReader.from_batches(schema, batches()))
         except KeyboardInterrupt:
             # The store is usable, and nothing was committed.
-            assert not store.exists("t")
+            assert not store.tree.exists("t")
             assert store.write("after", {"n": [1]}).version == 0
             report = store.verify()
             assert report.ok, report

@@ -12,15 +12,15 @@ import drumlin
 
 
 def test_commits_come_in_order(store: drumlin.Store) -> None:
-    store.put("before", 1)
+    store.tree.put("before", 1)
     feed = store.changes()
     assert feed.seq == store.seq
     assert feed.next(0) is None
-    store.put("a", 1)
+    store.tree.put("a", 1)
     with store.transaction() as tx:
-        tx.put("a", 2)
-        tx.put("b/c", 3)
-        tx.delete("a")
+        tx.tree.put("a", 2)
+        tx.tree.put("b/c", 3)
+        tx.tree.delete("a")
     first = next(feed)
     assert (first.seq, feed.seq) == (store.seq - 1, store.seq - 1)
     assert dt.datetime.now(dt.UTC) - first.time < dt.timedelta(minutes=1)
@@ -41,11 +41,11 @@ def test_commits_come_in_order(store: drumlin.Store) -> None:
 
 
 def test_events_of_tables(store: drumlin.Store) -> None:
-    store.put("t/node", 1)
+    store.tree.put("t/node", 1)
     feed = store.changes(0)
     store.write("t", {"n": [1, 2]})
     store.append("t", {"n": [3]})
-    store.delete_rows("t", "n = 1")
+    store.table("t").delete("n = 1")
     store.delete_versions({"t": [0]})
     store.drop("t")
     store.undrop("t", to="u")
@@ -75,7 +75,7 @@ def _all(feed: drumlin.ChangeFeed) -> list[drumlin.Commit]:
 
 def test_from_where(folder: str) -> None:
     with drumlin.open(folder) as store:
-        seqs = [store.put(f"n/{n}", n).after.seq for n in range(5)]  # type: ignore[union-attr]
+        seqs = [store.tree.put(f"n/{n}", n).after.seq for n in range(5)]  # type: ignore[union-attr]
     with drumlin.open(folder) as store:
         [commit, *_] = _all(store.changes(seqs[2]))
         assert commit.events[0].path == "n/3"
@@ -84,7 +84,7 @@ def test_from_where(folder: str) -> None:
         with pytest.raises(drumlin.InvalidArgument, match="since=-1 is out of range"):
             store.changes(-1)
         store.checkpoint()
-        store.put("x", 1)
+        store.tree.put("x", 1)
         store.checkpoint()
         with pytest.raises(drumlin.SnapshotExpired, match="no longer there"):
             store.changes(seqs[0])
@@ -104,8 +104,8 @@ def test_a_feed_waits_for_what_comes(store: drumlin.Store) -> None:
     thread.start()
     first = store.seq
     for n in range(50):
-        store.put(f"n/{n}", n)
-    store.put("end", 1)
+        store.tree.put(f"n/{n}", n)
+    store.tree.put("end", 1)
     thread.join(30)
     assert not thread.is_alive()
     assert seen == list(range(first + 1, first + 52))
@@ -119,7 +119,7 @@ def test_one_thread_at_a_time(store: drumlin.Store) -> None:
     for call in (lambda: feed.next(0), lambda: feed.seq):
         with pytest.raises(drumlin.InvalidArgument, match="the feed is in use by another thread"):
             call()
-    store.put("a", 1)
+    store.tree.put("a", 1)
     thread.join(30)
     assert feed.seq == store.seq
     with pytest.raises(drumlin.InvalidArgument, match="timeout=-1: expected a number of seconds"):
@@ -151,16 +151,16 @@ def test_a_reader_follows_the_writer(folder: str) -> None:
     with drumlin.open(folder) as writer, drumlin.open(folder, mode="read") as reader:
         feed = reader.changes()
         assert feed.next(0.05) is None
-        writer.put("a", 1)
+        writer.tree.put("a", 1)
         commit = feed.next(10)
         assert commit is not None
         assert commit.events[0].path == "a"
-        assert reader.get("a") == 1
+        assert reader.tree.get("a") == 1
 
 
 def test_a_feed_keeps_its_store(folder: str) -> None:
     store = drumlin.open(folder)
-    store.put("a", 1)
+    store.tree.put("a", 1)
     feed = store.changes(0)
     del store
     assert next(feed).events[0].path == "a"

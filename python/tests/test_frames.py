@@ -91,7 +91,7 @@ def test_rows_that_are_not_all_that_were_written(store: drumlin.Store) -> None:
     store.write("t", frame)
     for options in ({"where": "i % 3 = 0"}, {"head": 7}, {"tail": 130_000}, {"columns": ["y"]}):
         same(store.read("t", **options).to_pandas(), by_arrow(store.read("t", **options)))  # type: ignore[arg-type]
-    store.delete_rows("t", "i % 1000 < 3")
+    store.table("t").delete("i % 1000 < 3")
     store.append("t", frame[:5])
     ours = store.read("t").to_pandas()
     same(ours, by_arrow(store.read("t")))
@@ -110,10 +110,10 @@ def test_sorted_tables_and_rows_by_key(store: drumlin.Store) -> None:
         frame = pd.DataFrame({"i": rng.integers(0, 50, 100), "x": rng.random(100)})
         store.write("s", frame, sort=["i"]) if n == 0 else store.append("s", frame)
     same(store.read("s").to_pandas(), by_arrow(store.read("s")))
-    store.create("k", pa.schema([("i", pa.int64()), ("x", pa.float64())]), key=["i"])
-    store.upsert("k", pd.DataFrame({"i": np.arange(100), "x": np.arange(100.0)}))
+    store.table("k").create(pa.schema([("i", pa.int64()), ("x", pa.float64())]), key=["i"])
+    store.table("k").upsert(pd.DataFrame({"i": np.arange(100), "x": np.arange(100.0)}))
     store.checkpoint()
-    store.upsert("k", {"i": 5, "x": 0.5})
+    store.table("k").upsert({"i": 5, "x": 0.5})
     same(store.read("k").to_pandas(), by_arrow(store.read("k")))
     assert store.read("k").to_pandas().loc[5, "x"] == 0.5
 

@@ -57,10 +57,10 @@ def in_parallel(*works: Callable[[], object]) -> list[object]:
 # Writing and reading.
 
 
-def test_rows_are_put_replaced_looked_up_and_deleted(people: drumlin.Table) -> None:
+def test_rows_are_put_replaced_looked_up_and_deleted(people: drumlin.Table, store: drumlin.Store) -> None:
     assert people.versions()[-1].rows == 0
     report = people.upsert([ADA, GRACE])
-    assert (report.rows, report.version, report.seq) == (2, None, people.store.seq)
+    assert (report.rows, report.version, report.seq) == (2, None, store.seq)
     assert people.get(1) == ADA
     assert people.get(2) == GRACE
     assert people.get(3) is None
@@ -72,18 +72,18 @@ def test_rows_are_put_replaced_looked_up_and_deleted(people: drumlin.Table) -> N
     assert people.read(where="id > 2").to_arrow().num_rows == 1
 
 
-def test_what_the_table_says_of_itself(people: drumlin.Table) -> None:
+def test_what_the_table_says_of_itself(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert([ADA, GRACE])
     stat = people.stat()
     assert (stat.key, stat.sort, stat.rows, stat.memory_keys) == (["id"], ["id"], 2, 2)
     assert stat.memory_bytes > 0
-    assert people.store.stat().memtable_bytes >= stat.memory_bytes
-    report = people.store.checkpoint()
+    assert store.stat().memtable_bytes >= stat.memory_bytes
+    report = store.checkpoint()
     assert report.rows_flushed == 2
     assert "2 rows flushed" in str(report)
     assert (people.stat().memory_keys, people.stat().stored_rows) == (0, 2)
     assert people.versions()[-1].kind == "rows"
-    plain = people.store.table("plain")
+    plain = store.table("plain")
     plain.create({"id": pa.int32()}, sort=["id"])
     assert (plain.stat().key, plain.stat().sort, plain.stat().memory_keys) == ([], ["id"], 0)
 
@@ -122,27 +122,27 @@ def test_large_calls_make_a_version() -> None:
 
 def test_what_progress_raises_stops_the_call() -> None:
     with drumlin.open("memory://", row_write_bytes=1000) as store:
-        store.create("t", {"id": pa.int64()}, key=["id"])
+        store.table("t").create({"id": pa.int64()}, key=["id"])
 
         def stop(*_: object) -> None:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            store.upsert("t", {"id": range(1000)}, progress=stop)
+            store.table("t").upsert({"id": range(1000)}, progress=stop)
         assert store.table("t").read().to_arrow().num_rows == 0
 
 
-def test_inserting_what_is_there_writes_nothing(people: drumlin.Table) -> None:
+def test_inserting_what_is_there_writes_nothing(people: drumlin.Table, store: drumlin.Store) -> None:
     people.insert([ADA, GRACE])
     for flushed in (False, True):
         if flushed:
-            people.store.checkpoint()
-        seq = people.store.seq
+            store.checkpoint()
+        seq = store.seq
         with pytest.raises(drumlin.AlreadyExists, match=r"'people' has rows with the keys 2, 1; nothing was written"):
             people.insert([{**ADA, "id": 5}, GRACE, ADA])
         with pytest.raises(drumlin.AlreadyExists, match="more than one row with the key 8"):
             people.insert([{**ADA, "id": 8}, {**ADA, "id": 8}])
-        assert people.store.seq == seq
+        assert store.seq == seq
         assert rows_of(people) == [ADA, GRACE]
     people.delete_keys([1])
     people.insert(ADA)
@@ -156,12 +156,12 @@ def test_of_equal_keys_the_last_counts(people: drumlin.Table) -> None:
     assert rows_of(people) == [GRACE]
 
 
-def test_nothing_is_nothing(people: drumlin.Table) -> None:
+def test_nothing_is_nothing(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert(ADA)
-    seq = people.store.seq
+    seq = store.seq
     assert people.upsert(PEOPLE.empty_table()).rows == 0
     assert people.delete_keys([]).rows == 0
-    assert people.store.seq == seq
+    assert store.seq == seq
     answer = people.get_many([])
     assert (len(answer), answer.found.to_pylist(), answer.rows.to_arrow().num_rows) == (0, [], 0)
     assert answer.rows.schema.names == ["id", "name", "born"]
@@ -170,7 +170,7 @@ def test_nothing_is_nothing(people: drumlin.Table) -> None:
 # What comes in.
 
 
-def test_rows_in_all_forms(people: drumlin.Table) -> None:
+def test_rows_in_all_forms(people: drumlin.Table, store: drumlin.Store) -> None:
     plain = {"id": [1, 2], "name": ["Ada", "Grace"], "born": [dt.date(1815, 12, 10), None]}
     table = pa.Table.from_pylist([ADA, GRACE], PEOPLE)
     frame = pd.DataFrame({**plain, "id": np.array([1, 2], "int32")})
@@ -201,7 +201,7 @@ def test_rows_in_all_forms(people: drumlin.Table) -> None:
             one = {name: [value] if name != "id" else value for name, value in one.items()}
         assert people.upsert(one).rows == 1
         assert people.get(1) == ADA
-    other = people.store.table("other")
+    other = store.table("other")
     other.create(people.schema(), key=["id"])
     assert other.insert(people.read()).rows == 2
     assert other.upsert(people.get_many([2, 1]).rows).rows == 2
@@ -251,8 +251,8 @@ def test_keys_in_all_forms(people: drumlin.Table) -> None:
         assert rows_of(people) == [ADA]
 
 
-def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table) -> None:
-    seq = people.store.seq
+def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table, store: drumlin.Store) -> None:
+    seq = store.seq
     refused: list[tuple[Any, type[Exception], str]] = [
         ({**ADA, "id": "1"}, drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not '1'"),
         ({**ADA, "id": 2**31}, drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not 2147483648"),
@@ -275,12 +275,12 @@ def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table) -> None:
         for write in (people.upsert, people.insert):
             with pytest.raises(kind, match=why):
                 write(rows)
-    assert people.store.seq == seq
+    assert store.seq == seq
 
 
-def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table) -> None:
-    people.store.create("two", {"a": pa.string(), "b": pa.int8(), "n": pa.int8()}, key=["a", "b"])
-    two = people.store.table("two")
+def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: drumlin.Store) -> None:
+    store.table("two").create({"a": pa.string(), "b": pa.int8(), "n": pa.int8()}, key=["a", "b"])
+    two = store.table("two")
     refused: list[tuple[drumlin.Table, Any, type[Exception], str]] = [
         (people, ["x"], drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not 'x'"),
         (people, [None], drumlin.InvalidArgument, "key column 'id' takes no nulls"),
@@ -306,7 +306,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table) -> None:
     for key in (None, "x", (1, 2)):
         with pytest.raises(drumlin.InvalidArgument):
             people.get(key)
-    plain = people.store.table("plain")
+    plain = store.table("plain")
     plain.write({"id": [1]})
     for call in (
         lambda: plain.get(1),
@@ -318,7 +318,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table) -> None:
         with pytest.raises(drumlin.InvalidArgument, match="has no key"):
             call()
     with pytest.raises(drumlin.NotFound):
-        people.store.get_rows("nowhere", [1])
+        store.table("nowhere").get_many([1])
 
 
 def test_keys_that_cannot_be_are_refused(store: drumlin.Store) -> None:
@@ -332,9 +332,9 @@ def test_keys_that_cannot_be_are_refused(store: drumlin.Store) -> None:
     ]
     for options, why in refused:
         with pytest.raises(drumlin.InvalidArgument, match=why):
-            store.create("t", schema, **options)
+            store.table("t").create(schema, **options)
     with pytest.raises(TypeError, match=r"key is a list of names, not one name: write \['a'\]"):
-        store.create("t", schema, key="a")
+        store.table("t").create(schema, key="a")
     assert store.tables() == []
 
 
@@ -479,22 +479,22 @@ def test_values_of_all_types(store: drumlin.Store, kind: pa.DataType, values: li
     ],
 )
 def test_values_that_do_not_fit(store: drumlin.Store, kind: pa.DataType, value: Any) -> None:
-    store.create("t", {"id": pa.int64(), "v": kind}, key=["id"])
+    store.table("t").create({"id": pa.int64(), "v": kind}, key=["id"])
     with pytest.raises(drumlin.InvalidArgument, match="column 'v'"):
-        store.upsert("t", {"id": 1, "v": value})
+        store.table("t").upsert({"id": 1, "v": value})
 
 
 def test_keys_may_come_in_another_unit(store: drumlin.Store) -> None:
-    store.create("t", {"t": pa.timestamp("us"), "d": pa.decimal128(10, 2)}, key=["t", "d"])
+    store.table("t").create({"t": pa.timestamp("us"), "d": pa.decimal128(10, 2)}, key=["t", "d"])
     moment = dt.datetime(2026, 1, 2, 3)
-    store.upsert("t", {"t": moment, "d": Decimal("1.50")})
+    store.table("t").upsert({"t": moment, "d": Decimal("1.50")})
     frame = pd.DataFrame({"t": [pd.Timestamp(moment)], "d": [Decimal("1.5")]})
     frame["t"] = frame["t"].astype("datetime64[ns]")
-    assert store.get_rows("t", frame).found.to_pylist() == [True]
-    assert store.delete_keys("t", frame).rows == 1
-    assert store.get_row("t", (moment, Decimal("1.5"))) is None
+    assert store.table("t").get_many(frame).found.to_pylist() == [True]
+    assert store.table("t").delete_keys(frame).rows == 1
+    assert store.table("t").get((moment, Decimal("1.5"))) is None
     with pytest.raises(drumlin.InvalidArgument, match="it would be rounded"):
-        store.get_rows("t", pa.table({"t": [moment], "d": [Decimal("1.505")]}))
+        store.table("t").get_many(pa.table({"t": [moment], "d": [Decimal("1.505")]}))
 
 
 # What a look-up gives.
@@ -533,9 +533,9 @@ def test_an_answer_in_all_forms(people: drumlin.Table) -> None:
 
 def test_an_answer_outlives_the_store(folder: str) -> None:
     store = drumlin.open(folder)
-    store.create("t", {"id": pa.int64()}, key=["id"])
-    store.insert("t", {"id": range(1000)})
-    answer = store.get_rows("t", range(2000))
+    store.table("t").create({"id": pa.int64()}, key=["id"])
+    store.table("t").insert({"id": range(1000)})
+    answer = store.table("t").get_many(range(2000))
     store.close()
     del store
     gc.collect()
@@ -546,15 +546,14 @@ def test_an_answer_outlives_the_store(folder: str) -> None:
 def test_pandas_frames_come_back(store: drumlin.Store) -> None:
     frame = pd.DataFrame({"close": [1.5, 2.5]}, index=pd.Index(["A", "B"], name="sym"))
     schema = pa.Schema.from_pandas(frame)
-    store.create("prices", schema, key=["sym"])
-    store.upsert("prices", frame)
+    store.table("prices").create(schema, key=["sym"])
+    store.table("prices").upsert(frame)
     pd.testing.assert_frame_equal(store.read("prices").to_pandas(), frame)
-    pd.testing.assert_frame_equal(store.get_rows("prices", ["B", "A"]).rows.to_pandas(), frame.iloc[::-1])
-    assert store.get_rows("prices", ["B"], columns=["close"]).rows.to_pandas()["close"].tolist() == [2.5]
+    pd.testing.assert_frame_equal(store.table("prices").get_many(["B", "A"]).rows.to_pandas(), frame.iloc[::-1])
+    assert store.table("prices").get_many(["B"], columns=["close"]).rows.to_pandas()["close"].tolist() == [2.5]
 
 
-def test_earlier_versions_can_be_asked(people: drumlin.Table) -> None:
-    store = people.store
+def test_earlier_versions_can_be_asked(people: drumlin.Table, store: drumlin.Store) -> None:
     first = people.upsert([ADA, GRACE], metadata=1).version
     assert first is not None
     people.upsert({**ADA, "name": "second"})
@@ -581,73 +580,74 @@ def test_earlier_versions_can_be_asked(people: drumlin.Table) -> None:
 # Transactions.
 
 
-def test_a_transaction_sees_its_rows_and_nobody_else(people: drumlin.Table) -> None:
-    store = people.store
+def test_a_transaction_sees_its_rows_and_nobody_else(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert([ADA, GRACE])
     with store.transaction() as tx:
-        assert tx.upsert("people", {**ADA, "name": "mine"}) == 1
-        assert tx.insert("people", [{"id": 3, "name": "new", "born": None}]) == 1
-        assert tx.delete_keys("people", [2, 9]) == 2
-        assert tx.get_row("people", 1) == {**ADA, "name": "mine"}
-        assert tx.get_row("people", 2) is None
-        answer = tx.get_rows("people", [3, 2, 1], columns=["name"])
+        assert tx.table("people").upsert({**ADA, "name": "mine"}).rows == 1
+        assert tx.table("people").insert([{"id": 3, "name": "new", "born": None}]).rows == 1
+        assert tx.table("people").delete_keys([2, 9]).rows == 2
+        assert tx.table("people").get(1) == {**ADA, "name": "mine"}
+        assert tx.table("people").get(2) is None
+        answer = tx.table("people").get_many([3, 2, 1], columns=["name"])
         assert answer.found.to_pylist() == [True, False, True]
         assert answer.rows.to_arrow().to_pydict() == {"name": ["new", None, "mine"]}
         assert tx.read("people").to_arrow()["id"].to_pylist() == [1, 3]
-        assert tx.get_rows("people", pa.table({"id": [3]})).found.to_pylist() == [True]
+        assert tx.table("people").get_many(pa.table({"id": [3]})).found.to_pylist() == [True]
         with pytest.raises(drumlin.AlreadyExists, match="the key 3"):
-            tx.insert("people", {"id": 3, "name": "again", "born": None})
-        tx.create("made", {"a": pa.int8(), "b": pa.string(), "n": pa.int64()}, key=["a", "b"])
-        tx.upsert("made", {"a": 1, "b": "x", "n": 5})
-        assert tx.get_row("made", (1, "x")) == {"a": 1, "b": "x", "n": 5}
-        assert tx.get_row("made", (1, "y"), columns=["n"]) is None
+            tx.table("people").insert({"id": 3, "name": "again", "born": None})
+        tx.table("made").create({"a": pa.int8(), "b": pa.string(), "n": pa.int64()}, key=["a", "b"])
+        tx.table("made").upsert({"a": 1, "b": "x", "n": 5})
+        assert tx.table("made").get((1, "x")) == {"a": 1, "b": "x", "n": 5}
+        assert tx.table("made").get((1, "y"), columns=["n"]) is None
         assert people.get(1) == ADA
         assert people.get(2) == GRACE
         assert not store.table("made").exists()
     assert people.get_many([1, 2, 3], columns=["name"]).rows.to_arrow()["name"].to_pylist() == ["mine", None, "new"]
-    assert store.get_row("made", (1, "x")) == {"a": 1, "b": "x", "n": 5}
+    assert store.table("made").get((1, "x")) == {"a": 1, "b": "x", "n": 5}
 
 
-def test_a_transaction_that_ends_otherwise_leaves_nothing(people: drumlin.Table) -> None:
+def test_a_transaction_that_ends_otherwise_leaves_nothing(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert([ADA, GRACE])
 
     def leave() -> None:
-        with people.store.transaction() as tx:
-            tx.upsert("people", {**ADA, "name": "mine"})
-            tx.delete_keys("people", [2])
-            tx.insert("people", pa.table({"id": pa.array([5], pa.int32()), "name": ["x"], "born": [None]}), metadata=1)
+        with store.transaction() as tx:
+            tx.table("people").upsert({**ADA, "name": "mine"})
+            tx.table("people").delete_keys([2])
+            tx.table("people").insert(
+                pa.table({"id": pa.array([5], pa.int32()), "name": ["x"], "born": [None]}), metadata=1
+            )
             tx.abort()
 
     with pytest.raises(drumlin.Abort):
         leave()
     assert rows_of(people) == [ADA, GRACE]
-    tx = people.store.transaction()
+    tx = store.transaction()
     tx.commit()
-    for call in (lambda: tx.get_row("people", 1), lambda: tx.upsert("people", ADA)):
+    for call in (lambda: tx.table("people").get(1), lambda: tx.table("people").upsert(ADA)):
         with pytest.raises(drumlin.InvalidArgument, match="ended"):
             call()
 
 
-def test_a_transaction_reads_what_was_there_when_it_began(people: drumlin.Table) -> None:
+def test_a_transaction_reads_what_was_there_when_it_began(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert(ADA)
-    with people.store.read_transaction() as tx:
+    with store.read_transaction() as tx:
         people.upsert([{**ADA, "name": "later"}, GRACE])
-        assert tx.get_row("people", 1) == ADA
-        assert tx.get_rows("people", [1, 2]).found.to_pylist() == [True, False]
+        assert tx.table("people").get(1) == ADA
+        assert tx.table("people").get_many([1, 2]).found.to_pylist() == [True, False]
         with pytest.raises(drumlin.InvalidArgument, match="reading only"):
-            tx.upsert("people", GRACE)
+            tx.table("people").upsert(GRACE)
 
 
-def test_transactions_conflict_over_keys_alone(people: drumlin.Table) -> None:
+def test_transactions_conflict_over_keys_alone(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert([ADA, GRACE])
-    tx = people.store.transaction()
-    assert tx.get_row("people", 1) == ADA
-    tx.upsert("people", {"id": 10, "name": "x", "born": None})
+    tx = store.transaction()
+    assert tx.table("people").get(1) == ADA
+    tx.table("people").upsert({"id": 10, "name": "x", "born": None})
     people.upsert({**GRACE, "name": "other"})
     tx.commit()
-    tx = people.store.transaction()
-    assert tx.get_row("people", 1) == ADA
-    tx.upsert("people", {"id": 11, "name": "x", "born": None})
+    tx = store.transaction()
+    assert tx.table("people").get(1) == ADA
+    tx.table("people").upsert({"id": 11, "name": "x", "born": None})
     people.upsert({**ADA, "name": "other"})
     with pytest.raises(drumlin.Conflict):
         tx.commit()
@@ -655,17 +655,17 @@ def test_transactions_conflict_over_keys_alone(people: drumlin.Table) -> None:
 
 
 def test_counting_up_in_transactions_loses_nothing(store: drumlin.Store) -> None:
-    store.create("counts", {"id": pa.int64(), "n": pa.int64()}, key=["id"])
-    store.insert("counts", {"id": 1, "n": 0})
+    store.table("counts").create({"id": pa.int64(), "n": pa.int64()}, key=["id"])
+    store.table("counts").insert({"id": 1, "n": 0})
 
     def count_up(tx: drumlin.Transaction) -> None:
-        row = tx.get_row("counts", 1)
+        row = tx.table("counts").get(1)
         assert row is not None
-        tx.upsert("counts", {"id": 1, "n": row["n"] + 1})
+        tx.table("counts").upsert({"id": 1, "n": row["n"] + 1})
 
     ended = in_parallel(*[lambda: [store.transact(count_up) for _ in range(10)]] * 4)
     assert not [error for error in ended if isinstance(error, Exception)]
-    assert store.get_row("counts", 1) == {"id": 1, "n": 40}
+    assert store.table("counts").get(1) == {"id": 1, "n": 40}
 
 
 # Many at once, and the end of the process.
@@ -673,9 +673,9 @@ def test_counting_up_in_transactions_loses_nothing(store: drumlin.Store) -> None
 
 def test_rows_are_there_after_reopening(folder: str) -> None:
     with drumlin.open(folder) as store:
-        store.create("people", PEOPLE, key=["id"])
-        store.upsert("people", [ADA, GRACE])
-        store.delete_keys("people", [2])
+        store.table("people").create(PEOPLE, key=["id"])
+        store.table("people").upsert([ADA, GRACE])
+        store.table("people").delete_keys([2])
     with drumlin.open(folder) as store:
         table = store.table("people")
         assert (table.stat().memory_keys, rows_of(table)) == (2, [ADA])
@@ -685,7 +685,7 @@ def test_rows_are_there_after_reopening(folder: str) -> None:
     with drumlin.open(folder, mode="read") as store:
         assert rows_of(store.table("people")) == [ADA, GRACE]
         with pytest.raises(drumlin.InvalidArgument, match="reading only"):
-            store.upsert("people", ADA)
+            store.table("people").upsert(ADA)
 
 
 def test_of_many_that_insert_a_key_one_does(folder: str) -> None:
@@ -713,18 +713,18 @@ def test_of_many_that_insert_a_key_one_does(folder: str) -> None:
 
 def test_many_threads_write_durably(folder: str) -> None:
     with drumlin.open(folder) as store:
-        store.create("t", {"id": pa.int64(), "by": pa.int64(), "text": pa.string()}, key=["id"])
+        store.table("t").create({"id": pa.int64(), "by": pa.int64(), "text": pa.string()}, key=["id"])
 
         def write(by: int) -> None:
             for n in range(25):
-                assert store.upsert("t", {"id": by * 1000 + n, "by": by, "text": "x" * by}).rows == 1
-                assert store.get_row("t", by * 1000 + n, columns=["by"]) == {"by": by}
-                store.upsert("t", {"id": -1, "by": by, "text": None})
+                assert store.table("t").upsert({"id": by * 1000 + n, "by": by, "text": "x" * by}).rows == 1
+                assert store.table("t").get(by * 1000 + n, columns=["by"]) == {"by": by}
+                store.table("t").upsert({"id": -1, "by": by, "text": None})
 
         ended = in_parallel(*[lambda by=by: write(by) for by in range(16)], store.checkpoint)  # type: ignore[misc]
         assert not [error for error in ended if isinstance(error, Exception)]
     with drumlin.open(folder) as store:
-        answer = store.get_rows("t", [by * 1000 + n for by in range(16) for n in range(25)], columns=["by"])
+        answer = store.table("t").get_many([by * 1000 + n for by in range(16) for n in range(25)], columns=["by"])
         assert answer.found.count() == 400
         assert answer.rows.to_arrow()["by"].to_pylist() == [by for by in range(16) for _ in range(25)]
         assert store.table("t").stat().rows == 401
@@ -736,7 +736,7 @@ def test_random_operations_agree_with_a_dict(folder: str, seed: int) -> None:
     rng = random.Random(seed)
     options: dict[str, Any] = {"row_write_bytes": 2000, "sync": rng.choice(["commit", "interval"])}
     store = drumlin.open(folder, **options)
-    store.create("t", {"a": pa.string(), "b": pa.int16(), "v": pa.float64(), "s": pa.string()}, key=["a", "b"])
+    store.table("t").create({"a": pa.string(), "b": pa.int16(), "v": pa.float64(), "s": pa.string()}, key=["a", "b"])
     keys = [(text, number) for text in ("", "a", "bb", "c\0c") for number in range(-10, 10)]
     model: dict[tuple[str, int], dict[str, Any]] = {}
     kept: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
@@ -749,12 +749,12 @@ def test_random_operations_agree_with_a_dict(folder: str, seed: int) -> None:
         rows = store.read("t", as_of=as_of).to_arrow().to_pylist()
         assert rows == [expected[key] for key in sorted(expected)]
         asked = rng.choices(keys, k=30)
-        answer = store.get_rows("t", asked, as_of=as_of)
+        answer = store.table("t").get_many(asked, as_of=as_of)
         assert answer.found.to_pylist() == [key in expected for key in asked]
         nothing = {"v": None, "s": None}
         for key, given in zip(asked, answer.rows.to_arrow().to_pylist(), strict=True):
             assert given == expected.get(key, {"a": key[0], "b": key[1], **nothing})
-        assert store.get_row("t", asked[0], as_of=as_of) == expected.get(asked[0])
+        assert store.table("t").get(asked[0], as_of=as_of) == expected.get(asked[0])
 
     for step in range(200):
         chosen = rng.choices(keys, k=rng.choice([1, 1, 2, 5, 60]))
@@ -762,30 +762,30 @@ def test_random_operations_agree_with_a_dict(folder: str, seed: int) -> None:
         match rng.randrange(10):
             case 0 | 1 | 2:
                 rows = [row(key) for key in chosen]
-                store.upsert("t", rows, metadata=metadata)
+                store.table("t").upsert(rows, metadata=metadata)
                 model |= dict(zip(chosen, rows, strict=True))
             case 3 | 4:
                 rows = [row(key) for key in chosen]
                 fits = len(set(chosen)) == len(chosen) and not model.keys() & set(chosen)
                 try:
-                    store.insert("t", rows, metadata=metadata)
+                    store.table("t").insert(rows, metadata=metadata)
                 except drumlin.AlreadyExists:
                     assert not fits
                 else:
                     assert fits
                     model |= dict(zip(chosen, rows, strict=True))
             case 5 | 6:
-                store.delete_keys("t", chosen, metadata=metadata)
+                store.table("t").delete_keys(chosen, metadata=metadata)
                 model = {key: value for key, value in model.items() if key not in chosen}
             case 7:
                 commit = rng.random() < 0.7
                 with store.transaction() as tx:
                     rows = [row(key) for key in chosen]
-                    tx.upsert("t", rows)
-                    tx.delete_keys("t", chosen[:1])
-                    assert tx.get_row("t", chosen[0]) is None
+                    tx.table("t").upsert(rows)
+                    tx.table("t").delete_keys(chosen[:1])
+                    assert tx.table("t").get(chosen[0]) is None
                     if not commit:
-                        tx._end()
+                        tx._core.abort()
                 if commit:
                     model |= dict(zip(chosen, rows, strict=True))
                     model.pop(chosen[0])
@@ -825,25 +825,25 @@ def test_options_are_checked(folder: str) -> None:
             drumlin.open(folder, **options)
     for options in ({"sync": "interval"}, {"sync": "interval", "sync_interval": dt.timedelta(milliseconds=5)}):
         with drumlin.open(folder, **options) as store:  # type: ignore[arg-type]
-            if not store.exists("t"):
-                store.create("t", {"id": pa.int64()}, key=["id"])
-            store.upsert("t", {"id": [1, 2, 3]})
-            assert store.get_row("t", 2) == {"id": 2}
+            if not store.tree.exists("t"):
+                store.table("t").create({"id": pa.int64()}, key=["id"])
+            store.table("t").upsert({"id": [1, 2, 3]})
+            assert store.table("t").get(2) == {"id": 2}
     with drumlin.open(folder) as store:
         assert store.table("t").stat().rows == 3
 
 
 def test_memory_is_flushed_when_it_is_much(folder: str) -> None:
     with drumlin.open(folder, memtable_bytes=50_000) as store:
-        store.create("t", {"id": pa.int64(), "text": pa.string()}, key=["id"])
+        store.table("t").create({"id": pa.int64(), "text": pa.string()}, key=["id"])
         for n in range(200):
-            store.upsert("t", {"id": n, "text": "x" * 2000})
+            store.table("t").upsert({"id": n, "text": "x" * 2000})
         assert store.stat().memtable_bytes < 400_000
         assert store.table("t").stat().rows == 200
 
 
-def test_the_feed_tells_of_rows(people: drumlin.Table) -> None:
-    feed = people.store.changes()
+def test_the_feed_tells_of_rows(people: drumlin.Table, store: drumlin.Store) -> None:
+    feed = store.changes()
     people.upsert(ADA)
     [event] = next(feed).events
     assert (event.path, event.action, event.kind) == ("people", "rows", None)

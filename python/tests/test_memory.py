@@ -29,6 +29,7 @@ print(rows, (after - before) * 1024)
 """
 
 
+# faults: hostile sizes x write
 @pytest.mark.parametrize("budget", [BUDGET])
 def test_an_import_larger_than_the_budget_stays_within_it(tmp_path: Path, budget: int) -> None:
     np = pytest.importorskip("numpy")
@@ -66,7 +67,7 @@ def batches(seed):
         yield pa.record_batch([keys] + [random.random(rows) for _ in range(7)], schema=schema)
 
 store = drumlin.open(sys.argv[1], memory_bytes=int(sys.argv[2]))
-table = store.create("t", schema, key=["k"])
+table = store.table("t").create(schema, key=["k"])
 table = store.table("t")
 table.upsert(pa.RecordBatchReader.from_batches(schema, batches(1)))
 store.checkpoint()
@@ -78,6 +79,7 @@ print(store.read("t", columns=["k"]).to_arrow().num_rows, after * 1024)
 """
 
 
+# faults: hostile sizes x upsert
 def test_an_upsert_larger_than_the_budget_stays_within_it(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
     pytest.importorskip("pyarrow")

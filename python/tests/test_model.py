@@ -94,9 +94,9 @@ class StoreMachine(RuleBasedStateMachine):
     def update(self, path: str, rows: list[Row]) -> None:
         if path not in self.tables or path not in SORTED:
             with pytest.raises((drumlin.NotFound, drumlin.InvalidArgument)):
-                self.store.update(path, table(rows))
+                self.store.replace(path, table(rows))
             return
-        self.store.update(path, table(rows))
+        self.store.replace(path, table(rows))
         model = self.tables[path]
         low, high = min(row[0] for row in rows), max(row[0] for row in rows)
         model.add(self.ordered(path, [row for row in model.newest if not low <= row[0] <= high] + rows))
@@ -109,7 +109,7 @@ class StoreMachine(RuleBasedStateMachine):
         model = self.tables[path]
         # A comparison with null is not true.
         kept = [(k, v) for k, v in model.newest if not (k > low and v is not None and v != value)]
-        report = self.store.delete_rows(path, where)
+        report = self.store.table(path).delete(where)
         assert report.rows == len(model.newest) - len(kept)
         if report.rows:
             assert report.version.version == model.add(kept)
@@ -202,7 +202,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         assert self.store.tables() == sorted(self.tables)
         for path, model in self.tables.items():
-            assert [version.version for version in self.store.versions(path)] == sorted(model.versions)
+            assert [version.version for version in self.store.table(path).versions()] == sorted(model.versions)
             self.check(self.store.read(path), model.newest)
 
     @rule()

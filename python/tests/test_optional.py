@@ -37,8 +37,8 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
         for name in ("pyarrow", "pandas", "polars", "duckdb", "numpy"):
             assert name not in sys.modules, name
         store = drumlin.open("memory://")
-        store.put("a", 1)
-        assert store.get("a") == 1
+        store.tree.put("a", 1)
+        assert store.tree.get("a") == 1
         assert "pyarrow" not in sys.modules
     """
     run(set(), program)
@@ -60,12 +60,12 @@ def test_polars_without_pyarrow() -> None:
         assert repr(first) == "Batch(3 rows, 3 columns)"
         store.write("columns", {"n": [1, 2]})
         assert store.read("columns").to_polars()["n"].to_list() == [1, 2]
-        store.create("made", store.schema("t"))
-        assert store.schema("made").names == ["n", "s", "t"]
+        store.table("made").create(store.table("t").schema())
+        assert store.table("made").schema().names == ["n", "s", "t"]
         for call, message in (
             (store.read("t").to_arrow, "to_arrow() needs pyarrow: pip install 'drumlin[pyarrow]'"),
             (store.read("t").to_pandas, "to_pandas() needs pyarrow: pip install 'drumlin[pandas]'"),
-            (lambda: store.create("x", {"n": "int64"}), "a schema as a dict needs pyarrow"),
+            (lambda: store.table("x").create({"n": "int64"}), "a schema as a dict needs pyarrow"),
             (lambda: store.write("x", pl.DataFrame({"n": [None]})), "Null ('n') needs pyarrow"),
         ):
             try:
@@ -95,15 +95,15 @@ def test_nothing_at_all() -> None:
             store.read("t")
         except drumlin.NotFound:
             pass
-        store.put("a", {"b": [1]})
-        assert [node.path for node in store.list()] == ["a"]
+        store.tree.put("a", {"b": [1]})
+        assert [node.path for node in store.tree.list()] == ["a"]
     """
     run({"pyarrow", "pandas", "polars", "duckdb", "numpy"}, program)
 
 
 def test_rows_by_key_need_nothing(folder: str) -> None:
     with drumlin.open(folder) as store:
-        store.create("t", {"id": pa.int32(), "day": pa.date32(), "s": pa.string()}, key=["id", "day"])
+        store.table("t").create({"id": pa.int32(), "day": pa.date32(), "s": pa.string()}, key=["id", "day"])
     program = f"""
         import datetime as dt
         day = dt.date(2026, 1, 2)
@@ -115,8 +115,8 @@ def test_rows_by_key_need_nothing(folder: str) -> None:
         assert table.get_many([(3, day), (4, day)]).found.to_pylist() == [True, False]
         assert table.delete_keys([(1, day)]).rows == 1
         with store.transaction() as tx:
-            tx.upsert("t", {{"id": 5, "day": day, "s": "x"}})
-            assert tx.get_row("t", (5, day))["s"] == "x"
+            tx.table("t").upsert({{"id": 5, "day": day, "s": "x"}})
+            assert tx.table("t").get((5, day))["s"] == "x"
         assert table.stat().rows == 3
     """
     run({"pyarrow", "pandas", "polars", "duckdb", "numpy"}, program)
@@ -126,11 +126,11 @@ def test_rows_by_key_need_nothing(folder: str) -> None:
         day = dt.date(2026, 1, 2)
         store = drumlin.open({folder!r})
         ids = pl.Series([5, 1], dtype=pl.Int32)
-        store.upsert("t", {{"id": ids, "day": [day, day], "s": ["y", "z"]}})
+        store.table("t").upsert({{"id": ids, "day": [day, day], "s": ["y", "z"]}})
         keys = pl.DataFrame({{"id": [1, 9], "day": [day, day]}})
-        assert store.get_rows("t", keys).rows.to_polars()["s"].to_list() == ["z", None]
+        assert store.table("t").get_many(keys).rows.to_polars()["s"].to_list() == ["z", None]
         import numpy as np
-        assert store.get_rows("t", {{"id": np.array([5]), "day": [day]}}).found.to_pylist() == [True]
+        assert store.table("t").get_many({{"id": np.array([5]), "day": [day]}}).found.to_pylist() == [True]
     """
     run({"pyarrow", "pandas"}, program)
 

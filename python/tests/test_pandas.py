@@ -143,10 +143,10 @@ def test_a_range_index_is_numbered_anew_once_rows_were_picked(store: drumlin.Sto
     # Columns alone pick no rows.
     assert_frame_equal(store.read("t", columns=["a"]).to_pandas(), frame)
     # As many rows as were written, but not those.
-    store.delete_rows("t", "a < 2")
+    store.table("t").delete("a < 2")
     store.append("t", pd.DataFrame({"a": [10, 11]}))
     assert_index_equal(store.read("t").to_pandas().index, pd.RangeIndex(10, name="r"), exact=True)
-    for as_of in (0, store.versions("t")[0].time):
+    for as_of in (0, store.table("t").versions()[0].time):
         assert_frame_equal(store.read("t", as_of=as_of).to_pandas(), frame)
 
 
@@ -168,7 +168,7 @@ def test_labels_stay_with_their_rows(store: drumlin.Store) -> None:
     assert_frame_equal(store.read("t", where="a % 2 = 0").to_pandas(), frame[frame.a % 2 == 0])
     assert_frame_equal(store.read("t", tail=2).to_pandas(), frame.tail(2))
     assert_frame_equal(store.read("t", where="k > 'w'", columns=["a"]).to_pandas(), frame[frame.index > "w"])
-    store.delete_rows("t", "k = 'x'")
+    store.table("t").delete("k = 'x'")
     assert_frame_equal(store.read("t").to_pandas(), frame.drop("x"))
 
 
@@ -219,7 +219,7 @@ def test_another_kind_of_index_is_refused(store: drumlin.Store) -> None:
     store.write("t", pd.DataFrame({"a": [1, 2, 3]}))
     with pytest.raises(drumlin.SchemaMismatch, match="__index_level_0__"):
         store.append("t", pd.DataFrame({"a": [1, 2, 3]}, index=["x", "y", "z"]))
-    assert len(store.versions("t")) == 1
+    assert len(store.table("t").versions()) == 1
 
 
 def test_columns_may_be_named_as_pandas_names_them(store: drumlin.Store) -> None:
@@ -251,7 +251,7 @@ def test_options_go_to_pyarrow(store: drumlin.Store) -> None:
 def test_frames_that_cannot_be_stored_are_refused(store: drumlin.Store, frame: pd.DataFrame, message: str) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=message):
         store.write("t", frame)
-    assert not store.exists("t")
+    assert not store.tree.exists("t")
 
 
 @pytest.mark.parametrize("data", [pd.Series([1], name="a")])

@@ -39,7 +39,7 @@ def test_a_range_level_of_a_multiindex_is_kept(store: drumlin.Store) -> None:
     assert_frame_equal(read(store, where="__index_level_0__ > 1"), frame[2:])
     store.append("t", frame)
     assert_frame_equal(read(store), pd.concat([frame, frame]))
-    store.delete_rows("t", "a = 'w'")
+    store.table("t").delete("a = 'w'")
     assert read(store).index.get_level_values(0).tolist() == [1, 2, 3, 1, 2, 3]
 
 
@@ -54,7 +54,7 @@ def test_labels_of_a_range_stay_with_their_rows_in_an_ordered_table(store: druml
     more = pd.DataFrame({"n": [0], "who": ["zero"]}, index=pd.RangeIndex(1))
     store.append("t", more)
     assert_frame_equal(read(store), pd.concat([more, ordered]))
-    store.update("t", pd.DataFrame({"n": [1], "who": ["uno"]}, index=pd.RangeIndex(7, 8)))
+    store.replace("t", pd.DataFrame({"n": [1], "who": ["uno"]}, index=pd.RangeIndex(7, 8)))
     assert read(store).index.tolist() == [0, 7, 12, 10]
     store.append_many({"t": more})
     with store.transaction() as tx:
@@ -69,22 +69,22 @@ def test_labels_of_a_range_stay_with_their_rows_in_an_ordered_table(store: druml
 
 
 def test_a_table_with_a_key_has_no_labels(store: drumlin.Store) -> None:
-    store.create("t", pa.schema([("n", pa.int64()), ("who", pa.string())]), key=["n"])
+    store.table("t").create(pa.schema([("n", pa.int64()), ("who", pa.string())]), key=["n"])
     frame = pd.DataFrame({"n": [3, 1], "who": ["three", "one"]}, index=pd.RangeIndex(10, 12))
     for _ in range(2):
         store.write("t", frame)
-        assert store.schema("t").names == ["n", "who"]
+        assert store.table("t").schema().names == ["n", "who"]
         assert_index_equal(read(store).index, pd.RangeIndex(2))
         assert read(store)["n"].tolist() == [1, 3]
-    store.upsert("t", {"n": 2, "who": "two"})
-    store.upsert("t", frame)
+    store.table("t").upsert({"n": 2, "who": "two"})
+    store.table("t").upsert(frame)
     assert read(store)["n"].tolist() == [1, 2, 3]
 
 
 def test_a_default_index_costs_nothing(store: drumlin.Store) -> None:
     frame = pd.DataFrame({"n": [3, 1, 2]})
     store.write("t", frame, sort=["n"])
-    assert store.schema("t").names == ["n"]
+    assert store.table("t").schema().names == ["n"]
     assert_frame_equal(read(store), pd.DataFrame({"n": [1, 2, 3]}))
     store.append("t", frame[1:])
     assert_index_equal(read(store).index, pd.RangeIndex(5))
@@ -181,7 +181,7 @@ def test_missing_objects_come_back_as_they_were(store: drumlin.Store) -> None:
 def test_what_does_not_survive_is_refused(store: drumlin.Store, frame: pd.DataFrame, message: str) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=message):
         store.write("t", frame)
-    assert not store.exists("t")
+    assert not store.tree.exists("t")
 
 
 def test_coerced_values_are_what_pyarrow_makes_of_them(store: drumlin.Store) -> None:
@@ -342,8 +342,8 @@ def test_names_that_arrow_would_cut_are_refused(store: drumlin.Store) -> None:
         with pytest.raises(drumlin.InvalidArgument, match="NUL"):
             store.write("t", data)
     with pytest.raises(drumlin.InvalidArgument, match="NUL"):
-        store.create("t", table.schema)
-    assert not store.exists("t")
+        store.table("t").create(table.schema)
+    assert not store.tree.exists("t")
 
 
 def test_arguments_of_the_wrong_type_are_named(store: drumlin.Store) -> None:

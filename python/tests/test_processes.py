@@ -35,9 +35,14 @@ def in_fork(work: Callable[[], None]) -> None:
     assert status == 0, f"the child ended with status {status:#x}"
 
 
+# faults: fork x write, upsert, delete, drop, undrop, snapshot, checkpoint, reclaim, open, read, look-up, nodes
+# faults: fork x transaction, feed, verify
 def test_a_forked_child_gets_closed(folder: str) -> None:
     with drumlin.open(folder) as store:
         store.write("t", pa.table({"n": range(300_000)}))
+        store.table("k").create(pa.schema([("id", pa.int64()), ("n", pa.int64())]), key=["id"])
+        store.table("k").upsert([{"id": 1, "n": 1}])
+        feed = store.changes()
         result, batches = store.read("t"), iter(store.read("t"))
         next(batches)
 
@@ -46,16 +51,30 @@ def test_a_forked_child_gets_closed(folder: str) -> None:
                 lambda: store.read("t"),
                 lambda: store.write("t", {"n": [1]}),
                 lambda: store.append("t", {"n": [1]}),
-                lambda: store.delete_rows("t", "n = 1"),
-                lambda: store.put("a", 1),
-                lambda: store.get("a"),
-                lambda: store.list(),
-                lambda: store.versions("t"),
+                lambda: store.table("t").delete("n = 1"),
+                lambda: store.tree.put("a", 1),
+                lambda: store.tree.get("a"),
+                lambda: store.tree.list(),
+                lambda: store.table("t").versions(),
                 store.checkpoint,
                 store.reclaim,
                 store.verify,
                 store.stat,
                 store.snapshots,
+                lambda: store.table("k").upsert([{"id": 2, "n": 2}]),
+                lambda: store.table("k").insert([{"id": 3, "n": 3}]),
+                lambda: store.table("k").delete_keys([1]),
+                lambda: store.table("k").get_many([1]),
+                lambda: store.drop("t"),
+                lambda: store.drop_and_reclaim("t"),
+                lambda: store.undrop("t"),
+                lambda: store.snapshot("s"),
+                lambda: store.delete_versions({"t": [0]}),
+                lambda: store.transact(lambda tx: tx.tree.put("a", 1)),
+                store.changes,
+                lambda: feed.next(0),
+                lambda: store.tree.on("*", print),
+                lambda: store.tree.projection("p", "*", key="name"),
                 result.to_arrow,
                 lambda: list(result),
                 lambda: next(batches),
@@ -108,6 +127,7 @@ def test_a_forked_child_may_drop_everything(folder: str) -> None:
     held["store"].close()  # type: ignore[attr-defined]
 
 
+# faults: fork x write, read
 def test_a_fork_during_a_write(folder: str) -> None:
     with drumlin.open(folder) as store:
         stop = threading.Event()
@@ -158,6 +178,7 @@ def read_and_write(folder: str, out: str, start: int) -> int:
         return store.read("t", tail=1).to_arrow()["n"].to_pylist()[0]  # type: ignore[no-any-return]
 
 
+# faults: second process, fork x open
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_other_processes_open_the_store_anew(folder: str, tmp_path: os.PathLike[str], method: str) -> None:
     with drumlin.open(folder) as store:

@@ -34,8 +34,8 @@ def raised(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_fields(store: drumlin.Store) -> None:
-    store.put_many(USERS)
-    teams = store.projection("teams", "users/*", key="payload.team", value="name")
+    store.tree.put_many(USERS)
+    teams = store.tree.projection("teams", "users/*", key="payload.team", value="name")
     assert (teams.get("x"), teams.get("y"), teams.get("z"), teams.get("z", 7)) == ("a", "c", None, 7)
     assert (teams.get_all("x"), teams.get_all("z")) == (["a"], [])
     assert (len(teams), "x" in teams, "z" in teams, list(teams)) == (2, True, False, ["x", "y"])
@@ -47,15 +47,15 @@ def test_fields(store: drumlin.Store) -> None:
     assert repr(teams) == f"ProjectionView(2 entries, seq={store.seq})"
     assert entry == teams.entries()[0]
     # It is of one instant; the next one is of the next.
-    store.delete("users/a")
+    store.tree.delete("users/a")
     assert teams.get("x") == "a"
-    assert store.projection("teams").get("x") == "b"
-    assert store.projections() == ["teams"]
+    assert store.tree.projection("teams").get("x") == "b"
+    assert store.tree.projections() == ["teams"]
 
 
 def test_bags_of_several_fields(store: drumlin.Store) -> None:
-    store.put_many(USERS)
-    bag = store.projection(
+    store.tree.put_many(USERS)
+    bag = store.tree.projection(
         "bag", P("*", has_payload()), key=["payload.team", "payload.age"], value=["path", "payload.age"], bag=True
     )
     assert bag.keys() == [("x", 5), ("x", 20), ("x", 30), ("y", 10)]
@@ -71,7 +71,7 @@ def test_bags_of_several_fields(store: drumlin.Store) -> None:
     assert [entry.key[1] for entry in bag.range(high=("x", 20))] == [5]
     assert [entry.key[1] for entry in bag.range(("x", 30))] == [30, 10]
     assert len(bag.range()) == len(bag) == 4
-    same = store.projection("same", "*/*", key="payload.team", value="name", bag=True)
+    same = store.tree.projection("same", "*/*", key="payload.team", value="name", bag=True)
     assert same.get_all("x") == ["e", "a", "b"]
     assert same.get("x") == "e"
     assert same.items() == [("x", "e"), ("x", "a"), ("x", "b"), ("y", "c")]
@@ -80,8 +80,8 @@ def test_bags_of_several_fields(store: drumlin.Store) -> None:
 def test_keys_of_all_kinds(store: drumlin.Store) -> None:
     keys: list[Any] = [None, False, True, -1.5, 0, 2**64 - 1, "", "a", "ab", "b", {"a": 1}, [1, "x"], b"\0", b"\xff"]
     for at, key in enumerate(keys):
-        store.put(f"n/{at:02}", key)
-    view = store.projection("kinds", "n/*", key="payload", value="path.1")
+        store.tree.put(f"n/{at:02}", key)
+    view = store.tree.projection("kinds", "n/*", key="payload", value="path.1")
     assert view.keys() == keys
     for at, key in enumerate(keys):
         assert view.get(key) == f"{at:02}"
@@ -94,124 +94,124 @@ def test_keys_of_all_kinds(store: drumlin.Store) -> None:
 
 def test_a_projection_is_part_of_the_store(folder: str) -> None:
     with drumlin.open(folder) as store:
-        store.projection("teams", "users/*", key="payload.team")
-        store.projection("fn", "users/*", key=lambda path, payload: path)
-        store.put_many(USERS)
+        store.tree.projection("teams", "users/*", key="payload.team")
+        store.tree.projection("fn", "users/*", key=lambda path, payload: path)
+        store.tree.put_many(USERS)
     with drumlin.open(folder) as store:
-        assert store.projections() == ["teams"]
-        assert store.projection("teams").get("y") == USERS["users/c"]
+        assert store.tree.projections() == ["teams"]
+        assert store.tree.projection("teams").get("y") == USERS["users/c"]
         # It is replaced as a whole.
-        assert store.projection("teams", "others/*", key="name").items() == [("e", USERS["others/e"])]
-        store.drop_projection("teams")
-        for call in (store.projection, store.drop_projection):
+        assert store.tree.projection("teams", "others/*", key="name").items() == [("e", USERS["others/e"])]
+        store.tree.drop_projection("teams")
+        for call in (store.tree.projection, store.tree.drop_projection):
             with pytest.raises(drumlin.NotFound, match="projection 'teams' does not exist"):
                 call("teams")
 
 
 def test_functions(store: drumlin.Store, raised: list[Any]) -> None:
-    store.put_many(USERS)
+    store.tree.put_many(USERS)
 
     def key(path: str, payload: Any) -> Any:
         if payload["age"] == 10:
             raise ZeroDivisionError(path)
         return (payload["team"], payload["age"] // 10) if "team" in payload else None
 
-    view = store.projection("fn", "users/*", key=key, value=lambda path, payload: [path, payload["age"]], bag=True)
+    view = store.tree.projection("fn", "users/*", key=key, value=lambda path, payload: [path, payload["age"]], bag=True)
     assert view.items() == [(("x", 2), ["users/b", 20]), (("x", 3), ["users/a", 30])]
     assert set(raised) == {(ZeroDivisionError, "users/c")}
     raised.clear()
-    store.put("users/c", {"team": "y", "age": 11})
-    store.put("users/b", {"age": 11})
-    assert store.projection("fn").keys() == [("x", 3), ("y", 1)]
+    store.tree.put("users/c", {"team": "y", "age": 11})
+    store.tree.put("users/b", {"age": 11})
+    assert store.tree.projection("fn").keys() == [("x", 3), ("y", 1)]
     # What is no key or value is raised too.
-    store.projection("odd", "users/*", key=lambda path, payload: {1}, value=lambda path, payload: 1)
+    store.tree.projection("odd", "users/*", key=lambda path, payload: {1}, value=lambda path, payload: 1)
     assert {message for _, message in raised if "key" in message} == {
         "key: set is not a JSON value (None, bool, int, float, str, list, tuple, dict with str keys); bytes are taken "
         "as a whole payload only"
     }
-    assert len(store.projection("odd")) == 0
+    assert len(store.tree.projection("odd")) == 0
     # The whole payload, if nothing else is said.
-    store.projection("whole", "users/*", key=lambda path, payload: path[-1])
-    assert store.projection("whole").get("a") == USERS["users/a"]
-    store.drop_projection("whole")
-    assert store.projections() == ["fn", "odd"]
+    store.tree.projection("whole", "users/*", key=lambda path, payload: path[-1])
+    assert store.tree.projection("whole").get("a") == USERS["users/a"]
+    store.tree.drop_projection("whole")
+    assert store.tree.projections() == ["fn", "odd"]
     with pytest.raises(drumlin.AlreadyExists, match="drop it first"):
-        store.projection("fn", "users/*", key="name")
+        store.tree.projection("fn", "users/*", key="name")
 
 
 def test_a_transaction_sees_its_own(store: drumlin.Store) -> None:
-    store.put_many(USERS)
-    store.projection("teams", "users/*", key="payload.team", value="name", bag=True)
-    store.projection("ages", "users/*", key=lambda path, payload: payload["age"])
+    store.tree.put_many(USERS)
+    store.tree.projection("teams", "users/*", key="payload.team", value="name", bag=True)
+    store.tree.projection("ages", "users/*", key=lambda path, payload: payload["age"])
     with store.transaction() as tx:
-        tx.put("users/z", {"team": "z", "age": 99})
-        tx.delete("users/a")
-        assert tx.projection("teams").items() == [("x", "b"), ("y", "c"), ("z", "z")]
-        assert tx.projection("ages").keys() == [1, 10, 20, 99]
-        assert store.projection("teams").get("z") is None
+        tx.tree.put("users/z", {"team": "z", "age": 99})
+        tx.tree.delete("users/a")
+        assert tx.tree.projection("teams").items() == [("x", "b"), ("y", "c"), ("z", "z")]
+        assert tx.tree.projection("ages").keys() == [1, 10, 20, 99]
+        assert store.tree.projection("teams").get("z") is None
         with pytest.raises(drumlin.NotFound):
-            tx.projection("none")
-        tx.put("users/y", {"team": "y", "age": 50})
-    assert store.projection("teams").get_all("y") == ["c", "y"]
-    assert 50 in store.projection("ages")
+            tx.tree.projection("none")
+        tx.tree.put("users/y", {"team": "y", "age": 50})
+    assert store.tree.projection("teams").get_all("y") == ["c", "y"]
+    assert 50 in store.tree.projection("ages")
 
 
 def test_a_function_must_not_use_the_store(store: drumlin.Store, raised: list[Any]) -> None:
-    store.put("seen", 0)
+    store.tree.put("seen", 0)
 
     def key(path: str, payload: Any) -> str:
         # Reading what is there is harmless.
-        assert store.get("seen") == 0
-        store.put("seen", 1)
+        assert store.tree.get("seen") == 0
+        store.tree.put("seen", 1)
         return path
 
-    store.projection("fn", "a/*", key=key)
-    store.put("a/x", 1)
+    store.tree.projection("fn", "a/*", key=key)
+    store.tree.put("a/x", 1)
     with store.transaction() as tx:
-        tx.put("a/y", 1)
+        tx.tree.put("a/y", 1)
     assert {kind for kind, _ in raised} == {drumlin.InvalidArgument}
     assert "must not use the store" in raised[0][1]
-    assert (len(store.projection("fn")), store.get("seen")) == (0, 0)
+    assert (len(store.tree.projection("fn")), store.tree.get("seen")) == (0, 0)
 
 
 def test_functions_are_called_by_any_thread(store: drumlin.Store) -> None:
-    view = store.projection(
+    view = store.tree.projection(
         "sum", "n/**", key=lambda path, payload: payload % 7, value=lambda path, payload: path, bag=True
     )
     assert len(view) == 0
 
     def work(thread: int) -> None:
         for at in range(100):
-            store.put(f"n/{thread}/{at}", at)
+            store.tree.put(f"n/{thread}/{at}", at)
             if at % 10 == 0:
-                store.transact(lambda tx: tx.put(f"n/{thread}/x", len(tx.projection("sum"))))
+                store.transact(lambda tx: tx.tree.put(f"n/{thread}/x", len(tx.tree.projection("sum"))))
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    view = store.projection("sum")
+    view = store.tree.projection("sum")
     assert len(view) == 404
     for entry in view.entries():
-        assert store.get(entry.path) % 7 == entry.key
+        assert store.tree.get(entry.path) % 7 == entry.key
 
 
 def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
     def meddle(path: str, payload: Any) -> str:
         if payload == 4999:
-            store.put("x", 1)
+            store.tree.put("x", 1)
         return path
 
-    store.projection("meddle", "n/*", key=meddle)
-    store.projection("even", "n/*", key=lambda path, payload: payload if payload % 2 == 0 else None)
-    store.projection("fields", "n/*", key="payload", value="name")
-    store.put_many({f"n/{n}": n for n in range(5000)})
-    sizes = [len(store.projection(name)) for name in ("meddle", "even", "fields")]
+    store.tree.projection("meddle", "n/*", key=meddle)
+    store.tree.projection("even", "n/*", key=lambda path, payload: payload if payload % 2 == 0 else None)
+    store.tree.projection("fields", "n/*", key="payload", value="name")
+    store.tree.put_many({f"n/{n}": n for n in range(5000)})
+    sizes = [len(store.tree.projection(name)) for name in ("meddle", "even", "fields")]
     assert sizes == [4999, 2500, 5000]
     assert {kind for kind, _ in raised} == {drumlin.InvalidArgument}
-    store.delete_many("n/*")
-    assert [len(store.projection(name)) for name in ("meddle", "even", "fields")] == [0, 0, 0]
+    store.tree.delete_many("n/*")
+    assert [len(store.tree.projection(name)) for name in ("meddle", "even", "fields")] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -230,45 +230,47 @@ def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
 )
 def test_what_makes_no_sense_is_refused(store: drumlin.Store, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=message):
-        store.projection("p", **arguments)
+        store.tree.projection("p", **arguments)
     with pytest.raises(drumlin.InvalidArgument, match="cannot name a projection"):
-        store.projection("", "a/*", key="name")
+        store.tree.projection("", "a/*", key="name")
 
 
 def test_a_function_that_holds_the_store_is_collected(folder: str) -> None:
     class Index:
         def __init__(self) -> None:
             self.store = drumlin.open(folder)
-            self.store.projection("p", "a/*", key=self.key)
-            self.store.put("a/b", 1)
+            self.store.tree.projection("p", "a/*", key=self.key)
+            self.store.tree.put("a/b", 1)
 
         def key(self, path: str, payload: Any) -> str:
             return path
 
     index = Index()
-    assert index.store.projection("p").get("a/b") == 1
+    assert index.store.tree.projection("p").get("a/b") == 1
     gone = weakref.ref(index)
     del index
     gc.collect()
     assert gone() is None
     with drumlin.open(folder) as store:
-        assert store.get("a/b") == 1
+        assert store.tree.get("a/b") == 1
 
 
 @settings(max_examples=100, deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from("abcde"), st.none() | st.integers(0, 3)), max_size=20))
 def test_it_is_what_one_made_anew_would_be(steps: list[tuple[str, int | None]]) -> None:
     with drumlin.open("memory://", cpu_threads=1) as store:
-        store.projection("fields", "n/*", key="payload", value="name", bag=True)
-        store.projection("fn", "n/*", key=lambda path, payload: payload, value=lambda path, payload: path[2:], bag=True)
+        store.tree.projection("fields", "n/*", key="payload", value="name", bag=True)
+        store.tree.projection(
+            "fn", "n/*", key=lambda path, payload: payload, value=lambda path, payload: path[2:], bag=True
+        )
         model: dict[str, int] = {}
         for name, value in steps:
             if value is None:
                 if model.pop(name, None) is not None:
-                    store.delete(f"n/{name}")
+                    store.tree.delete(f"n/{name}")
             else:
                 model[name] = value
-                store.put(f"n/{name}", value)
+                store.tree.put(f"n/{name}", value)
             wanted = sorted((value, name) for name, value in model.items())
-            for view in (store.projection("fields"), store.projection("fn")):
+            for view in (store.tree.projection("fields"), store.tree.projection("fn")):
                 assert view.items() == wanted

@@ -42,9 +42,9 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
     assert names["frames"]["prices/7"].equals(names["df"])
     market = opened[0]
     assert isinstance(market, drumlin.Store)
-    market.wait_for_triggers()
+    market.tree.wait_for_triggers()
     assert market.table("people").get(1) is None
-    assert market.projection("by_owner").get("me") == "config/feeds/a"
+    assert market.tree.projection("by_owner").get("me") == "config/feeds/a"
     assert market.verify().ok
     for store in {id(store): store for store in opened}.values():
         store.close()

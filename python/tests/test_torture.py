@@ -286,6 +286,9 @@ def test_a_shrunk_trial_is_kept_as_text() -> None:
         assert together.from_json(together.to_json(many)) == many
 
 
+# faults: crash, torn log tail, full disk, failed sync, wrong clock x random operations, verify
+# faults: lost answer, paused process, concurrent change x write, upsert, snapshot, checkpoint, reclaim, read, look-up
+# faults: lost answer, paused process, concurrent change x nodes, transaction, verify
 def test_a_minute_of_torture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Longer: `make torture`. What it skips, for want of strace, libfaketime, root or Go, it says loudly."""
     command = [sys.executable, "-m", "torture", "--seconds", "50"]

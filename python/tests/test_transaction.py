@@ -19,39 +19,44 @@ from drumlin.tree import children, exists, payload
 
 
 def test_it_happens_together(store: drumlin.Store) -> None:
-    store.put("old", 1)
+    store.tree.put("old", 1)
     with store.transaction() as tx:
         assert tx.seq == store.seq
         assert repr(tx) == f"Transaction(open, seq={tx.seq})"
-        assert tx.put("a/b", {"n": 1}).before is None
-        assert tx.create_node("a/c", 2).after.payload == 2  # type: ignore[union-attr]
-        assert tx.update_node("a/c", 3).before.payload == 2  # type: ignore[union-attr]
-        assert tx.compare_and_swap("a/c", 3, 4).after.payload_version == 3  # type: ignore[union-attr]
-        assert tx.delete("old").before.payload == 1  # type: ignore[union-attr]
-        assert [change.path for change in tx.put_many({"m/1": 1, "m/2": 2})] == ["m/1", "m/2"]
-        assert len(tx.update_many("m/*", 3)) == 2
-        assert len(tx.delete_many(P("m", "1"))) == 1
-        assert len(tx.clear_payloads("m/2")) == 1
-        assert tx.clear_payload("a/c").after is None
+        assert tx.tree.put("a/b", {"n": 1}).before is None
+        assert tx.tree.create("a/c", 2).after.payload == 2  # type: ignore[union-attr]
+        assert tx.tree.update("a/c", 3).before.payload == 2  # type: ignore[union-attr]
+        assert tx.tree.compare_and_swap("a/c", 3, 4).after.payload_version == 3  # type: ignore[union-attr]
+        assert tx.tree.delete("old").before.payload == 1  # type: ignore[union-attr]
+        assert [change.path for change in tx.tree.put_many({"m/1": 1, "m/2": 2})] == ["m/1", "m/2"]
+        assert len(tx.tree.update_many("m/*", 3)) == 2
+        assert len(tx.tree.delete_many(P("m", "1"))) == 1
+        assert len(tx.tree.clear_payloads("m/2")) == 1
+        assert tx.tree.clear_payload("a/c").after is None
         tx.write("t", {"n": [1, 2]})
         # It sees its own, and nobody else does.
-        assert (tx.get("a/b"), tx.get("old"), tx.get("old", 5)) == ({"n": 1}, None, 5)
-        assert tx.node("a").children == 1  # type: ignore[union-attr]
-        assert (tx.exists("a/b"), tx.exists("m"), tx.has_payload("a"), tx.node("m")) == (True, False, False, None)
-        assert tx.get_many("**") == {"a/b": {"n": 1}}
-        assert list(tx.nodes("**")) == ["a", "a/b", "t"]
-        assert tx.count(P(children() == 0)) == 1
-        assert tx.map("*", lambda path, node: node.has_table) == [False, True]
-        assert tx.fold("**", lambda names, path, node: [*names, path], []) == ["a", "a/b", "t"]  # type: ignore[arg-type]
-        assert list(tx.filter("**", lambda path, node: node.payload)) == ["a/b"]
+        assert (tx.tree.get("a/b"), tx.tree.get("old"), tx.tree.get("old", 5)) == ({"n": 1}, None, 5)
+        assert tx.tree.node("a").children == 1  # type: ignore[union-attr]
+        assert (tx.tree.exists("a/b"), tx.tree.exists("m"), tx.tree.has_payload("a"), tx.tree.node("m")) == (
+            True,
+            False,
+            False,
+            None,
+        )
+        assert tx.tree.get_many("**") == {"a/b": {"n": 1}}
+        assert list(tx.tree.nodes("**")) == ["a", "a/b", "t"]
+        assert tx.tree.count(P(children() == 0)) == 1
+        assert tx.tree.map("*", lambda path, node: node.has_table) == [False, True]
+        assert tx.tree.fold("**", lambda names, path, node: [*names, path], []) == ["a", "a/b", "t"]  # type: ignore[arg-type]
+        assert list(tx.tree.filter("**", lambda path, node: node.payload)) == ["a/b"]
         # A function may use it.
-        tx.for_each("a/*", lambda path, node: tx.put(f"copy/{path}", node.payload))
+        tx.tree.for_each("a/*", lambda path, node: tx.tree.put(f"copy/{path}", node.payload))
         assert tx.read("t").to_arrow().to_pydict() == {"n": [1, 2]}
-        assert store.get_many("**") == {"old": 1}
+        assert store.tree.get_many("**") == {"old": 1}
         assert store.tables() == []
         seq = store.seq
     assert store.seq == seq + 1 or store.seq == seq + 2
-    assert store.get_many("**") == {"a/b": {"n": 1}, "copy/a/b": {"n": 1}}
+    assert store.tree.get_many("**") == {"a/b": {"n": 1}, "copy/a/b": {"n": 1}}
     assert store.read("t").to_arrow().to_pydict() == {"n": [1, 2]}
     assert tx.ended
     assert repr(tx) == f"Transaction(committed, seq={tx.seq})"
@@ -63,7 +68,7 @@ def test_an_exception_leaves_nothing(store: drumlin.Store) -> None:
     def leave(by: Callable[[drumlin.Transaction], object]) -> None:
         with store.transaction() as tx:
             left.append(tx)
-            tx.put("a", 1)
+            tx.tree.put("a", 1)
             tx.write("t", {"n": [1]})
             by(tx)
 
@@ -82,32 +87,32 @@ def test_an_exception_leaves_nothing(store: drumlin.Store) -> None:
         leave(lambda tx: throw(drumlin.Abort()))
     assert raised.value.value is None
     with store.transaction() as tx:
-        tx.put("a", 1)
+        tx.tree.put("a", 1)
         with pytest.raises(drumlin.Abort):
             tx.abort()
         assert tx.ended
     # Dropped without a commit.
-    store.transaction().put("a", 1)
-    assert store.list() == []
+    store.transaction().tree.put("a", 1)
+    assert store.tree.list() == []
     assert store.reclaim().orphans == 0
 
 
 def test_one_that_has_ended_is_of_no_use(store: drumlin.Store) -> None:
     store.write("t", {"n": [1]})
     with store.transaction() as committed:
-        committed.put("a", 1)
+        committed.tree.put("a", 1)
         committed.commit()
-        assert store.get("a") == 1
+        assert store.tree.get("a") == 1
     aborted = store.transaction()
     with pytest.raises(drumlin.Abort):
         aborted.abort()
     for tx in (committed, aborted):
         calls: list[Callable[[], object]] = [
-            lambda: tx.put("a", 1),  # noqa: B023
-            lambda: tx.get("a"),  # noqa: B023
-            lambda: tx.delete("a"),  # noqa: B023
-            lambda: tx.count("**"),  # noqa: B023
-            lambda: tx.projection("p"),  # noqa: B023
+            lambda: tx.tree.put("a", 1),  # noqa: B023
+            lambda: tx.tree.get("a"),  # noqa: B023
+            lambda: tx.tree.delete("a"),  # noqa: B023
+            lambda: tx.tree.count("**"),  # noqa: B023
+            lambda: tx.tree.projection("p"),  # noqa: B023
             lambda: tx.write("t", {"n": [1]}),  # noqa: B023
             lambda: tx.read("t"),  # noqa: B023
             tx.commit,
@@ -122,76 +127,80 @@ def test_one_that_has_ended_is_of_no_use(store: drumlin.Store) -> None:
 
 def test_reading_only(store: drumlin.Store) -> None:
     store.write("t", {"n": [1]})
-    store.put("a", 1)
+    store.tree.put("a", 1)
     with store.read_transaction() as tx:
-        store.put("a", 2)
+        store.tree.put("a", 2)
         store.append("t", {"n": [2]})
-        assert (tx.get("a"), store.get("a")) == (1, 2)
+        assert (tx.tree.get("a"), store.tree.get("a")) == (1, 2)
         assert tx.read("t").to_arrow().num_rows == 1
-        for write in (lambda: tx.put("a", 3), lambda: tx.write("t", {"n": [1]}), lambda: tx.delete_many("**")):
+        for write in (
+            lambda: tx.tree.put("a", 3),
+            lambda: tx.write("t", {"n": [1]}),
+            lambda: tx.tree.delete_many("**"),
+        ):
             with pytest.raises(drumlin.InvalidArgument, match="for reading only"):
                 write()
-        store.put("a", 3)
-        assert tx.count("**") == 2
+        store.tree.put("a", 3)
+        assert tx.tree.count("**") == 2
 
 
 def test_puts_on_conditions(store: drumlin.Store) -> None:
     with store.transaction() as tx:
-        tx.put("a", 1)
+        tx.tree.put("a", 1)
         with pytest.raises(drumlin.AlreadyExists):
-            tx.put("a", 2, only="new")
+            tx.tree.put("a", 2, mode="create")
         with pytest.raises(drumlin.ConditionFailed):
-            tx.put("a", 2, when=payload() == 2)
+            tx.tree.put("a", 2, when=payload() == 2)
         with pytest.raises(drumlin.ConditionFailed):
-            tx.delete("a", when=payload() == 2)
+            tx.tree.delete("a", when=payload() == 2)
         with pytest.raises(drumlin.InvalidArgument, match="path"):
-            tx.put("a//b", 1)
+            tx.tree.put("a//b", 1)
         with pytest.raises(drumlin.InvalidArgument, match="payload: set"):
-            tx.put("a", {1})
-        tx.put("b", 1, keep_while={"a": exists()})
-        assert [change.path for change in tx.delete("a").indirect] == ["b"]
-    assert store.list() == []
+            tx.tree.put("a", {1})
+        tx.tree.put("b", 1, keep_while={"a": exists()})
+        assert [change.path for change in tx.tree.delete("a").indirect] == ["b"]
+    assert store.tree.list() == []
 
 
 def test_conflicts(store: drumlin.Store) -> None:
-    store.put("stock", 3)
+    store.tree.put("stock", 3)
     tx = store.transaction()
-    tx.put("stock", tx.get("stock") - 1)
-    store.put("stock", 10)
+    tx.tree.put("stock", tx.tree.get("stock") - 1)
+    store.tree.put("stock", 10)
     with pytest.raises(drumlin.Conflict), tx:
         pass
     assert tx.ended
-    assert store.get("stock") == 10
+    assert store.tree.get("stock") == 10
     runs: list[int] = []
 
     def sell(tx: drumlin.Transaction) -> int:
-        runs.append(tx.get("stock"))
+        runs.append(tx.tree.get("stock"))
         if len(runs) < 3:
-            store.put("stock", 10 + len(runs))
-        tx.put("stock", runs[-1] - 1)
+            store.tree.put("stock", 10 + len(runs))
+        tx.tree.put("stock", runs[-1] - 1)
         return len(runs)
 
     assert store.transact(sell) == 3
-    assert (runs, store.get("stock")) == ([10, 11, 12], 11)
+    assert (runs, store.tree.get("stock")) == ([10, 11, 12], 11)
 
     def fail(tx: drumlin.Transaction) -> None:
-        tx.put("stock", 0)
+        tx.tree.put("stock", 0)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         store.transact(fail)
     with pytest.raises(drumlin.Abort) as raised:
-        store.transact(lambda tx: tx.abort(tx.put("stock", 0).after))
+        store.transact(lambda tx: tx.abort(tx.tree.put("stock", 0).after))
     assert raised.value.value.payload == 0
-    assert store.get("stock") == 11
+    assert store.tree.get("stock") == 11
 
     def never(tx: drumlin.Transaction) -> None:
-        store.put("stock", tx.get("stock") + 1)
-        tx.put("stock", 0)
+        store.tree.put("stock", tx.tree.get("stock") + 1)
+        tx.tree.put("stock", 0)
 
     with pytest.raises(drumlin.Conflict):
         store.transact(never)
-    assert store.get("stock") == 1011
+    assert store.tree.get("stock") == 1011
 
 
 # Tables.
@@ -202,12 +211,12 @@ def test_tables(store: drumlin.Store) -> None:
     store.write("ticks", {"k": [1, 2, 3], "v": [0, 0, 0]}, sort=["k"])
     steps: list[object] = []
     with store.transaction() as tx:
-        tx.create("made", pa.schema([("n", pa.int64())]), sort=["n"])
+        tx.table("made").create(pa.schema([("n", pa.int64())]), sort=["n"])
         tx.append("made", {"n": [2, 1]}, metadata={"by": "me"}, progress=lambda *step: steps.append(step))
-        tx.update("ticks", {"k": [2], "v": [7]})
-        assert tx.delete_rows("ticks", drumlin.col("k") == 3) == 1
+        tx.replace("ticks", {"k": [2], "v": [7]})
+        assert tx.table("ticks").delete(drumlin.col("k") == 3).rows == 1
         with pytest.raises(drumlin.InvalidArgument, match="where is None"):
-            tx.delete_rows("ticks", None)  # type: ignore[arg-type]
+            tx.table("ticks").delete(None)  # type: ignore[arg-type]
         tx.write_many({"x": {"n": [1]}, "y": pd.DataFrame({"n": [1]})}, metadata="both")
         tx.append_many({"x": {"n": [2]}, "y": {"n": [2]}})
         assert tx.drop(["gone", P("sor*")]).paths == ["gone", "sorted"]
@@ -220,13 +229,13 @@ def test_tables(store: drumlin.Store) -> None:
     assert steps
     assert store.tables() == ["made", "ticks", "x", "y"]
     assert store.read("made").to_arrow()["n"].to_pylist() == [1, 2]
-    assert store.versions("made")[-1].metadata == {"by": "me"}
+    assert store.table("made").versions()[-1].metadata == {"by": "me"}
     assert store.read("ticks").to_arrow()["v"].to_pylist() == [0, 7]
-    assert [v.metadata for v in store.versions("x")] == ["both", None]
+    assert [v.metadata for v in store.table("x").versions()] == ["both", None]
     with store.transaction() as tx:
         tx.delete_versions({"x": [0]})
         assert tx.read("ticks", as_of=0).to_arrow().num_rows == 3
-    assert [v.version for v in store.versions("x")] == [1]
+    assert [v.version for v in store.table("x").versions()] == [1]
     assert store.verify().ok
 
 
@@ -281,7 +290,7 @@ def test_a_write_that_fails_leaves_the_rest(store: drumlin.Store) -> None:
         raise ZeroDivisionError("stop here")
 
     with store.transaction() as tx:
-        tx.put("a", 1)
+        tx.tree.put("a", 1)
         tx.write("t", {"n": [1]})
         with pytest.raises(drumlin.SchemaMismatch):
             tx.append("t", {"x": [1]})
@@ -289,8 +298,8 @@ def test_a_write_that_fails_leaves_the_rest(store: drumlin.Store) -> None:
             tx.write("u", {"n": [1]}, progress=refuse)
         with pytest.raises(drumlin.InvalidArgument, match="'u': the dict of columns is no table"):
             tx.write_many({"u": {"n": [1], "m": [1, 2]}})
-        tx.put("b", 1)
-    assert store.get_many("**") == {"a": 1, "b": 1}
+        tx.tree.put("b", 1)
+    assert store.tree.get_many("**") == {"a": 1, "b": 1}
     assert store.tables() == ["t"]
     assert store.verify().ok
 
@@ -299,18 +308,18 @@ def test_what_a_call_calls_is_told_that_it_is_in_use(store: drumlin.Store) -> No
     said: list[str] = []
 
     def meddle(*_: object) -> None:
-        for call in (lambda: tx.put("b", 1), lambda: tx.count("**"), tx.commit):
+        for call in (lambda: tx.tree.put("b", 1), lambda: tx.tree.count("**"), tx.commit):
             try:
                 call()
             except drumlin.InvalidArgument as error:
                 said.append(str(error))
 
     with store.transaction() as tx:
-        tx.put("a", 1)
+        tx.tree.put("a", 1)
         tx.write("t", {"n": [1]}, progress=meddle)
-        tx.put("c", 1)
+        tx.tree.put("c", 1)
     assert set(said) == {"the transaction is in use by another call"}
-    assert store.get_many("**") == {"a": 1, "c": 1}
+    assert store.tree.get_many("**") == {"a": 1, "c": 1}
 
 
 # Threads, processes, and the end.
@@ -322,10 +331,10 @@ def test_threads_share_one(store: drumlin.Store) -> None:
     def work(thread: int) -> None:
         try:
             for at in range(500):
-                tx.put(f"{thread}/{at}", at)
+                tx.tree.put(f"{thread}/{at}", at)
                 if at % 50 == 0:
-                    assert tx.count(f"{thread}/*") == at + 1
-                    assert len(tx.get_many("**")) > at
+                    assert tx.tree.count(f"{thread}/*") == at + 1
+                    assert len(tx.tree.get_many("**")) > at
         except BaseException as error:
             failures.append(error)
 
@@ -336,14 +345,14 @@ def test_threads_share_one(store: drumlin.Store) -> None:
         for thread in threads:
             thread.join(60)
     assert failures == []
-    assert store.count("*/*") == 4000
+    assert store.tree.count("*/*") == 4000
 
 
 def test_threads_commit_beside_each_other(store: drumlin.Store) -> None:
-    store.put("sum", 0)
+    store.tree.put("sum", 0)
 
     def add(tx: drumlin.Transaction) -> None:
-        tx.put("sum", tx.get("sum") + 1)
+        tx.tree.put("sum", tx.tree.get("sum") + 1)
 
     def work() -> None:
         for _ in range(50):
@@ -354,26 +363,32 @@ def test_threads_commit_beside_each_other(store: drumlin.Store) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert store.get("sum") == 400
+    assert store.tree.get("sum") == 400
 
 
 def test_a_store_that_is_closed(store: drumlin.Store) -> None:
     tx = store.transaction()
-    tx.put("a", 1)
+    tx.tree.put("a", 1)
     store.close()
-    for call in (lambda: tx.put("b", 1), lambda: tx.get("a"), tx.commit, store.transaction, store.read_transaction):
+    for call in (
+        lambda: tx.tree.put("b", 1),
+        lambda: tx.tree.get("a"),
+        tx.commit,
+        store.transaction,
+        store.read_transaction,
+    ):
         with pytest.raises(drumlin.Closed):
             call()
 
 
 def test_a_transaction_outlives_the_name_of_its_store(folder: str) -> None:
     tx = drumlin.open(folder).transaction()
-    tx.put("a", 1)
+    tx.tree.put("a", 1)
     tx.commit()
     del tx
     gc.collect()
     with drumlin.open(folder) as store:
-        assert store.get("a") == 1
+        assert store.tree.get("a") == 1
 
 
 def test_circles_are_collected(folder: str) -> None:
@@ -386,9 +401,9 @@ def test_circles_are_collected(folder: str) -> None:
         store = drumlin.open(folder)
         store.write("t", {"n": [1]})
         holder.tx = store.transaction()
-        holder.tx.put("a", 1)
+        holder.tx.tree.put("a", 1)
         holder.read = holder.tx.read("t")
-        store.on("**", lambda event: holder.tx)
+        store.tree.on("**", lambda event: holder.tx)
         return weakref.ref(holder)
 
     gone = make()
@@ -398,10 +413,11 @@ def test_circles_are_collected(folder: str) -> None:
     drumlin.open(folder).close()
 
 
+# faults: fork x transaction
 def test_a_forked_child_leaves_it_alone(folder: str) -> None:
     with drumlin.open(folder) as store:
         tx = store.transaction()
-        tx.put("a", 1)
+        tx.tree.put("a", 1)
         tx.write("t", {"n": range(1000)})
         held = [tx]
         child = os.fork()
@@ -410,7 +426,7 @@ def test_a_forked_child_leaves_it_alone(folder: str) -> None:
             code = 1
             try:
                 for call in (
-                    lambda: tx.count("**"),
+                    lambda: tx.tree.count("**"),
                     lambda: tx.read("t"),
                     lambda: tx.write("t", {"n": [1]}),
                     tx.commit,
@@ -429,6 +445,6 @@ def test_a_forked_child_leaves_it_alone(folder: str) -> None:
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
         held[0].commit()
-        assert store.get("a") == 1
+        assert store.tree.get("a") == 1
         assert store.read("t").to_arrow().num_rows == 1000
         assert store.verify().ok

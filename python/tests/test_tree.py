@@ -62,8 +62,8 @@ class Color(enum.IntEnum):
     ids=repr,
 )
 def test_payloads_come_back_as_plain_values(store: drumlin.Store, given: object, stored: object) -> None:
-    store.put("a", given)
-    for back in (store.get("a"), store.node("a").payload, store.get_many("a")["a"]):  # type: ignore[union-attr]
+    store.tree.put("a", given)
+    for back in (store.tree.get("a"), store.tree.node("a").payload, store.tree.get_many("a")["a"]):  # type: ignore[union-attr]
         assert back == stored
         assert type(back) is type(stored)
         assert repr(back) == repr(stored)
@@ -105,97 +105,104 @@ LOOP.append(LOOP)
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_payload_is_refused_by_name(store: drumlin.Store, given: object, message: str) -> None:
-    calls: list[Callable[[], object]] = [lambda: store.put("a", given), lambda: store.update_many("**", given)]
+    calls: list[Callable[[], object]] = [
+        lambda: store.tree.put("a", given),
+        lambda: store.tree.update_many("**", given),
+    ]
     for call in calls:
         with pytest.raises(drumlin.InvalidArgument, match=message):
             call()
     with pytest.raises(drumlin.InvalidArgument), store.transaction() as tx:
-        tx.put("a", given)
-    assert not store.exists("a")
+        tx.tree.put("a", given)
+    assert not store.tree.exists("a")
 
 
 def test_the_deepest_payload_comes_back(store: drumlin.Store) -> None:
-    store.put("a", nested(127))
-    assert store.get("a") == nested(127)
+    store.tree.put("a", nested(127))
+    assert store.tree.get("a") == nested(127)
 
 
 def test_payloads_of_many_are_named(store: drumlin.Store) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=r"payload of 'b'\[0\]: set is not a JSON value"):
-        store.put_many({"a": 1, "b": [{1}]})
+        store.tree.put_many({"a": 1, "b": [{1}]})
     with pytest.raises(TypeError, match="expected a dict of paths and payloads, not a list"):
-        store.put_many([("a", 1)])  # type: ignore[arg-type]
-    assert len(store.put_many({})) == 0
-    assert [change.path for change in store.put_many(collections.UserDict({"a": 1, "b": 2}))] == ["a", "b"]
-    assert store.list("**")[0].payload == 1
+        store.tree.put_many([("a", 1)])  # type: ignore[arg-type]
+    assert len(store.tree.put_many({})) == 0
+    assert [change.path for change in store.tree.put_many(collections.UserDict({"a": 1, "b": 2}))] == ["a", "b"]
+    assert store.tree.list("**")[0].payload == 1
 
 
 # What is done to nodes.
 
 
 def test_put_tells_what_changed(store: drumlin.Store) -> None:
-    change = store.put("a/b", {"n": 1})
+    change = store.tree.put("a/b", {"n": 1})
     assert change.before is None
     assert (change.after.payload, change.after.payload_version, change.after.has_table) == ({"n": 1}, 1, False)  # type: ignore[union-attr]
-    change = store.put("a/b", 2)
+    change = store.tree.put("a/b", 2)
     assert (change.before.payload, change.after.payload, len(change.indirect)) == ({"n": 1}, 2, 0)  # type: ignore[union-attr]
-    assert change.after == store.node("a/b")
+    assert change.after == store.tree.node("a/b")
     assert change.after.seq == store.seq  # type: ignore[union-attr]
     assert repr(change.after) == (
         "Node(payload=2, payload_version=2, has_table=False, children=0, children_version=0, seq=2)"
     )
     assert repr(change) == f"Change(before={change.before!r}, after={change.after!r}, indirect=Changes(0))"
-    node = store.node("a")
+    node = store.tree.node("a")
     assert node is not None
     assert (node.payload, node.children, node.children_version) == (None, 1, 1)
-    assert store.node("none") is None
-    assert (store.has_payload("a"), store.has_payload("a/b"), store.has_payload("none")) == (False, True, False)
+    assert store.tree.node("none") is None
+    assert (store.tree.has_payload("a"), store.tree.has_payload("a/b"), store.tree.has_payload("none")) == (
+        False,
+        True,
+        False,
+    )
 
 
 def test_puts_on_conditions(store: drumlin.Store) -> None:
-    store.create_node("a", 1)
+    store.tree.create("a", 1)
     with pytest.raises(drumlin.AlreadyExists, match="there is a node at 'a'"):
-        store.create_node("a", 2)
+        store.tree.create("a", 2)
     with pytest.raises(drumlin.NotFound, match="no node at 'b'"):
-        store.update_node("b", 2)
-    assert store.update_node("a", 2).after.payload == 2  # type: ignore[union-attr]
-    assert store.put("a", 3, only="there").before.payload == 2  # type: ignore[union-attr]
-    with pytest.raises(drumlin.InvalidArgument, match="only='old' is not known; expected 'new', 'there' or None"):
-        store.put("a", 4, only="old")  # type: ignore[arg-type]
-    store.put("a", 4, when=payload() == 3)
+        store.tree.update("b", 2)
+    assert store.tree.update("a", 2).after.payload == 2  # type: ignore[union-attr]
+    assert store.tree.put("a", 3, mode="update").before.payload == 2  # type: ignore[union-attr]
+    with pytest.raises(drumlin.InvalidArgument, match="mode='old' is not known; expected 'create', 'update' or None"):
+        store.tree.put("a", 4, mode="old")  # type: ignore[arg-type]
+    store.tree.put("a", 4, when=payload() == 3)
     with pytest.raises(drumlin.ConditionFailed, match="'a' is not as was asked for: its payload, version 4, is 4"):
-        store.put("a", 5, when=payload() == 3)
-    store.put("b", 1, when=exists(False))
+        store.tree.put("a", 5, when=payload() == 3)
+    store.tree.put("b", 1, when=exists(False))
     with pytest.raises(drumlin.ConditionFailed):
-        store.put("b", 1, when=exists(False))
+        store.tree.put("b", 1, when=exists(False))
     with pytest.raises(TypeError, match="expected a condition made with drumlin.tree, not a bool"):
-        store.put("b", 1, when=True)  # type: ignore[arg-type]
-    store.compare_and_swap("a", 4, "x")
+        store.tree.put("b", 1, when=True)  # type: ignore[arg-type]
+    store.tree.compare_and_swap("a", 4, "x")
     with pytest.raises(drumlin.ConditionFailed):
-        store.compare_and_swap("a", 4, "y")
+        store.tree.compare_and_swap("a", 4, "y")
     with pytest.raises(drumlin.NotFound):
-        store.compare_and_swap("c", 4, "y")
+        store.tree.compare_and_swap("c", 4, "y")
     with pytest.raises(drumlin.InvalidArgument, match="expected: set"):
-        store.compare_and_swap("a", {4}, "y")
-    assert store.get_many("*") == {"a": "x", "b": 1}
+        store.tree.compare_and_swap("a", {4}, "y")
+    assert store.tree.get_many("*") == {"a": "x", "b": 1}
 
 
 def test_deletes_tell_what_went_along(store: drumlin.Store) -> None:
-    store.put_many({"a": 1, "a/b/c": 2, "a/d": 3})
+    store.tree.put_many({"a": 1, "a/b/c": 2, "a/d": 3})
     with pytest.raises(drumlin.ConditionFailed):
-        store.delete("a", when=payload() == 2)
-    change = store.delete("a", when=payload() == 1)
+        store.tree.delete("a", when=payload() == 2)
+    change = store.tree.delete("a", when=payload() == 1)
     assert (change.before.payload, change.after) == (1, None)  # type: ignore[union-attr]
     assert [(c.path, c.before.payload, c.after, c.cause) for c in change.indirect] == [  # type: ignore[union-attr]
         ("a/b/c", 2, None, "above"),
         ("a/d", 3, None, "above"),
     ]
     assert repr(change.indirect) == "Changes(2: 'a/b/c', 'a/d')"
-    assert store.list() == []
+    assert store.tree.list() == []
 
 
 def test_changes_of_many(store: drumlin.Store) -> None:
-    store.put("n/0", "old")
-    changes = store.put_many({f"n/{n}": n for n in range(7)})
+    store.tree.put("n/0", "old")
+    changes = store.tree.put_many({f"n/{n}": n for n in range(7)})
     assert len(changes) == 7
     assert bool(changes)
     assert repr(changes) == "Changes(7: 'n/0', 'n/1', 'n/2', 'n/3', 'n/4', ...)"
@@ -204,59 +211,59 @@ def test_changes_of_many(store: drumlin.Store) -> None:
     assert first == next(iter(changes))
     assert [change.path for change in changes] == [f"n/{n}" for n in range(7)]
     assert repr(first).startswith("NodeChange(path='n/0', before=Node(payload='old'")
-    assert [c.path for c in store.update_many(P("n", payload() > 4), "big")] == ["n/5", "n/6"]
-    assert [c.path for c in store.clear_payloads(P("n", payload() == "big"))] == ["n/5", "n/6"]
-    assert store.clear_payload("n/4").after is None
+    assert [c.path for c in store.tree.update_many(P("n", payload() > 4), "big")] == ["n/5", "n/6"]
+    assert [c.path for c in store.tree.clear_payloads(P("n", payload() == "big"))] == ["n/5", "n/6"]
+    assert store.tree.clear_payload("n/4").after is None
     with pytest.raises(drumlin.ConditionFailed):
-        store.clear_payload("n/3", when=payload() == 4)
+        store.tree.clear_payload("n/3", when=payload() == 4)
     with pytest.raises(drumlin.NotFound):
-        store.clear_payload("n/4")
-    assert [c.path for c in store.delete_many("n/[0-2]")] == []
-    assert [c.path for c in store.delete_many(P("n", regex("^[0-2]$")))] == ["n/0", "n/1", "n/2"]
-    assert store.get_many("**") == {"n/3": 3}
+        store.tree.clear_payload("n/4")
+    assert [c.path for c in store.tree.delete_many("n/[0-2]")] == []
+    assert [c.path for c in store.tree.delete_many(P("n", regex("^[0-2]$")))] == ["n/0", "n/1", "n/2"]
+    assert store.tree.get_many("**") == {"n/3": 3}
     # They hold on to what was.
     assert len(list(changes)) == 7
 
 
 def test_nodes_that_live_on_others(store: drumlin.Store) -> None:
-    store.put("sessions/1", "here")
-    store.put("locks/a", 1, keep_while={"sessions/1": exists()})
-    store.put("locks/b", 1, keep_while=[("sessions/1", payload() == "here"), ("locks/a", exists())])
+    store.tree.put("sessions/1", "here")
+    store.tree.put("locks/a", 1, keep_while={"sessions/1": exists()})
+    store.tree.put("locks/b", 1, keep_while=[("sessions/1", payload() == "here"), ("locks/a", exists())])
     with pytest.raises(drumlin.ConditionFailed, match="'locks/c' is to live while a condition on 'sessions/2' holds"):
-        store.put("locks/c", 1, keep_while={"sessions/2": exists()})
-    change = store.put("sessions/1", "away")
+        store.tree.put("locks/c", 1, keep_while={"sessions/2": exists()})
+    change = store.tree.put("sessions/1", "away")
     assert [(c.path, c.cause) for c in change.indirect] == [("locks/b", "keep_while")]
-    change = store.delete("sessions/1")
+    change = store.tree.delete("sessions/1")
     assert [(c.path, c.cause) for c in change.indirect] == [("locks/a", "keep_while")]
-    store.put("locks/a", 1, keep_while={"x": exists(False)})
-    store.put("locks/a", 2, keep_while={})
-    assert len(store.put("x", 1).indirect) == 0
+    store.tree.put("locks/a", 1, keep_while={"x": exists(False)})
+    store.tree.put("locks/a", 2, keep_while={})
+    assert len(store.tree.put("x", 1).indirect) == 0
     with pytest.raises(TypeError):
-        store.put("locks/a", 2, keep_while={"x": 1})  # type: ignore[dict-item]
+        store.tree.put("locks/a", 2, keep_while={"x": 1})  # type: ignore[dict-item]
 
 
 def test_reading_by_pattern(store: drumlin.Store) -> None:
-    store.put_many({"a/x": 1, "a/y": 2, "b/x": 3})
+    store.tree.put_many({"a/x": 1, "a/y": 2, "b/x": 3})
     store.write("a/z", {"n": [1]})
-    assert store.get_many("a/*") == {"a/x": 1, "a/y": 2}
-    nodes = store.nodes("a/*")
+    assert store.tree.get_many("a/*") == {"a/x": 1, "a/y": 2}
+    nodes = store.tree.nodes("a/*")
     assert list(nodes) == ["a/x", "a/y", "a/z"]
     assert [node.has_table for node in nodes.values()] == [False, False, True]
-    assert (store.count("**"), store.count(P(deep(), has_payload()))) == (6, 3)
-    assert store.get("a/z", 5) == 5
-    assert store.fold("**", lambda total, path, node: total + (node.payload or 0), 0) == 6
-    assert store.map("*/x", lambda path, node: (path, node.payload)) == [("a/x", 1), ("b/x", 3)]
-    assert list(store.filter("**", lambda path, node: node.children)) == ["a", "b"]
+    assert (store.tree.count("**"), store.tree.count(P(deep(), has_payload()))) == (6, 3)
+    assert store.tree.get("a/z", 5) == 5
+    assert store.tree.fold("**", lambda total, path, node: total + (node.payload or 0), 0) == 6
+    assert store.tree.map("*/x", lambda path, node: (path, node.payload)) == [("a/x", 1), ("b/x", 3)]
+    assert list(store.tree.filter("**", lambda path, node: node.children)) == ["a", "b"]
     seen: list[str] = []
-    store.for_each("a/**", lambda path, node: seen.append(path))
+    store.tree.for_each("a/**", lambda path, node: seen.append(path))
     assert seen == ["a/x", "a/y", "a/z"]
     # A function may do what it likes; it does not see it.
-    store.for_each("a/x", lambda path, node: store.put("a/x2", 1))
-    store.for_each("*/*", lambda path, node: None if node.has_table else store.delete(path))
+    store.tree.for_each("a/x", lambda path, node: store.tree.put("a/x2", 1))
+    store.tree.for_each("*/*", lambda path, node: None if node.has_table else store.tree.delete(path))
     assert store.tables("**") == ["a/z"]
-    assert store.list(P(deep(), has_table()))[0].path == "a/z"
+    assert store.tree.list(P(deep(), has_table()))[0].path == "a/z"
     with pytest.raises(ZeroDivisionError):
-        store.fold("**", lambda value, path, node: 1 // 0, 0)
+        store.tree.fold("**", lambda value, path, node: 1 // 0, 0)
 
 
 # Patterns and conditions.
@@ -300,7 +307,7 @@ def test_what_is_shown_makes_the_same(text: str) -> None:
 
 
 def test_conditions_find_nodes(store: drumlin.Store) -> None:
-    store.put_many(
+    store.tree.put_many(
         {
             "n/int": {"n": 1, "tags": ["a", "b"], "x.y": 1},
             "n/float": {"n": 1.0, "tags": []},
@@ -313,10 +320,10 @@ def test_conditions_find_nodes(store: drumlin.Store) -> None:
         }
     )
     store.write("n/table", {"x": [1]})
-    store.put("n/text", "hello world")
+    store.tree.put("n/text", "hello world")
 
     def found(condition: tree.Condition) -> set[str]:
-        return {path.removeprefix("n/") for path in store.nodes(P("n", condition))}
+        return {path.removeprefix("n/") for path in store.tree.nodes(P("n", condition))}
 
     every = {"int", "float", "big", "text", "bytes", "null", "list", "table"}
     for condition, wanted in (
@@ -367,22 +374,22 @@ def test_conditions_find_nodes(store: drumlin.Store) -> None:
 
 
 def test_conditions_on_nodes_above(store: drumlin.Store) -> None:
-    store.put_many({"a": {"on": True}, "a/x": 1, "b": {"on": False}, "b/x": 2})
-    assert store.get_many(P(payload("on") == True, "x")) == {"a/x": 1}  # noqa: E712
-    assert store.count(P(payload("on") == False, deep())) == 1  # noqa: E712
+    store.tree.put_many({"a": {"on": True}, "a/x": 1, "b": {"on": False}, "b/x": 2})
+    assert store.tree.get_many(P(payload("on") == True, "x")) == {"a/x": 1}  # noqa: E712
+    assert store.tree.count(P(payload("on") == False, deep())) == 1  # noqa: E712
 
 
 def test_chains_stay_flat(store: drumlin.Store) -> None:
-    store.put_many({f"n{n}": n for n in range(300)})
+    store.tree.put_many({f"n{n}": n for n in range(300)})
     chain = payload() == 0
     for n in range(1, 200):
         chain = chain | (payload() == n)
-    assert store.count(P(chain)) == 200
+    assert store.tree.count(P(chain)) == 200
     deep_one = has_payload()
     for _ in range(40):
         deep_one = ~(~deep_one & exists())
     with pytest.raises(drumlin.InvalidArgument, match="nested|recursion"):
-        store.count(P(deep_one))
+        store.tree.count(P(deep_one))
 
 
 @pytest.mark.parametrize(
@@ -422,7 +429,14 @@ def test_everything_that_takes_a_pattern_takes_both(store: drumlin.Store) -> Non
         with pytest.raises(drumlin.InvalidArgument, match="here a pattern looks at names only"):
             call()
     assert store.drop([pattern, "b"]).paths == ["a/x", "a/y", "b"]
-    for take in (store.list, store.nodes, store.count, store.get_many, store.delete_many, store.clear_payloads):
+    for take in (
+        store.tree.list,
+        store.tree.nodes,
+        store.tree.count,
+        store.tree.get_many,
+        store.tree.delete_many,
+        store.tree.clear_payloads,
+    ):
         with pytest.raises(TypeError, match="expected a pattern .a str or a drumlin.P., not a int"):
             take(3)  # type: ignore[operator]
         with pytest.raises(drumlin.InvalidArgument, match="pattern 'a//b'"):
@@ -439,51 +453,51 @@ PARTS = st.lists(st.sampled_from(["a", "b", "a*", "?", "*", "**", "ü"]), min_si
 @given(paths=st.sets(st.lists(NAMES, min_size=1, max_size=4).map("/".join), min_size=1), parts=PARTS)
 def test_parts_find_what_their_text_finds(paths: set[str], parts: list[str]) -> None:
     with drumlin.open("memory://", cpu_threads=1) as store:
-        store.put_many(dict.fromkeys(paths, 1))
+        store.tree.put_many(dict.fromkeys(paths, 1))
         text = "/".join(parts)
         conditions = P(*(name(part) if part != "**" else deep() for part in parts))
-        assert list(store.nodes(P(text))) == list(store.nodes(text)) == list(store.nodes(P(*parts)))
-        assert list(store.nodes(conditions)) == list(store.nodes(text))
+        assert list(store.tree.nodes(P(text))) == list(store.tree.nodes(text)) == list(store.tree.nodes(P(*parts)))
+        assert list(store.tree.nodes(conditions)) == list(store.tree.nodes(text))
 
 
 # Files.
 
 
 def test_exported_nodes_come_back(store: drumlin.Store, tmp_path: Path) -> None:
-    store.put_many({"a": {"ü": [1.5]}, "b/c": b"\0\xff", "d": None})
-    store.put("e", 1, keep_while={"a": exists()})
+    store.tree.put_many({"a": {"ü": [1.5]}, "b/c": b"\0\xff", "d": None})
+    store.tree.put("e", 1, keep_while={"a": exists()})
     store.write("t", {"n": [1]})
     steps: list[tuple[int, ...]] = []
-    assert store.export_nodes("**", tmp_path / "nodes", progress=lambda *step: steps.append(step)) == 4
+    assert store.tree.export("**", tmp_path / "nodes", progress=lambda *step: steps.append(step)) == 4
     assert len(steps) == 4
     assert len((tmp_path / "nodes").read_text().splitlines()) == 4
     file = io.BytesIO()
-    assert store.export_nodes(P(deep(), has_payload()), file) == 4
+    assert store.tree.export(P(deep(), has_payload()), file) == 4
     assert file.getvalue() == (tmp_path / "nodes").read_bytes()
     with drumlin.open("memory://") as other:
-        other.put("d", 1)
-        report = other.import_nodes(str(tmp_path / "nodes"))
+        other.tree.put("d", 1)
+        report = other.tree.import_(str(tmp_path / "nodes"))
         assert (report.created, report.updated) == (3, 1)
         assert repr(report) == "ImportReport(created=3, updated=1)"
-        assert other.get_many("**") == store.get_many("**")
+        assert other.tree.get_many("**") == store.tree.get_many("**")
         file.seek(0)
-        other.import_nodes(file, under="x/y")
-        assert other.get("x/y/b/c") == b"\0\xff"
-        assert [change.path for change in other.delete("x/y/a").indirect] == ["x/y/e"]
+        other.tree.import_(file, under="x/y")
+        assert other.tree.get("x/y/b/c") == b"\0\xff"
+        assert [change.path for change in other.tree.delete("x/y/a").indirect] == ["x/y/e"]
         assert not file.closed
 
 
 def test_files_that_fail(store: drumlin.Store, tmp_path: Path) -> None:
-    store.put_many({f"n/{n:05}": "x" * 100 for n in range(10_000)})
+    store.tree.put_many({f"n/{n:05}": "x" * 100 for n in range(10_000)})
     with pytest.raises(drumlin.InvalidArgument, match="line 2"):
-        store.import_nodes(io.BytesIO(b'{"path":"z","payload":1}\n{"path":"y"}\n'))
-    assert not store.exists("z")
+        store.tree.import_(io.BytesIO(b'{"path":"z","payload":1}\n{"path":"y"}\n'))
+    assert not store.tree.exists("z")
     with pytest.raises(FileNotFoundError):
-        store.import_nodes(tmp_path / "none")
+        store.tree.import_(tmp_path / "none")
     with pytest.raises(TypeError, match="bytes-like object|must be str, not bytes|string argument expected"):
-        store.export_nodes("**", io.StringIO())  # type: ignore[arg-type]
+        store.tree.export("**", io.StringIO())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="open it with mode 'rb'"):
-        store.import_nodes(io.StringIO("{}"))  # type: ignore[arg-type]
+        store.tree.import_(io.StringIO("{}"))  # type: ignore[arg-type]
 
     class Full(io.RawIOBase):
         def writable(self) -> bool:
@@ -493,13 +507,13 @@ def test_files_that_fail(store: drumlin.Store, tmp_path: Path) -> None:
             raise ZeroDivisionError("full")
 
     with pytest.raises(ZeroDivisionError, match="full"):
-        store.export_nodes("**", Full())  # type: ignore[arg-type]
+        store.tree.export("**", Full())  # type: ignore[arg-type]
 
     def refuse(*_: object) -> None:
         raise ZeroDivisionError("stop")
 
     with pytest.raises(ZeroDivisionError, match="stop"):
-        store.export_nodes("**", io.BytesIO(), progress=refuse)
+        store.tree.export("**", io.BytesIO(), progress=refuse)
 
     class Drips(io.BytesIO):
         """Gives and takes a few bytes at once."""
@@ -511,8 +525,8 @@ def test_files_that_fail(store: drumlin.Store, tmp_path: Path) -> None:
             return super().write(bytes(data)[:1000])  # type: ignore[call-overload]
 
     drips = Drips()
-    store.export_nodes("n/0000*", drips)
+    store.tree.export("n/0000*", drips)
     drips.seek(0)
     with drumlin.open("memory://") as other:
-        other.import_nodes(drips)
-        assert other.get_many("**") == store.get_many("n/0000*")
+        other.tree.import_(drips)
+        assert other.tree.get_many("**") == store.tree.get_many("n/0000*")

@@ -83,7 +83,7 @@ def test_arrow_types_survive_a_checkpoint_and_reopening(folder: str, name: str) 
     with drumlin.open(folder) as store:
         store.write("t", table)
         store.append("t", table)
-        store.delete_rows("t", "n = 1")
+        store.table("t").delete("n = 1")
         store.checkpoint()
         store.append("t", table)
     with drumlin.open(folder) as store:
@@ -114,7 +114,7 @@ def test_any_number_of_rows(store: drumlin.Store, rows: int) -> None:
 def test_no_columns_are_refused(store: drumlin.Store, empty: object) -> None:
     with pytest.raises(drumlin.InvalidArgument, match="at least one column"):
         store.write("t", empty)  # type: ignore[arg-type]
-    assert not store.exists("t")
+    assert not store.tree.exists("t")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_extension_types_and_field_metadata_come_back(store: drumlin.Store) -> N
     store.write("t", table)
     back = store.read("t").to_arrow()
     assert back.schema.equals(table.schema, check_metadata=True)
-    assert store.schema("t").metadata == {b"source": b"test"}
+    assert store.table("t").schema().metadata == {b"source": b"test"}
 
 
 POLARS = pl.DataFrame(
@@ -240,7 +240,7 @@ def test_a_stream_that_fails_leaves_nothing(store: drumlin.Store) -> None:
 
     with pytest.raises(drumlin.Error, match="the source went away"):
         store.write("t", pa.RecordBatchReader.from_batches(schema, batches()))
-    assert not store.exists("t")
+    assert not store.tree.exists("t")
 
 
 def test_text_that_is_no_utf8_is_refused(store: drumlin.Store) -> None:

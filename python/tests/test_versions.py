@@ -19,19 +19,19 @@ def fill(store: drumlin.Store, versions: int = 3, path: str = "t") -> None:
 
 
 def test_each_kind_of_change_makes_a_version(store: drumlin.Store) -> None:
-    store.create("t", pa.schema([("n", pa.int64())]), sort=["n"])
+    store.table("t").create(pa.schema([("n", pa.int64())]), sort=["n"])
     store.write("t", {"n": [1, 2, 3]})
     store.append("t", {"n": [4]})
-    store.update("t", {"n": [2]})
-    store.delete_rows("t", "n = 1")
-    found = [(v.version, v.kind, v.rows) for v in store.versions("t")]
+    store.replace("t", {"n": [2]})
+    store.table("t").delete("n = 1")
+    found = [(v.version, v.kind, v.rows) for v in store.table("t").versions()]
     assert found == [(0, "create", 0), (1, "write", 3), (2, "append", 4), (3, "update", 4), (4, "delete", 3)]
     assert [numbers(store, as_of=n) for n in range(5)] == [[], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4], [2, 3, 4]]
 
 
 def test_as_of_a_time(store: drumlin.Store) -> None:
     fill(store)
-    first, second, third = (version.time for version in store.versions("t"))
+    first, second, third = (version.time for version in store.table("t").versions())
     assert first.tzinfo == dt.UTC
     assert numbers(store, as_of=second) == [1]
     assert numbers(store, as_of=third - dt.timedelta(microseconds=1)) == [1]
@@ -80,9 +80,9 @@ def test_metadata_comes_back_as_it_was(folder: str, metadata: object) -> None:
     with drumlin.open(folder) as store:
         assert store.write("t", {"n": [1]}, metadata=metadata).metadata == metadata
         store.append("t", {"n": [2]}, metadata=metadata)
-        store.delete_rows("t", "n = 2", metadata=metadata)
+        store.table("t").delete("n = 2", metadata=metadata)
     with drumlin.open(folder) as store:
-        for version in store.versions("t"):
+        for version in store.table("t").versions():
             assert version.metadata == metadata
             assert type(version.metadata) is type(metadata)
 
@@ -104,7 +104,7 @@ def test_metadata_comes_back_as_it_was(folder: str, metadata: object) -> None:
 def test_metadata_that_would_not_come_back_is_refused(store: drumlin.Store, metadata: object, message: str) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=message):
         store.write("t", {"n": [1]}, metadata=metadata)
-    assert not store.exists("t")
+    assert not store.tree.exists("t")
 
 
 def test_snapshots_hold_versions(store: drumlin.Store) -> None:
@@ -114,7 +114,7 @@ def test_snapshots_hold_versions(store: drumlin.Store) -> None:
     assert (snapshot.name, snapshot.versions) == ("eod", {"a/x": 2})
     store.write("a/x", {"n": [9]})
     assert numbers(store, "a/x", as_of="eod") == [2]
-    assert [v.snapshots for v in store.versions("a/x")] == [[], [], ["eod"], []]
+    assert [v.snapshots for v in store.table("a/x").versions()] == [[], [], ["eod"], []]
     # They outlive deletes, drops and reclaims.
     store.delete_versions({"a/x": [2]})
     store.drop("a/x")
@@ -139,13 +139,13 @@ def test_deleting_versions_is_all_or_none(store: drumlin.Store) -> None:
     fill(store, path="b")
     with pytest.raises(drumlin.NotFound, match="'a' version 7, 'c'"):
         store.delete_versions({"a": [0, 7], "b": [0], "c": [1]})
-    assert len(store.versions("a")) == 3
+    assert len(store.table("a").versions()) == 3
     with pytest.raises(drumlin.InvalidArgument, match="'a': the list of versions is empty"):
         store.delete_versions({"a": []})
     with pytest.raises(drumlin.InvalidArgument, match="all its versions.*drop it instead"):
         store.delete_versions({"a": [0, 1, 2]})
     store.delete_versions({"a": (2,), "b": {0, 1}})
-    assert [v.version for v in store.versions("a")] == [0, 1]
+    assert [v.version for v in store.table("a").versions()] == [0, 1]
     assert numbers(store, "a") == [1]
     # Numbers are not used again.
     assert store.write("a", {"n": [5]}).version == 3
@@ -160,15 +160,15 @@ def test_retention_is_inherited(store: drumlin.Store) -> None:
     assert store.retention("a/x") == drumlin.Retention(keep_last=2)
     fill(store, 4, path="a/x")
     fill(store, 4, path="b")
-    assert [v.version for v in store.versions("a/x")] == [2, 3]
-    assert len(store.versions("b")) == 4
+    assert [v.version for v in store.table("a/x").versions()] == [2, 3]
+    assert len(store.table("b").versions()) == 4
     store.set_retention("a/x", keep_all=True)
     fill(store, 4, path="a/x")
-    assert len(store.versions("a/x")) == 6
+    assert len(store.table("a/x").versions()) == 6
     store.set_retention("a/x", inherit=True)
     # The next checkpoint applies it.
     assert store.checkpoint().versions_expired == 4
-    assert len(store.versions("a/x")) == 2
+    assert len(store.table("a/x").versions()) == 2
 
 
 def test_retention_by_time(store: drumlin.Store) -> None:
@@ -178,7 +178,7 @@ def test_retention_by_time(store: drumlin.Store) -> None:
     fill(store, 3)
     time.sleep(0.01)
     store.checkpoint()
-    assert [v.version for v in store.versions("t")] == [2]
+    assert [v.version for v in store.table("t").versions()] == [2]
 
 
 @pytest.mark.parametrize(
@@ -223,19 +223,19 @@ def test_a_result_is_of_the_table_that_was_read(store: drumlin.Store) -> None:
 
 
 def test_a_result_of_rows_by_key_stays_as_it_was(store: drumlin.Store) -> None:
-    store.create("k", pa.schema([("id", pa.int64()), ("n", pa.int64())]), key=["id"])
-    store.upsert("k", {"id": [1, 2], "n": [1, 2]})
+    store.table("k").create(pa.schema([("id", pa.int64()), ("n", pa.int64())]), key=["id"])
+    store.table("k").upsert({"id": [1, 2], "n": [1, 2]})
     store.checkpoint()
-    store.upsert("k", {"id": [2, 3], "n": [20, 30]})
+    store.table("k").upsert({"id": [2, 3], "n": [20, 30]})
     result = store.read("k")
     expected = {"id": [1, 2, 3], "n": [1, 20, 30]}
     assert result.to_arrow().to_pydict() == expected
     # Rows that no version has yet.
     assert result.to_arrow().to_pydict() == expected
-    store.upsert("k", {"id": [1], "n": [10]})
+    store.table("k").upsert({"id": [1], "n": [10]})
     assert result.to_arrow().to_pydict() == expected
     store.checkpoint()
-    store.upsert("k", {"id": [4], "n": [40]})
+    store.table("k").upsert({"id": [4], "n": [40]})
     store.checkpoint()
     store.reclaim()
     assert result.to_arrow().to_pydict() == expected
@@ -267,7 +267,7 @@ def test_write_many_is_all_or_none(store: drumlin.Store) -> None:
         store.append_many({"a": {"n": [1]}, "c": {"n": [1]}})
     with pytest.raises(TypeError, match="'b': a Polars|'b': a builtins.int is no table"):
         store.write_many({"a": {"n": [1]}, "b": 3})  # type: ignore[dict-item]
-    assert [len(store.versions(path)) for path in ("a", "b")] == [1, 1]
+    assert [len(store.table(path).versions()) for path in ("a", "b")] == [1, 1]
     assert store.append_many({"b": {"n": [3]}, "a": {"n": [2]}})["b"].rows == 3
 
 

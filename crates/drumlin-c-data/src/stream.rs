@@ -23,7 +23,7 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The functions of `stream` keep the rules of the C stream interface, and what they give is as [`array`] and [`field`]
+    /// The functions of `stream` keep the rules of the C stream interface, and what they give is as [`array()`] and [`field()`]
     /// want it.
     pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self> {
         if stream.release.is_none() {

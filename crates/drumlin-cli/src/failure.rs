@@ -17,7 +17,7 @@ pub enum Failure {
     Unmet(String),
     /// Ctrl-C; says what state things are in.
     Interrupted(String),
-    /// Whoever read standard output has gone.
+    /// The reader of standard output has gone.
     NobodyReads,
     /// It did all it should, and its answer is bad news that has been printed.
     Told,

@@ -1,5 +1,7 @@
 //! Numbers, sizes, times and spans as people write and read them.
 
+use std::ops::RangeInclusive;
+
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
@@ -36,10 +38,14 @@ pub fn time(time: Timestamp) -> String {
     }
 }
 
-/// A time or date in RFC 3339; UTC if it names no offset.
+/// The first and the last microsecond that have a year of four digits in UTC, which RFC 3339 asks for.
+const TIMES: RangeInclusive<i64> = -62_167_219_200_000_000..=253_402_300_799_999_999;
+
+/// A time or date in RFC 3339; UTC if it names no offset. What is taken comes back from what [`time`] prints of it.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     let utc: Tz = UTC.parse().ok()?;
-    string_to_datetime(&utc, text).ok().map(|time| Timestamp(time.timestamp_micros()))
+    let time = string_to_datetime(&utc, text).ok()?.timestamp_micros();
+    TIMES.contains(&time).then_some(Timestamp(time))
 }
 
 /// A span such as `30d`, `12h`, `90m`, `45s` or `2w`, in microseconds.
@@ -106,7 +112,12 @@ mod tests {
         assert_eq!(parse_time("2023-11-14T23:13:20+01:00"), Some(Timestamp(1_700_000_000_000_000)));
         assert_eq!(parse_time("2023-11-14"), Some(Timestamp(1_699_920_000_000_000)));
         assert_eq!(time(parse_time("2999-01-01 00:00:01").unwrap()), "2999-01-01T00:00:01.000000Z");
-        assert_eq!(parse_time("eod"), None);
+        for edge in ["0000-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"] {
+            assert_eq!(time(parse_time(edge).unwrap()), edge);
+        }
+        for none in ["eod", "0000-01-01T00:00:00+10:00", "9999-12-31T23:59:59-10:00"] {
+            assert_eq!(parse_time(none), None, "{none}");
+        }
         for text in ["45s", "90m", "12h", "30d", "2w", "0s"] {
             assert_eq!(span(parse_span(text).unwrap()), text);
         }

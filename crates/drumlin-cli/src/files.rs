@@ -132,7 +132,7 @@ impl NewFile {
         temporary.as_file().sync_all().map_err(|e| failed(&self.place, &e))?;
         let kept = match existing {
             Existing::Replace => temporary.persist(&self.place),
-            // Unlike a rename this never replaces a file created meanwhile.
+            // Unlike a rename this never replaces a file created in between.
             Existing::Keep => temporary.persist_noclobber(&self.place).or_else(|e| match e.error.kind() {
                 io::ErrorKind::AlreadyExists => Err(e),
                 // Not every file system can do that.

@@ -1,6 +1,6 @@
 //! The command line of Drumlin: `drumlin COMMAND STORE …`.
 //!
-//! Every command takes the store right behind its name; a command that only reads opens it for reading, and so works
+//! Every command takes the store right after its name; a command that only reads opens it for reading, and so works
 //! beside a writer. Answers go to standard output, everything else to standard error. Exit codes: 0 done; 1 failed, or
 //! `verify` found faults; 2 wrong usage; 3 a node is not as the command asked; 130 interrupted. Nothing but a finished
 //! command changes a store or a file.
@@ -12,7 +12,7 @@ mod as_of;
 mod bar;
 mod command;
 mod failure;
-mod figures;
+pub mod figures;
 mod files;
 mod grid;
 mod interrupt;
@@ -23,7 +23,7 @@ mod payload_text;
 mod place;
 mod scope;
 mod sink;
-mod source;
+pub mod source;
 mod text_form;
 
 use std::ffi::OsString;
@@ -88,6 +88,12 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
             Failure::INTERNAL
         }
     }
+}
+
+/// Checks the arguments of a call, of which the first is the program's name, without running the command. The error is what
+/// would be printed: what is wrong with them, or the help asked for.
+pub fn check<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> Result<(), String> {
+    Arguments::try_parse_from(args).map(drop).map_err(|error| error.render().to_string())
 }
 
 /// The last panic, in one line.

@@ -1,4 +1,4 @@
-//! The store that a command works on: the argument right behind the command's name.
+//! The store that a command works on: the argument right after the command's name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn fail(message: String) -> Result<(), Failure> {
 }
 
 impl Place {
-    /// Opens the store for reading, beside whoever writes.
+    /// Opens the store for reading, beside the process that writes.
     pub fn read(&self) -> Result<Store, Failure> {
         self.open(Mode::Read)
     }
@@ -107,6 +107,6 @@ impl Place {
 
     /// Tries the bucket.
     pub fn examine(&self) -> Result<Diagnosis, Failure> {
-        Ok(Store::doctor(&self.uri, &self.options(Mode::Read))?)
+        Ok(Diagnosis::of(&self.uri, &self.options(Mode::Read))?)
     }
 }

@@ -1,7 +1,7 @@
 //! The nodes that an argument names: a plain path is for itself and all below it, a pattern for what it matches.
 
-use drumlin::Store;
 use drumlin::catalog::Pattern;
+use drumlin::{Store, Tables};
 
 use crate::failure::Failure;
 
@@ -37,7 +37,7 @@ impl Scope {
     /// Fails if it is a plain path with nothing there.
     pub fn check(&self, store: &Store) -> Result<(), Failure> {
         match self.path() {
-            Some(path) if !store.exists(path)? => Err(Failure::Error(format!("nothing at '{path}'"))),
+            Some(path) if !store.tree().exists(path)? => Err(Failure::Error(format!("nothing at '{path}'"))),
             _ => Ok(()),
         }
     }

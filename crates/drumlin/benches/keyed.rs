@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use drumlin::Store;
 use drumlin::store::{LookupOptions, Options, TableOptions, WriteOptions};
+use drumlin::{Store, Tables};
 
 fn rows(keys: impl Iterator<Item = i64>, factor: i64) -> RecordBatch {
     let keys: Int64Array = keys.map(Some).collect();
@@ -36,7 +36,7 @@ fn main() -> drumlin::Result<()> {
     let options = Options { cache_bytes: 2 << 30, ..Options::default() };
     let store = Store::open(uri.to_str().expect("a plain path"), options)?;
     let key = || TableOptions { key: vec!["k".into()], ..TableOptions::default() };
-    store.create("t", rows(0..0, 1).schema(), key())?;
+    store.table("t").create(rows(0..0, 1).schema(), key())?;
     let batches = (0..n / 1_000_000).map(|part| Ok(rows(part * 1_000_000..(part + 1) * 1_000_000, 7919)));
     let frame = drumlin::store::Frame::new(rows(0..0, 1).schema(), batches);
     println!(
@@ -46,7 +46,7 @@ fn main() -> drumlin::Result<()> {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut random = || rows((0..10_000).map(|_| rng.i64(0..n)), 1).project(&[0]).expect("a column");
     let ask = |keys: &RecordBatch| {
-        let found = store.get_rows("t", keys, &LookupOptions::default()).expect("reads");
+        let found = store.table("t").get_many(keys, &LookupOptions::default()).expect("reads");
         assert_eq!(found.found.true_count(), keys.num_rows());
     };
     let cold = random();
@@ -78,17 +78,17 @@ fn main() -> drumlin::Result<()> {
     for round in 0..3 {
         let uri = folder.path().join(format!("u{round}"));
         let store = Store::open(uri.to_str().expect("a plain path"), Options::default())?;
-        store.create("t", rows(0..0, 1).schema(), key())?;
+        store.table("t").create(rows(0..0, 1).schema(), key())?;
         store.append("t", rows(0..small, 7919), &WriteOptions::default())?;
         let mut rng = fastrand::Rng::with_seed(round);
         let mut keys: Vec<i64> = (0..small).collect();
         rng.shuffle(&mut keys);
         let fresh = rows(keys.into_iter().take(small as usize / 10), 31);
-        let upsert = timed(|| drop(store.upsert("t", fresh.clone(), &WriteOptions::default()).expect("written")));
+        let upsert = timed(|| drop(store.table("t").upsert(fresh.clone(), &WriteOptions::default()).expect("written")));
         let checkpoint = timed(|| drop(store.checkpoint(&Default::default()).expect("written")));
         println!("upsert {} rows: {upsert:.0} ms, checkpoint {checkpoint:.0} ms", fresh.num_rows());
         times.push(upsert + checkpoint);
-        println!("scan: {:.0} ms", timed(|| drop(store.collect("t", &Default::default()).expect("read"))));
+        println!("scan: {:.0} ms", timed(|| drop(store.table("t").collect(&Default::default()).expect("read"))));
     }
     println!("upsert and checkpoint: {:.0} ms", median(times));
     Ok(())

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use drumlin::catalog::{Field, Pattern, Payload, Projection, TriggerFilter};
-use drumlin::{Result, Store};
+use drumlin::{Result, Store, Tables};
 
 /// Seconds that Khepri 0.18.0 took for one transaction on 50,000 nodes with one projection.
 const KHEPRI: [(&str, f64, f64); 3] =
@@ -35,13 +35,13 @@ fn project(store: &Store, projections: usize, triggers: usize) -> Result<Arc<Ato
         .take(projections)
     {
         let (key, value) = (vec![field(key)], vec![field("payload")]);
-        store.put_projection(name, Projection { pattern: pattern()?, key, value, bag })?;
+        store.tree().put_projection(name, Projection { pattern: pattern()?, key, value, bag })?;
     }
     let calls = Arc::new(AtomicU64::new(0));
     for _ in 0..triggers {
         let calls = calls.clone();
         let filter = TriggerFilter { pattern: pattern()?, actions: Vec::new(), priority: 0 };
-        store.on(
+        store.tree().on(
             filter,
             Arc::new(move |_| {
                 calls.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +74,7 @@ fn transactions(n: usize, projections: usize, triggers: usize) -> Result<Times> 
         let start = Instant::now();
         store.transact(|tx| {
             for (n, path) in paths.iter().enumerate() {
-                tx.put(path, payloads[n % 2].clone())?;
+                tx.tree().put(path, payloads[n % 2].clone())?;
             }
             Ok::<_, drumlin::Error>(())
         })?;
@@ -83,24 +83,24 @@ fn transactions(n: usize, projections: usize, triggers: usize) -> Result<Times> 
     let rounds = if n > 100_000 { 3 } else { ROUNDS };
     for _ in 0..rounds {
         puts.push(put()?);
-        store.wait_for_triggers(None)?;
+        store.tree().wait_for_triggers(None)?;
         let start = Instant::now();
         store.transact(|tx| {
             for path in &paths {
-                tx.delete(path, None)?;
+                tx.tree().delete(path, None)?;
             }
             Ok::<_, drumlin::Error>(())
         })?;
         single.push(start.elapsed().as_secs_f64());
-        assert_eq!(store.count("**")?, 0);
-        store.wait_for_triggers(None)?;
+        assert_eq!(store.tree().count("**")?, 0);
+        store.tree().wait_for_triggers(None)?;
         puts.push(put()?);
-        store.wait_for_triggers(None)?;
+        store.tree().wait_for_triggers(None)?;
         let start = Instant::now();
-        let changes = store.delete_many("rabbitmq/vhosts/v/exchanges/*")?;
+        let changes = store.tree().delete_many("rabbitmq/vhosts/v/exchanges/*")?;
         pattern.push(start.elapsed().as_secs_f64());
         assert_eq!(changes.len(), n);
-        store.wait_for_triggers(None)?;
+        store.tree().wait_for_triggers(None)?;
     }
     assert_eq!(calls.load(Ordering::Relaxed), (triggers * n * rounds * 4) as u64);
     Ok(Times { puts: median(puts), single: median(single), pattern: median(pattern) })
@@ -142,7 +142,7 @@ fn million() -> Result<()> {
     let paths = paths(N);
     store.transact(|tx| {
         for (n, path) in paths.iter().enumerate() {
-            tx.put(path, payload(n))?;
+            tx.tree().put(path, payload(n))?;
         }
         Ok::<_, drumlin::Error>(())
     })?;
@@ -164,13 +164,13 @@ fn million() -> Result<()> {
 
     let start = Instant::now();
     let step = 7919;
-    (0..N).for_each(|n| assert!(store.get(&paths[n * step % N]).unwrap().is_some()));
+    (0..N).for_each(|n| assert!(store.tree().get(&paths[n * step % N]).unwrap().is_some()));
     println!("- get: {:.2} million a second (Khepri 0.2)", N as f64 / start.elapsed().as_secs_f64() / 1e6);
     let start = Instant::now();
-    assert_eq!(store.get_many("rabbitmq/vhosts/v/exchanges/e1????")?.len(), 10_000);
+    assert_eq!(store.tree().get_many("rabbitmq/vhosts/v/exchanges/e1????")?.len(), 10_000);
     println!("- get_many of 10,000 by pattern: {:.4} s", start.elapsed().as_secs_f64());
     project(&store, 1, 0)?;
-    let view = store.projection("by name")?;
+    let view = store.tree().projection("by name")?;
     let start = Instant::now();
     let keys: Vec<Payload> =
         (0..100_000).map(|n| Payload::try_from(format!("e{}", n * step % N).as_str()).unwrap()).collect();
@@ -178,7 +178,7 @@ fn million() -> Result<()> {
     keys.iter().for_each(|key| assert!(view.get(std::slice::from_ref(key)).unwrap().is_some()));
     let seconds = (start.elapsed() - keyed).as_secs_f64();
     println!("- projection look-ups: {:.2} million a second (Khepri 1 to 2)", 0.1 / seconds);
-    store.drop_projection("by name")?;
+    store.tree().drop_projection("by name")?;
 
     let stop = Arc::new(AtomicBool::new(false));
     let looked = Arc::new(AtomicU64::new(0));
@@ -186,11 +186,11 @@ fn million() -> Result<()> {
     let reader = {
         let (store, stop, looked, paths) = (store.clone(), stop.clone(), looked.clone(), paths.clone());
         std::thread::spawn(move || {
-            let mut snapshot = store.read_transaction().unwrap();
+            let snapshot = store.read_transaction().unwrap();
             let mut n = 0;
             while !stop.load(Ordering::Relaxed) {
                 n = (n + step) % N;
-                assert!(snapshot.get(&paths[n]).unwrap().is_some());
+                assert!(snapshot.tree().get(&paths[n]).unwrap().is_some());
                 looked.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -201,7 +201,7 @@ fn million() -> Result<()> {
     std::thread::sleep(Duration::from_millis(500));
     let alone = rate(start.elapsed().as_secs_f64());
     let start = Instant::now();
-    store.delete_many("rabbitmq/**")?;
+    store.tree().delete_many("rabbitmq/**")?;
     let seconds = start.elapsed().as_secs_f64();
     let beside = rate(seconds);
     stop.store(true, Ordering::SeqCst);
@@ -225,7 +225,7 @@ fn clients() -> Result<()> {
                 scope.spawn(move || {
                     let mut done = 0_u64;
                     while start.elapsed().as_secs_f64() < SECONDS {
-                        store.put(&format!("c/{client}/{}", done % 1000), Payload::from(done as i64)).unwrap();
+                        store.tree().put(&format!("c/{client}/{}", done % 1000), Payload::from(done as i64)).unwrap();
                         done += 1;
                     }
                     done

@@ -18,5 +18,12 @@ pub mod storage;
 pub mod store;
 pub mod table;
 
-pub use base::{Error, ErrorKind, Result};
-pub use store::Store;
+pub use arrow;
+pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version};
+pub use catalog::{
+    Cause, Change, Changes, Condition, Event, Field, NodeChange, NodeEvent, NodeInfo, Path, Pattern, Payload,
+    Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention, TriggerFilter, check_path,
+};
+pub use filter::Filter;
+pub use store::*;
+pub use table::{Lookup, PlanOptions, Scan, ScanOptions, VersionKind};

@@ -1,5 +1,12 @@
 //! Style as a test: the layers and their order, a header in each file, file sizes, names that say nothing.
 
+#[path = "tidy/api.rs"]
+mod api;
+#[path = "tidy/faults.rs"]
+mod faults;
+#[path = "tidy/words.rs"]
+mod words;
+
 use std::path::{Path, PathBuf};
 
 /// Bottom to top. A layer uses itself and those before it.
@@ -31,7 +38,7 @@ fn core() -> PathBuf {
 
 fn crates() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    ["crates/drumlin", "crates/drumlin-c-data", "crates/drumlin-cli", "python/src"]
+    ["crates/drumlin", "crates/drumlin-c-data", "crates/drumlin-cli", "fuzz/src", "python/src"]
         .iter()
         .flat_map(|folder| sources(&root.join(folder)))
         .collect()

@@ -65,7 +65,7 @@ _KINDS = {
 class Plain:
     """How a frame is made of columns that are numbers and nothing else."""
 
-    #: The names of all columns, but for the index.
+    #: The names of all columns except the index.
     columns: pd.Index
     #: Where the index is among the columns, and its name.
     index: tuple[int, str | None] | None

@@ -40,7 +40,9 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     if ranged is not None and order == "key":
         ranged = pd.RangeIndex(len(ranged), name=ranged.name)
         frame = frame.set_axis(ranged)
-    if ranged is not None and (_has_column(schema, ranged, frame) or order == "sort"):
+    if ranged is not None and (
+        _has_column(schema, ranged, frame) or order == "sort" or _is_sorted_by(ranged, frame, fit)
+    ):
         ranged = None
     elif is_plain(frame):
         if schema is not None and DESCRIPTION_KEY in schema.metadata:
@@ -99,12 +101,20 @@ def _order(index: pd.RangeIndex, fit: Fit) -> Order:
     return None if fit.ordered is None or index.equals(pd.RangeIndex(len(index))) else fit.ordered()
 
 
+def _is_sorted_by(index: pd.RangeIndex, frame: pd.DataFrame, fit: Fit) -> bool:
+    """Whether the rows are to be sorted by ``index``, which then becomes a column."""
+    name = _column_of(index, frame)
+    return name in fit.sort or (index.name is None and "index" in fit.sort and "index" not in frame.columns)
+
+
 def _has_column(schema: Schema | None, index: pd.RangeIndex, frame: pd.DataFrame) -> bool:
     """Whether the table has a column for ``index`` that ``frame`` lacks."""
-    if schema is None:
-        return False
-    name = "__index_level_0__" if index.name is None else field_name(index.name)
-    return name in schema.names and name not in map(field_name, frame.columns)
+    return schema is not None and _column_of(index, frame) in schema.names
+
+
+def _column_of(index: pd.RangeIndex, frame: pd.DataFrame) -> str:
+    """What the column is called that ``index`` becomes, if it becomes one."""
+    return _level_name(index.name, 0, list(map(field_name, frame.columns)))
 
 
 def _check_meaning(schema: Schema | None, columns: dict[str, Any], added: pa.Schema | None = None) -> None:

@@ -23,10 +23,10 @@ def operate(store: drumlin.Store, who: int, n: int, rng: random.Random) -> int:
     key = f"k/{rng.randrange(KEYS)}"
 
     def work(tx: Any) -> int:
-        seq = int(tx.get("seq"))
-        tx.put("seq", seq + 1)
-        tx.put(key, int(tx.get(key)) + 1)
-        tx.upsert("t", [{"id": who * 100_000 + n, "seq": seq}])
+        seq = int(tx.tree.get("seq"))
+        tx.tree.put("seq", seq + 1)
+        tx.tree.put(key, int(tx.tree.get(key)) + 1)
+        tx.table("t").upsert([{"id": who * 100_000 + n, "seq": seq}])
         if n % 10 == 3:
             tx.append(f"rows/{who % 4}", {"who": [who] * 50, "n": [n] * 50})
         return seq

@@ -248,7 +248,7 @@ def examine(examination: Examination) -> None:
     models = examination.models
     modes = [{"mode": "read"}, {}] if examination.reader and examination.place.files.exists() else [{}]
     for settings in modes:
-        with examination.place.open(**settings, block_rest=NOW) as store:
+        with examination.place.open(**settings, block_grace=NOW) as store:
             found = [differences(store, model) for model in models]
             fitting = [at for at, differs in enumerate(found) if not differs]
             who = "a reader: " if settings else ""

@@ -100,12 +100,12 @@ def perform(store: drumlin.Store, model: Model, operation: Operation) -> dict[st
     name, *arguments = operation
     match name:
         case "swap":
-            store.compare_and_swap(*arguments)
+            store.tree.compare_and_swap(*arguments)
         case "delete_versions":
             path, places = arguments
             store.delete_versions({path: model.numbers(path, places)})
         case "create":
-            store.create(arguments[0], SCHEMA, key=["id"])
+            store.table(arguments[0]).create(SCHEMA, key=["id"])
         case "snapshot":
             return dict(store.snapshot(*arguments).versions)
         case "drop":
@@ -116,7 +116,7 @@ def perform(store: drumlin.Store, model: Model, operation: Operation) -> dict[st
             # What could not be deleted stays listed; the last reclaim of a trial must have no failures.
             store.reclaim()
         case "insert":
-            store.insert(arguments[0], frame(rows(*arguments[1:])))
+            store.table(arguments[0]).insert(frame(rows(*arguments[1:])))
         case "transaction":
             with store.transaction() as tx:
                 for step in arguments[0]:
@@ -131,15 +131,15 @@ def _do(to: Any, operation: Operation) -> None:
     name, path, *arguments = operation
     match name:
         case "put":
-            to.put(path, *arguments)
+            to.tree.put(path, *arguments)
         case "delete":
-            to.delete(path)
+            to.tree.delete(path)
         case "write" | "append" | "upsert":
-            getattr(to, name)(path, frame(rows(*arguments)))
+            getattr(to.table(path), name)(frame(rows(*arguments)))
         case "delete_rows":
-            to.delete_rows(path, f"id >= {arguments[0]} and id < {arguments[1]}")
+            to.table(path).delete(f"id >= {arguments[0]} and id < {arguments[1]}")
         case "delete_keys":
-            to.delete_keys(path, list(range(arguments[0], arguments[0] + arguments[1])))
+            to.table(path).delete_keys(list(range(arguments[0], arguments[0] + arguments[1])))
 
 
 def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[str]:
@@ -162,14 +162,18 @@ def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[
         if not got.equals(frame(expected)):
             same(f"{path} as of {as_of}", expected, tuple(zip(*got.to_pydict().values(), strict=True)))
 
-    same("nodes", model.nodes, store.get_many("n/**"))
+    same("nodes", model.nodes, store.tree.get_many("n/**"))
     same("tables", sorted(model.newest), sorted(store.tables()))
     same("snapshots", sorted(model.snapshots), [snapshot.name for snapshot in store.snapshots()])
     same("trash", sorted(path for path, _ in model.trash), sorted(item.path for item in store.trash()))
     there = set(store.tables())
     for path, table in model.tables.items():
         if path in there:
-            same(f"versions of {path}", sorted(table.versions), [version.version for version in store.versions(path)])
+            same(
+                f"versions of {path}",
+                sorted(table.versions),
+                [version.version for version in store.table(path).versions()],
+            )
             same_rows(path, table.newest)
             for number, held in table.versions.items() if whole else ():
                 same_rows(path, held, number)
@@ -177,7 +181,11 @@ def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[
         if path in there:
             same_rows(path, keyed.newest)
             asked = [*sorted(keyed.rows)[:20], 10**7]
-            same(f"look-ups in {path}", [n in keyed.rows for n in asked], store.get_rows(path, asked).found.to_pylist())
+            same(
+                f"look-ups in {path}",
+                [n in keyed.rows for n in asked],
+                store.table(path).get_many(asked).found.to_pylist(),
+            )
             for number, held in keyed.told.items() if whole else ():
                 same_rows(path, held, number)
     for name, tables in model.snapshots.items() if whole else ():

@@ -11,13 +11,13 @@ from .places import NOW, Place
 
 def reclaimed(store: drumlin.Store) -> Iterator[str]:
     """Sweeps what the dead have left; says what was not swept."""
-    report = store.reclaim(block_rest=NOW, fence_idle=NOW, audit=True)
+    report = store.reclaim(block_grace=NOW, fence_idle=NOW, audit=True)
     if report.failures:
         yield f"a reclaim failed: {report.failures[:3]}"
     verified = store.verify()
     if verified.orphans or verified.faults:
         yield f"after a reclaim there are orphans {verified.orphans[:3]}, faults {verified.faults[:3]}"
-    again = store.reclaim(block_rest=NOW, audit=True)
+    again = store.reclaim(block_grace=NOW, audit=True)
     if again.orphans:
         yield f"a second reclaim found {again.orphans} orphans"
 
@@ -29,7 +29,7 @@ def emptied(store: drumlin.Store, place: Place) -> Iterator[str]:
     if store.tables():
         store.drop("**")
     for _ in range(2):
-        store.reclaim(block_rest=NOW, fence_idle=NOW, audit=True)
+        store.reclaim(block_grace=NOW, fence_idle=NOW, audit=True)
         store.checkpoint()
     stat = store.stat()
     if stat.blocks or stat.condemned:

@@ -291,7 +291,7 @@ def finish(argument: tuple[Place, Path]) -> None:
     intents.append({"kind": "list", "steps": [["read", name] for name in LISTS]})
     intents.append({"kind": "bank", "action": "snapshot"})
     intents += [{"kind": "pair", "action": "snapshot", "pair": pair} for pair in range(PAIRS)]
-    with place.open(block_rest=NOW) as store:
+    with place.open(block_grace=NOW) as store:
         for intent in intents:
             number = journal.begin(intent)
             journal.end(number, OK, perform(store, intent, False))

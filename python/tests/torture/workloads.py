@@ -27,19 +27,21 @@ KINDS = {"register": 30, "list": 40, "bank": 15, "pair": 12, "maintenance": 3}
 
 def prepare(store: drumlin.Store) -> None:
     """The store at the beginning: registers are 0, lists empty, accounts have their balance, pairs are on."""
-    store.put_many({f"registers/{name}": 0 for name in REGISTERS if name.startswith("node")})
-    store.put_many({f"lists/{name}": [] for name in LISTS if name.startswith("node")})
-    store.put_many({f"pairs/{pair}/{side}": 1 for pair in range(PAIRS) for side in range(2)})
-    store.create("registers/rows", PAIR_OF_INTS, key=["id"])
-    store.upsert("registers/rows", [{"id": int(name[3:]), "value": 0} for name in REGISTERS if name.startswith("row")])
+    store.tree.put_many({f"registers/{name}": 0 for name in REGISTERS if name.startswith("node")})
+    store.tree.put_many({f"lists/{name}": [] for name in LISTS if name.startswith("node")})
+    store.tree.put_many({f"pairs/{pair}/{side}": 1 for pair in range(PAIRS) for side in range(2)})
+    store.table("registers/rows").create(PAIR_OF_INTS, key=["id"])
+    store.table("registers/rows").upsert(
+        [{"id": int(name[3:]), "value": 0} for name in REGISTERS if name.startswith("row")]
+    )
     for name in LISTS:
         if name.startswith("table"):
-            store.create(f"lists/{name}", pa.schema([("value", pa.int64())]))
+            store.table(f"lists/{name}").create(pa.schema([("value", pa.int64())]))
         elif name.startswith("keyed"):
-            store.create(f"lists/{name}", PAIR_OF_INTS, key=["id"])
-    store.create("accounts", PAIR_OF_INTS, key=["id"])
-    store.upsert("accounts", [{"id": account, "value": BALANCE} for account in range(ACCOUNTS)])
-    store.create("transfers", pa.schema([("id", pa.string()), ("parts", pa.list_(pa.int64()))]))
+            store.table(f"lists/{name}").create(PAIR_OF_INTS, key=["id"])
+    store.table("accounts").create(PAIR_OF_INTS, key=["id"])
+    store.table("accounts").upsert([{"id": account, "value": BALANCE} for account in range(ACCOUNTS)])
+    store.table("transfers").create(pa.schema([("id", pa.string()), ("parts", pa.list_(pa.int64()))]))
 
 
 class Intents:
@@ -112,29 +114,29 @@ def _register(store: drumlin.Store, intent: dict[str, Any]) -> Any:
     if key.startswith("node"):
         match action:
             case "read":
-                return store.get(path)
+                return store.tree.get(path)
             case "write":
-                store.put(path, value)
+                store.tree.put(path, value)
                 return None
         try:
-            store.compare_and_swap(path, intent["expected"], value)
+            store.tree.compare_and_swap(path, intent["expected"], value)
         except drumlin.ConditionFailed:
             return False
         return True
     match action:
         case "read":
-            found = store.get_row("registers/rows", row)
+            found = store.table("registers/rows").get(row)
             assert found is not None
             return found["value"]
         case "write":
-            store.upsert("registers/rows", {"id": row, "value": value})
+            store.table("registers/rows").upsert({"id": row, "value": value})
             return None
 
     def swap(tx: drumlin.Transaction) -> bool:
-        held = tx.get_row("registers/rows", row)
+        held = tx.table("registers/rows").get(row)
         if held is None or held["value"] != intent["expected"]:
             return False
-        tx.upsert("registers/rows", {"id": row, "value": value})
+        tx.table("registers/rows").upsert({"id": row, "value": value})
         return True
 
     return store.transact(swap)
@@ -156,9 +158,9 @@ def _list(store: drumlin.Store, steps: list[Any]) -> list[list[int]]:
             elif name.startswith("table"):
                 tx.append(f"lists/{name}", {"value": values})
             elif name.startswith("node"):
-                tx.put(f"lists/{name}", [*tx.get(f"lists/{name}"), *values])
+                tx.tree.put(f"lists/{name}", [*tx.tree.get(f"lists/{name}"), *values])
             else:
-                tx.insert(f"lists/{name}", {"id": len(read_list(tx, name)), "value": values[0]})
+                tx.table(f"lists/{name}").insert({"id": len(read_list(tx, name)), "value": values[0]})
         return found
 
     return store.transact(work)
@@ -167,7 +169,7 @@ def _list(store: drumlin.Store, steps: list[Any]) -> list[list[int]]:
 def read_list(source: drumlin.Store | drumlin.Transaction, name: str) -> list[int]:
     """A whole list, in its order."""
     if name.startswith("node"):
-        return list(source.get(f"lists/{name}"))
+        return list(source.tree.get(f"lists/{name}"))
     found: list[int] = source.read(f"lists/{name}").to_arrow()["value"].to_pylist()
     return found
 
@@ -179,12 +181,12 @@ def _bank(store: drumlin.Store, intent: dict[str, Any]) -> Any:
     source, target, amount = intent["from"], intent["to"], intent["amount"]
 
     def transfer(tx: drumlin.Transaction) -> None:
-        held = {account: tx.get_row("accounts", account) for account in (source, target)}
+        held = {account: tx.table("accounts").get(account) for account in (source, target)}
         rows = [
             {"id": source, "value": held[source]["value"] - amount},
             {"id": target, "value": held[target]["value"] + amount},
         ]
-        tx.upsert("accounts", rows)
+        tx.table("accounts").upsert(rows)
         tx.append("transfers", pa.table({"id": [intent["id"]], "parts": [[source, target, amount]]}))
 
     store.transact(transfer)
@@ -202,14 +204,14 @@ def _pair(store: drumlin.Store, intent: dict[str, Any]) -> Any:
     mine, other = f"{folder}/{side}", f"{folder}/{1 - side}"
     match intent["action"]:
         case "snapshot":
-            return list(store.get_many(f"{folder}/*").values())
+            return list(store.tree.get_many(f"{folder}/*").values())
         case "on":
-            store.put(mine, 1)
+            store.tree.put(mine, 1)
             return None
 
     def turn_off(tx: drumlin.Transaction) -> None:
-        if tx.get(other) == 1:
-            tx.put(mine, 0)
+        if tx.tree.get(other) == 1:
+            tx.tree.put(mine, 0)
 
     store.transact(turn_off)
     return None

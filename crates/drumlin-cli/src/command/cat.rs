@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::csv::WriterBuilder;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use clap::{Args, ValueEnum};
+use drumlin::Tables;
 use drumlin::filter::Filter;
 use drumlin::store::ReadOptions;
 use drumlin::table::{Scan, ScanOptions};
@@ -49,10 +50,10 @@ pub struct Cat {
     /// Only rows for which this is true, as in SQL
     #[arg(long = "where", short = 'w', value_name = "FILTER")]
     filter: Option<String>,
-    /// Only so many rows, the first ones
+    /// Only the first N rows
     #[arg(long, short = 'n', visible_alias = "limit", value_name = "ROWS")]
     head: Option<u64>,
-    /// Only so many rows, the last ones
+    /// Only the last N rows
     #[arg(long, value_name = "ROWS", conflicts_with = "head")]
     tail: Option<u64>,
     /// A version number, a snapshot, or a time; snapshot:NAME for a snapshot that looks like one of the others

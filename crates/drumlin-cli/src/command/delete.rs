@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use drumlin::Tables;
 use drumlin::base::Task;
 use drumlin::store::UpdateOptions;
 
@@ -37,9 +38,10 @@ impl Delete {
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
         let task = Task { cancel: interrupt::listen(), progress: None };
-        let report = store.delete_rows(&self.table, &self.filter, &UpdateOptions { metadata: self.metadata, task })?;
+        let report = store.table(&self.table).delete(&self.filter, &UpdateOptions { metadata: self.metadata, task })?;
         store.close()?;
-        let (version, left) = (report.version.version, counted(report.version.rows, "row"));
+        let newest = report.version.expect("a store numbers versions at once");
+        let (version, left) = (newest.version, counted(newest.rows, "row"));
         match report.rows {
             0 => writeln!(out, "no row matches; version {version} with {left} stays the newest")?,
             rows => writeln!(out, "{} deleted; version {version} has {left}", counted(rows, "row"))?,

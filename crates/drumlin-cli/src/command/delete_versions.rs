@@ -4,6 +4,7 @@ use std::io::Write;
 use std::ops::RangeInclusive;
 
 use clap::Args;
+use drumlin::Tables;
 use drumlin::base::Version;
 use drumlin::store::Missing;
 
@@ -40,7 +41,7 @@ impl DeleteVersions {
     /// Deletes in one commit.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
-        let there: Vec<u64> = store.versions(&self.table)?.iter().map(|info| info.version.0).collect();
+        let there: Vec<u64> = store.table(&self.table).versions()?.iter().map(|info| info.version.0).collect();
         let mut versions: Vec<u64> = Vec::new();
         for range in self.versions {
             let before = versions.len();

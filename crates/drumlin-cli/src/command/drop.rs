@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
-use drumlin::Store;
 use drumlin::store::{Missing, ReclaimOptions};
+use drumlin::{Store, Tables};
 
 use super::reclaim;
 use crate::bar::Bar;
@@ -81,7 +81,7 @@ impl Drop {
         }
         let mut tables = BTreeSet::new();
         for pattern in self.paths.iter().filter(|path| is_pattern(path)) {
-            let matching = store.list(pattern)?.into_iter().filter(|entry| entry.table.is_some());
+            let matching = store.tree().list(pattern)?.into_iter().filter(|entry| entry.table.is_some());
             tables.extend(matching.map(|entry| entry.path));
         }
         if tables.len() > 1 {

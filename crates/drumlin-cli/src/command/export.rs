@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use drumlin::Store;
 use drumlin::filter::Filter;
 use drumlin::store::{AsOf, ReadOptions};
 use drumlin::table::ScanOptions;
+use drumlin::{Store, Tables};
 
 use crate::as_of;
 use crate::bar::Bar;
@@ -115,7 +115,7 @@ impl Export {
 
 /// The rows to come, for the bar; 0 if not known.
 fn rows_of(store: &Store, table: &str, as_of: &AsOf) -> u64 {
-    let versions = store.versions(table).unwrap_or_default();
+    let versions = store.table(table).versions().unwrap_or_default();
     let version = match as_of {
         AsOf::Newest => versions.last(),
         AsOf::Version(version) => versions.iter().find(|info| info.version == *version),

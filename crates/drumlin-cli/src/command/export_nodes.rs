@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use drumlin::Store;
 use drumlin::base::Task;
+use drumlin::{Store, Tables};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
@@ -82,7 +82,7 @@ fn export(
     let mut nodes = 0;
     for pattern in scope.patterns() {
         let mut noting = Noting { to: &mut *to, error: None };
-        let written = store.export_nodes(pattern, &mut noting, task);
+        let written = store.tree().export(pattern, &mut noting, task);
         nodes += match (noting.error, written) {
             (Some(error), _) => return Err(failed(error)),
             (None, written) => written?,
@@ -91,7 +91,7 @@ fn export(
     Ok(nodes)
 }
 
-/// Keeps the error of a writer, by which a reader that has gone is told from a disk that is full.
+/// Keeps the error of a writer, which tells a reader that has gone from a disk that is full.
 struct Noting<'a> {
     to: &'a mut dyn Write,
     error: Option<io::Error>,

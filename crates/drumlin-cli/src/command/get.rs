@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use drumlin::Tables;
 use drumlin::catalog::Content;
 
 use crate::failure::{Failure, Outcome};
@@ -32,17 +33,17 @@ impl Get {
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         if is_pattern(&self.path) {
-            for (path, payload) in store.get_many(&self.path)? {
+            for (path, payload) in store.tree().get_many(&self.path)? {
                 writeln!(out, "{path}\t{}", payload_text::line(&payload))?;
             }
             return Ok(());
         }
-        match store.get(&self.path)? {
+        match store.tree().get(&self.path)? {
             Some(payload) => match payload.content() {
                 Content::Json(value) => Ok(out.json(&value.to_json())?),
                 Content::Bytes(bytes) => Ok(out.write_all(bytes)?),
             },
-            None if store.exists(&self.path)? => {
+            None if store.tree().exists(&self.path)? => {
                 Err(Failure::Error(format!("the node at '{}' carries no payload", self.path)))
             }
             None => Err(Failure::Error(format!("no node at '{}'", self.path))),

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use clap::Args;
 use drumlin::store::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
-use drumlin::{Error, ErrorKind, Store};
+use drumlin::{Error, ErrorKind, Store, Tables};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
@@ -76,7 +76,7 @@ pub struct Import {
     /// CSV, JSON: the Arrow type of a column; may be given again for other columns
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = parse_column_type)]
     types: Vec<ColumnType>,
-    /// CSV, JSON: infer types from so many rows of each file; 0 is all
+    /// CSV, JSON: infer types from the first N rows of each file; 0 is all
     #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
     sample: usize,
 }
@@ -84,7 +84,7 @@ pub struct Import {
 /// What was done to a table.
 enum Done {
     Version(VersionInfo),
-    /// So many rows were put.
+    /// Rows were put: how many.
     Rows(u64),
 }
 
@@ -156,10 +156,10 @@ impl Import {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
     ) -> Result<Vec<Done>, Failure> {
-        let mut tx = store.transaction()?;
+        let tx = store.transaction()?;
         let (mut paths, mut put) = (Vec::with_capacity(frames.len()), Vec::with_capacity(frames.len()));
         for (path, frame) in frames {
-            let new = match (&self.key, store.table_stat(&path)) {
+            let new = match (&self.key, store.table(&path).stat()) {
                 (Some(key), Ok(stat)) if !stat.keyed || stat.sort != *key => {
                     let (own, key) = (stat.sort.join(", "), key.join(", "));
                     let own = if stat.keyed { format!("its key is {own}") } else { "it has no key".to_owned() };
@@ -167,14 +167,14 @@ impl Import {
                 }
                 (Some(key), Err(error)) if error.kind() == ErrorKind::NotFound => {
                     let key = TableOptions { key: key.clone(), ..TableOptions::default() };
-                    tx.create(&path, frame.schema().clone(), key)?;
+                    tx.table(&path).create(frame.schema().clone(), key)?;
                     true
                 }
                 (_, Err(error)) => return Err(error.into()),
                 _ => false,
             };
             put.push(if self.upsert {
-                Some(tx.upsert(&path, frame, options)?)
+                Some(tx.table(&path).upsert(frame, options)?.rows)
             } else if self.append || new {
                 tx.append(&path, frame, options)?;
                 None
@@ -187,7 +187,7 @@ impl Import {
         tx.commit()?;
         let done = |(path, put): (String, Option<u64>)| match put {
             Some(rows) => Ok(Done::Rows(rows)),
-            None => Ok(Done::Version(store.versions(&path)?.pop().expect("every table has a version"))),
+            None => Ok(Done::Version(store.table(&path).versions()?.pop().expect("every table has a version"))),
         };
         paths.into_iter().zip(put).map(done).collect()
     }
@@ -211,7 +211,7 @@ impl Import {
 
     /// Where the rows go: those of a table that is there take its columns.
     fn destination(&self, store: &Store, path: &str, sources: &[Source]) -> Result<Destination, Failure> {
-        match store.schema(path, &AsOf::Newest) {
+        match store.table(path).schema(&AsOf::Newest) {
             Ok(schema) if self.append || self.upsert => Ok(Destination { schema, added: true }),
             Err(error) if self.append || self.upsert && self.key.is_none() => Err(error.into()),
             _ => Ok(Destination { schema: source::schema_of(sources), added: false }),

@@ -1,5 +1,6 @@
 //! `import-nodes`: lines of JSON become nodes, all of them in one commit.
 
+use drumlin::Tables;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 
@@ -44,7 +45,7 @@ impl ImportNodes {
         let store = self.place.create()?;
         let bar = Bar::new("importing", 0);
         let task = bar.task_counting(&interrupt::listen(), "node");
-        let report = store.import_nodes(&mut *lines, under, &task);
+        let report = store.tree().import(&mut *lines, under, &task);
         bar.clear();
         let report = report.map_err(|e| e.context(name))?;
         store.close()?;

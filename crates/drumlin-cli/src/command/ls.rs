@@ -1,8 +1,8 @@
 //! `ls`: the tables of a store.
 
 use clap::Args;
-use drumlin::Store;
-use drumlin::store::ListEntry;
+use drumlin::store::{ListEntry, TableFigures};
+use drumlin::{Store, Tables};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
@@ -33,16 +33,16 @@ impl Ls {
         let entries = within(&self.place.read()?, &Scope::new(self.pattern.as_deref())?)?;
         let tables = entries.iter().filter_map(|entry| Some((&entry.path, entry.table?)));
         if self.json {
-            let tables = tables.map(|(path, (rows, versions, groups))| {
-                json!({ "path": path, "rows": rows, "versions": versions, "row_groups": groups })
+            let tables = tables.map(|(path, TableFigures { rows, versions, row_groups })| {
+                json!({ "path": path, "rows": rows, "versions": versions, "row_groups": row_groups })
             });
             return Ok(out.json(&tables.collect())?);
         }
         let head =
             [("table", Align::Left), ("rows", Align::Right), ("versions", Align::Right), ("row groups", Align::Right)];
         let mut grid = Grid::new(head);
-        for (path, (rows, versions, groups)) in tables {
-            grid.row([path.clone(), count(rows), count(versions), count(groups)]);
+        for (path, table) in tables {
+            grid.row([path.clone(), count(table.rows), count(table.versions), count(table.row_groups)]);
         }
         if grid.len() > 0 {
             grid.print(out)?;
@@ -56,7 +56,7 @@ pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
     scope.check(store)?;
     let mut entries = Vec::new();
     for pattern in scope.patterns() {
-        entries.extend(store.list(pattern)?);
+        entries.extend(store.tree().list(pattern)?);
     }
     Ok(entries)
 }

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use drumlin::ErrorKind;
-use drumlin::catalog::{Condition, Only, Payload, PutOptions, check_path};
+use drumlin::catalog::{Condition, Payload, PutMode, PutOptions, check_path};
+use drumlin::{ErrorKind, Tables};
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
@@ -55,16 +55,16 @@ impl Put {
         check_path(&self.path)?;
         let payload = self.payload()?;
         let there = self.there || self.expected.is_some();
-        let only = if self.new {
-            Only::New
+        let mode = if self.new {
+            PutMode::Create
         } else if there {
-            Only::There
+            PutMode::Update
         } else {
-            Only::Any
+            PutMode::Put
         };
-        let options = PutOptions { only, when: self.expected.map(Condition::payload), keep_while: None };
+        let options = PutOptions { mode, when: self.expected.map(Condition::payload), keep_while: None };
         let store = if there { self.place.write()? } else { self.place.create()? };
-        store.put_with(&self.path, payload, options).map_err(|e| match e.kind() {
+        store.tree().put_with(&self.path, payload, options).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotFound => Failure::Unmet(e.to_string()),
             _ => e.into(),
         })?;

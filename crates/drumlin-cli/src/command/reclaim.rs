@@ -26,7 +26,7 @@ pub struct Reclaim {
     /// Tables dropped less than this ago stay in the trash, such as 7d or 12h
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_span)]
     grace: u64,
-    /// In a store that others write too: blocks let go of less than this ago stay for their readers (default: 10m)
+    /// In a store that others write too: blocks released less than this ago stay for their readers (default: 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     rest: Option<u64>,
     /// In a store that others write too: processes that have not committed for so long are taken for dead, and what they
@@ -47,8 +47,8 @@ impl Reclaim {
         let store = self.place.write()?;
         let bar = Bar::new("reclaiming", 0);
         let task = bar.task(&interrupt::listen());
-        let (grace_micros, rest_micros, fence_idle_micros) = (self.grace, self.rest, self.fence_idle);
-        let options = ReclaimOptions { grace_micros, rest_micros, fence_idle_micros, audit: self.audit, task };
+        let (grace_micros, block_grace_micros, fence_idle_micros) = (self.grace, self.rest, self.fence_idle);
+        let options = ReclaimOptions { grace_micros, block_grace_micros, fence_idle_micros, audit: self.audit, task };
         let report = store.reclaim(&options);
         bar.clear();
         let interrupted = "part of the space is freed; the next reclaim goes on";

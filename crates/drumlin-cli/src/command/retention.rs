@@ -33,7 +33,7 @@ struct Change {
     /// Keep all versions
     #[arg(long)]
     keep_all: bool,
-    /// Keep the newest versions, so many
+    /// Keep the newest N versions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     keep_last: Option<u64>,
     /// Keep versions that were the newest within this time before now, such as 30d or 12h

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
+use drumlin::Tables;
 use drumlin::catalog::{Cause, Changes};
 
 use super::drop::ask;
@@ -41,16 +42,16 @@ impl Rm {
         let pattern = is_pattern(&self.path);
         let somebody = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         if pattern && somebody && !self.yes && !self.dry_run {
-            let nodes = store.count(&self.path)?;
+            let nodes = store.tree().count(&self.path)?;
             if nodes > 1 {
                 ask(&format!("remove {} and all below?", counted(nodes, "node")))?;
             }
         }
-        let mut transaction = store.transaction()?;
+        let transaction = store.transaction()?;
         let (named, others) = if pattern {
-            (None, Some(transaction.delete_many(&self.path)?))
+            (None, Some(transaction.tree().delete_many(&self.path)?))
         } else {
-            let change = transaction.delete(&self.path, None)?;
+            let change = transaction.tree().delete(&self.path, None)?;
             (Some(self.path), change.indirect.map(|changes| *changes))
         };
         if !self.dry_run {

@@ -15,7 +15,7 @@ use crate::place::Place;
 
 /// Copy all that can be read of a damaged store into a new one
 ///
-/// Lists what could not be read, and why. The damaged store is left as it is; nobody should write it meanwhile. Exits with
+/// Lists what could not be read, and why. The damaged store is left as it is; nobody should write it during the salvage. Exits with
 /// 1 if anything is lost.
 #[derive(Args)]
 #[command(after_help = "\

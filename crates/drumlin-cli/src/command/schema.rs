@@ -1,5 +1,6 @@
 //! `schema`: the columns of a table.
 
+use drumlin::Tables;
 use std::io::Write;
 
 use clap::Args;
@@ -34,9 +35,9 @@ impl Schema {
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
-        let schema = store.schema(&self.table, &as_of)?;
+        let schema = store.table(&self.table).schema(&as_of)?;
         // A snapshot may hold a table that its path no longer has.
-        let stat = store.table_stat(&self.table).unwrap_or_default();
+        let stat = store.table(&self.table).stat().unwrap_or_default();
         let (sort, key): (&[String], &[String]) = if stat.keyed { (&stat.sort, &stat.sort) } else { (&stat.sort, &[]) };
         let fields = schema.fields().iter();
         if self.json {

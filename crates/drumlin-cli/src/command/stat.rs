@@ -1,6 +1,7 @@
 //! `stat`: figures about a store or a table.
 
 use clap::Args;
+use drumlin::Tables;
 use drumlin::store::{StoreStat, TableStat};
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ impl Stat {
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         let (exact, lines) = match &self.table {
-            Some(table) => of_table(&store.table_stat(table)?),
+            Some(table) => of_table(&store.table(table).stat()?),
             None => of_store(&store.stat()?),
         };
         if self.json {

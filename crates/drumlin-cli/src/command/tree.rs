@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::store::ListEntry;
+use drumlin::store::{ListEntry, TableFigures};
 
 use super::ls::within;
 use crate::failure::Outcome;
@@ -113,7 +113,7 @@ fn last_siblings(depths: Vec<usize>) -> Vec<bool> {
 
 fn holds(entry: &ListEntry, payloads: bool) -> String {
     let mut text = String::new();
-    if let Some((rows, versions, _)) = entry.table {
+    if let Some(TableFigures { rows, versions, .. }) = entry.table {
         text.push_str(&format!("  [table: {}, {}]", counted(rows, "row"), counted(versions, "version")));
     }
     match &entry.node.payload {

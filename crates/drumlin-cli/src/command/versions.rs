@@ -1,6 +1,7 @@
 //! `versions`: the versions of a table.
 
 use clap::Args;
+use drumlin::Tables;
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;
@@ -27,7 +28,7 @@ pub struct Versions {
 impl Versions {
     /// Prints one line a version.
     pub fn run(self, out: &mut Output) -> Outcome {
-        let versions = self.place.read()?.versions(&self.table)?;
+        let versions = self.place.read()?.table(&self.table).versions()?;
         if self.json {
             let versions = versions.iter().map(|info| {
                 // A writer may have noted something that is not JSON after all: then it is text.

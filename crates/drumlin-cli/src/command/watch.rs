@@ -25,7 +25,7 @@ use crate::scope::Scope;
 /// update and delete; on tables table-create, table-write, table-append, table-update, table-delete (of rows),
 /// table-delete-versions, table-drop and table-undrop.
 ///
-/// A checkpoint cuts the log: --since cannot go back behind it, and a watch ends with an error if it was cut before all
+/// A checkpoint cuts the log: --since cannot go back before it, and a watch ends with an error if it was cut before all
 /// was seen.
 #[derive(Args)]
 #[command(after_help = "\
@@ -36,13 +36,13 @@ pub struct Watch {
     place: Place,
     /// A path, for itself and all below it, or a pattern with *, ? and ** [default: all]
     pattern: Option<String>,
-    /// Begin behind this commit; 0 is the beginning of the store [default: now]
+    /// Begin after this commit; 0 is the beginning of the store [default: now]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
     /// Print a JSON object a line, with a node's payload before and after
     #[arg(long)]
     json: bool,
-    /// End after so many lines [default: never]
+    /// End after N lines [default: never]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

@@ -53,7 +53,7 @@ pub enum Origin {
     Table,
     /// --type.
     Told,
-    /// Inferred from the first so many rows.
+    /// Inferred from the first rows, as many as this says.
     Sample(usize),
     /// Inferred from all rows.
     All,

@@ -175,6 +175,28 @@ fn with_more(schema: &SchemaRef, other: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// The rows of a text, CSV or JSON lines, in the types that it is found to have, or in those of the table `target`.
+pub fn rows_of_text(
+    format: Format,
+    form: &TextForm,
+    mut text: &[u8],
+    target: Option<&Schema>,
+) -> Result<Vec<RecordBatch>> {
+    let (all, added) = (text, target.is_some());
+    let csv = match format {
+        Format::Csv => true,
+        Format::Json => false,
+        Format::Parquet | Format::Arrow => return Err(Error::invalid("expected a format that is text")),
+    };
+    let own = if csv { csv::infer(form, &mut text) } else { json::infer(form, &mut text) };
+    let own = own.and_then(with_unique_names)?;
+    let target = target.unwrap_or(&own);
+    match csv {
+        true => csv::read(form, all, &own, target, added)?.collect(),
+        false => json::read(form, all, target, added)?.collect(),
+    }
+}
+
 /// Where the rows of `sources` go.
 pub struct Destination {
     /// The columns.

@@ -1,5 +1,6 @@
 //! Watching a store.
 
+use drumlin::Tables;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -96,8 +97,8 @@ fn watch_goes_on_beside_a_writer_that_stays() {
     let writer = drumlin::Store::open(&uri, Default::default()).unwrap();
     let watching = Watching::new(&desk, &["watch", "s", "--since", "0", "n/*", "--count", "200"]);
     for n in 0..200 {
-        writer.put(&format!("n/{n}"), n.into()).unwrap();
-        writer.put("other", n.into()).unwrap();
+        writer.tree().put(&format!("n/{n}"), n.into()).unwrap();
+        writer.tree().put("other", n.into()).unwrap();
     }
     (0..200).for_each(|n| assert_eq!(watching.next(), format!("create\tn/{n}\t{n}")));
     assert_eq!(watching.end(), (Some(0), String::new()));

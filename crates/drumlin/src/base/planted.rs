@@ -76,6 +76,40 @@ pub enum Bug {
     TrustClock = 62,
     /// A commit that is too large for the log is handed to it, with all others of its turn.
     TakeTooLarge = 63,
+    /// A flush keeps no history of the rows that it replaces, so that times between its commits show the last of them.
+    ForgetHistories = 70,
+    /// Times at which a deleted version was the newest show the version before it.
+    ForgetGaps = 71,
+    /// Retention by time counts from when a version was written, not from when the next one replaced it.
+    ExpireByBirth = 72,
+    /// Versions that only snapshots hold are not kept.
+    ForgetPins = 73,
+    /// Reclaim deletes blocks that readers of this process still use.
+    ReclaimPinned = 74,
+    /// Reclaim deletes blocks at once that other processes may still read.
+    IgnoreRest = 75,
+    /// Reclaim takes every block of a bulk deletion for deleted.
+    CrossOffFailed = 76,
+    /// A table taken out of the trash is still listed there.
+    LeaveInTrash = 77,
+    /// Only the first of several records that share a row group is counted.
+    ForgetShared = 78,
+    /// A checkpoint that is to remove every deleted row leaves row groups with few of them.
+    SkipPurge = 79,
+    /// Blocks of a failed write that could not be deleted are forgotten.
+    ForgetAbandoned = 80,
+    /// A put without an answer is made anew, instead of the same bytes, while the root has not changed.
+    RetryAnew = 81,
+    /// An audit deletes unknown blocks of sessions that are still open.
+    SweepOpenSessions = 82,
+    /// Keys are looked for in row groups whose key has another type.
+    MixKeyTypes = 83,
+    /// The bytes of a segment are taken as they come.
+    SkipChecksum = 84,
+    /// Projections do not follow what other processes commit.
+    ForgetOthersInProjections = 85,
+    /// A reclaim empties the trash whatever grace it was given.
+    IgnoreGrace = 86,
 }
 
 #[cfg(feature = "planted-bugs")]

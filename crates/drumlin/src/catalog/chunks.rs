@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use super::state::Rest;
+use super::state::SmallState;
 use super::stored::{Builder, Writer};
 use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
 use crate::block::Address;
@@ -88,7 +88,7 @@ type Chunks<K> = Vec<Chunk<K>>;
 /// What a catalog snapshot consists of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Index {
-    rest: Rest,
+    rest: SmallState,
     /// The bytes of all chunks that were written to each object that is still needed.
     objects: BTreeMap<Seq, u64>,
     nodes: Chunks<TreePath>,
@@ -133,7 +133,7 @@ impl Index {
         let emptied = old.to_empty();
         let mut pack = Pack { object: now.seq, name: names::catalog(now.seq), offset, parts: Vec::new() };
         let mut index = Index {
-            rest: now.rest(),
+            rest: now.small_state(),
             objects: BTreeMap::new(),
             nodes: write_nodes(Section::new(&old.nodes, &emptied), then, now, &mut pack)?,
             tables: write_map(Section::new(&old.tables, &emptied), &then.tables, &now.tables, &mut pack)?,
@@ -181,7 +181,7 @@ impl Index {
             builder.read(bytes).map_err(|e| damaged(place, &e))?;
         }
         let tree = builder.finish().map_err(|e| Error::corrupt(format!("the nodes of a catalog snapshot: {e}")))?;
-        let mut state = State::from_rest(self.rest.clone(), tree);
+        let mut state = State::from_small_state(self.rest.clone(), tree);
         state.tables = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
@@ -503,7 +503,9 @@ mod tests {
             );
             let (index, written) = objects.write(&state, before.as_ref().map(|(index, state)| (index, state)));
             let read = objects.read(&index);
-            assert!(read.tree == state.tree && read.ledger == state.ledger && read.rest() == state.rest());
+            assert!(
+                read.tree == state.tree && read.ledger == state.ledger && read.small_state() == state.small_state()
+            );
             let whole: u64 = index.places().map(|place| place.bytes).sum();
             if few && whole > 10_000 {
                 costs.push(written as f64 / whole as f64);

@@ -11,28 +11,35 @@ use super::{
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp};
 
-/// Which nodes a put is meant for.
+/// Whether the node of a put may be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Only {
-    /// Any: the node is made if it is not there.
+pub enum PutMode {
+    /// It may: the node is made if it is not there.
     #[default]
-    Any,
-    /// One that is not there: else `AlreadyExists`.
-    New,
-    /// One that is there: else `NotFound`.
-    There,
+    Put,
+    /// It must not: else `AlreadyExists`.
+    Create,
+    /// It must: else `NotFound`.
+    Update,
 }
 
 /// How a payload is put.
 #[derive(Clone, Debug, Default)]
 pub struct PutOptions {
-    /// Which nodes it is meant for.
-    pub only: Only,
+    /// Whether the node may be there.
+    pub mode: PutMode,
     /// What must hold of the node as it is, else `ConditionFailed`.
     pub when: Option<Condition>,
     /// What the node lives on from now on: conditions on the nodes at other paths, or at its own. An empty list is
     /// nothing. `None` leaves what was set.
     pub keep_while: Option<Vec<(String, Condition)>>,
+}
+
+impl PutOptions {
+    /// Whether it depends on what a node is.
+    pub fn reads_node(&self) -> bool {
+        self.mode != PutMode::Put || self.when.is_some() || self.keep_while.is_some()
+    }
 }
 
 /// A state, and the effects that lead to it.
@@ -203,13 +210,13 @@ impl Draft {
     /// Sets the payload of the node at `path`.
     pub fn put(&mut self, path: &str, payload: Payload, options: &PutOptions) -> Result<Change> {
         check_path(path)?;
-        if options.only != Only::Any || options.when.is_some() {
+        if options.mode != PutMode::Put || options.when.is_some() {
             let node = self.state.tree.get(path);
-            match options.only {
-                Only::New if node.is_some() => {
+            match options.mode {
+                PutMode::Create if node.is_some() => {
                     return Err(Error::already_exists(format!("there is a node at '{path}'")));
                 }
-                Only::There if node.is_none() => return Err(no_node(path)),
+                PutMode::Update if node.is_none() => return Err(no_node(path)),
                 _ => {}
             }
             check_condition(path, node, options.when.as_ref())?;
@@ -497,7 +504,7 @@ impl Draft {
     }
 
     /// Does all of `change` or nothing.
-    fn atomically<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub fn atomically<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let state = self.state.clone();
         let runs = self.effects.len();
         let mark = match self.effects.last() {

@@ -31,6 +31,10 @@ pub enum Read {
     Snapshot(String),
     /// What a projection is, if it is part of the store.
     Projection(String),
+    /// Which projections are part of the store.
+    Projections,
+    /// Which snapshots there are, and what they hold.
+    Snapshots,
     /// Anything at all: an operation was refused, for whatever reason.
     All,
 }
@@ -56,7 +60,7 @@ impl Footprint {
         match self.reads.iter().find(|read| touched(read, base, now)) {
             None => Ok(()),
             Some(read) => {
-                let what = read.describe(base);
+                let what = read.describe(base, now);
                 Err(Error::conflict(format!("{what} changed after it was read, at commit {}", base.seq)))
             }
         }
@@ -64,8 +68,8 @@ impl Footprint {
 }
 
 impl Read {
-    /// What was read of `state`, in words.
-    fn describe(&self, state: &State) -> String {
+    /// What was read of `state` and is otherwise in `now`, in words.
+    fn describe(&self, state: &State, now: &State) -> String {
         let table = |id: &TableId| match state.path_of(*id) {
             Some(path) => format!("'{path}'"),
             None => format!("table {id}"),
@@ -75,16 +79,44 @@ impl Read {
             Read::Schema(id) => format!("the schema of {}", table(id)),
             Read::Rows(id) => format!("the rows of {}", table(id)),
             Read::Node(path) => format!("the node '{path}'"),
-            Read::Keys(id, keys) => match keys.len() {
-                1 => format!("the row of {} with the key that was looked up", table(id)),
-                n => format!("one of the rows of {} with the {n} keys that were looked up", table(id)),
-            },
+            Read::Keys(id, keys) => describe_keys(*id, keys, state, now, &table(id)),
             Read::Pattern(pattern) => format!("the set of nodes that match '{pattern}', or one of them,"),
             Read::Tree => "a node of the tree".to_owned(),
             Read::Versions(id) => format!("the list of versions of {}", table(id)),
             Read::Snapshot(name) => format!("the snapshot '{name}'"),
             Read::Projection(name) => format!("the projection '{name}'"),
+            Read::Projections => "the list of projections".to_owned(),
+            Read::Snapshots => "the list of snapshots".to_owned(),
             Read::All => "the store".to_owned(),
+        }
+    }
+}
+
+/// Keys named in a message.
+const NAMED_MAX: usize = 5;
+/// Of so many keys at most it is looked for which one was written.
+const SEARCHED_MAX: usize = 1000;
+
+/// The rows of a table with keys that were looked up, in words: the one that was written, if it can be told.
+fn describe_keys(id: TableId, keys: &Keys, base: &State, now: &State, table: &str) -> String {
+    let codec = base.table(id).and_then(|table| table.codec().ok());
+    let name = |at: usize| codec.as_ref().map_or_else(String::new, |codec| codec.key_codec().describe(keys.get(at)));
+    let written = || match (base.table(id), now.table(id)) {
+        (Some(then), Some(now)) if then.bulk_seq == now.bulk_seq && keys.len() <= SEARCHED_MAX => {
+            let wrote = |at: &usize| now.wrote_any(&keys.take(std::iter::once(*at)), then, base.seq);
+            (0..keys.len()).find(wrote)
+        }
+        _ => None,
+    };
+    match if keys.len() == 1 { Some(0) } else { written() } {
+        Some(at) => format!("the row of {table} with the key {}, which was looked up,", name(at)),
+        None => {
+            let named: Vec<String> = (0..keys.len().min(NAMED_MAX)).map(name).collect();
+            let more = match keys.len().saturating_sub(NAMED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("one of the rows of {table} with the keys {}{more}, which were looked up,", named.join(", "))
         }
     }
 }
@@ -120,6 +152,8 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
         },
         Read::Snapshot(name) => base.snapshots.get(name) != now.snapshots.get(name),
         Read::Projection(name) => !base.same_projection(now, name),
+        Read::Projections => !base.same_projections(now),
+        Read::Snapshots => !base.snapshots.ptr_eq(&now.snapshots) && base.snapshots != now.snapshots,
         Read::All => !base.same(now),
     }
 }

@@ -33,7 +33,7 @@ mod walk;
 pub use changes::{Change, Changes, NodeChange};
 pub use chunks::{Index, LostChunk, Place};
 pub use condition::{Compare, Condition, NameRegex};
-pub use draft::{Draft, Only, PutOptions};
+pub use draft::{Draft, PutMode, PutOptions};
 pub use effect::{Effect, Transaction};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;

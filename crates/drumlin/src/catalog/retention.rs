@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::planted::{Bug, planted};
 use crate::base::{Timestamp, Version};
 use crate::table::VersionRecord;
 
@@ -38,7 +39,11 @@ impl Retention {
                     .filter(|record| {
                         // It was the newest until the next one came.
                         let until = std::mem::replace(&mut superseded, record.time.0);
-                        until < since
+                        if planted(Bug::ExpireByBirth) {
+                            record.time.0 < since && until < i64::MAX
+                        } else {
+                            until < since
+                        }
                     })
                     .map(|record| record.version)
                     .collect()

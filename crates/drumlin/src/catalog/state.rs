@@ -17,6 +17,7 @@ use super::{
     Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions,
     Transaction, Tree, Trigger, Views,
 };
+use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{Flush, NewGroup, Rewrite, Table};
 
@@ -84,7 +85,7 @@ pub struct State {
 
 /// What is written with every catalog snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Rest {
+pub(super) struct SmallState {
     pub seq: Seq,
     time: Timestamp,
     entry: EntryId,
@@ -102,8 +103,8 @@ pub(super) struct Rest {
 struct Declared(#[serde(with = "crate::base::json_text")] super::Projection);
 
 impl State {
-    pub(super) fn rest(&self) -> Rest {
-        Rest {
+    pub(super) fn small_state(&self) -> SmallState {
+        SmallState {
             seq: self.seq,
             time: self.time,
             entry: self.entry,
@@ -128,8 +129,8 @@ impl State {
         }
     }
 
-    pub(super) fn from_rest(rest: Rest, tree: Tree) -> Self {
-        let Rest { seq, time, entry, sessions, default_retention, last_table, triggers, declared } = rest;
+    pub(super) fn from_small_state(rest: SmallState, tree: Tree) -> Self {
+        let SmallState { seq, time, entry, sessions, default_retention, last_table, triggers, declared } = rest;
         let own = Self { seq, time, entry, sessions, tree, default_retention, last_table, ..Self::default() };
         Self { triggers, declared, ..own }
     }
@@ -199,6 +200,11 @@ impl State {
                 self.views.put(name, view.rule().clone());
             }
         }
+    }
+
+    /// Whether both have the same durable projections.
+    pub(super) fn same_projections(&self, other: &State) -> bool {
+        self.declared.ptr_eq(&other.declared) || self.declared == other.declared
     }
 
     /// Whether both have the same durable projection of this name, or none.
@@ -407,7 +413,11 @@ impl State {
                 self.trash.insert(*table, Trash { path, time });
             }
             Effect::UndropTable { table, path } => {
-                if self.trash.remove(table).is_none() {
+                let dropped = self.trash.remove(table);
+                if planted(Bug::LeaveInTrash) {
+                    self.trash.extend(dropped.clone().map(|trash| (*table, trash)));
+                }
+                if dropped.is_none() {
                     return Err(Error::not_found(format!("table {table} is not in the trash")));
                 }
                 self.link(path, *table, seq)?;

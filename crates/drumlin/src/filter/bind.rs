@@ -80,6 +80,16 @@ impl Binder<'_> {
         })
     }
 
+    /// A side of a comparison with `other`. What stands where a text may is probably one, if no column is called so.
+    fn side<'e>(&self, expr: &'e Expr, other: &Expr) -> Result<Operand<'e>> {
+        self.operand(expr).map_err(|e| match expr {
+            Expr::Column(path) if self.data_type(path).is_none() && !matches!(other, Expr::Literal(_)) => {
+                Error::invalid(format!("{}; {}", e.message(), names::quotes(&path.join("."))))
+            }
+            _ => e,
+        })
+    }
+
     fn arithmetic(&self, expr: &Expr) -> Result<Value> {
         match expr {
             Expr::Literal(Literal::Number(number)) => match number.unscaled() {
@@ -110,7 +120,8 @@ impl Binder<'_> {
     fn compare(&self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Node> {
         let mismatch =
             || Error::invalid(format!("{} and {} do not compare", self.described(left), self.described(right)));
-        match (self.operand(left)?, self.operand(right)?) {
+        let sides = (self.side(left, right)?, self.side(right, left)?);
+        match sides {
             (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => Ok(Node::Constant(None)),
             (Operand::Literal(a), Operand::Literal(b)) => {
                 compare_literals(a, b).map(|order| Node::Constant(Some(op.holds(order)))).map_err(Error::invalid)
@@ -199,6 +210,7 @@ impl Binder<'_> {
 
     fn column(&self, path: &[String]) -> Result<Column> {
         let (root, below) = path.split_first().expect("a path has a name");
+        let root = &names::meant(root, self.schema).to_owned();
         let index = self.schema.index_of(root).map_err(|_| names::unknown(root, "the table", self.schema.fields()))?;
         let mut data_type = self.schema.field(index).data_type();
         let mut parent = root;
@@ -213,7 +225,8 @@ impl Binder<'_> {
             let (_, field) = fields.find(name).ok_or_else(|| names::unknown(name, &names::written(parent), fields))?;
             (data_type, parent) = (field.data_type(), name);
         }
-        Ok(Column { index, path: path.to_vec(), kind: Kind::of(data_type) })
+        let path = std::iter::once(root).chain(below).cloned().collect();
+        Ok(Column { index, path, kind: Kind::of(data_type) })
     }
 
     /// An expression in a message: a column with its type.
@@ -229,7 +242,8 @@ impl Binder<'_> {
     }
 
     fn data_type(&self, path: &[String]) -> Option<DataType> {
-        let mut data_type = self.schema.field_with_name(path.first()?).ok()?.data_type();
+        let root = names::meant(path.first()?, self.schema);
+        let mut data_type = self.schema.field_with_name(root).ok()?.data_type();
         for name in &path[1..] {
             let DataType::Struct(fields) = data_type else { return None };
             data_type = fields.find(name)?.1.data_type();

@@ -28,6 +28,8 @@ mod tests;
 mod verdict;
 mod words;
 
+pub use names::meant as column_meant;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -68,7 +70,7 @@ impl Filter {
             .map_err(|error| error.context(format_args!("filter `{}`", names::clip(&self.to_string()))))?;
         let mut columns = BTreeSet::new();
         for name in self.columns() {
-            columns.extend(schema.index_of(&name).ok());
+            columns.extend(schema.index_of(names::meant(&name, schema)).ok());
         }
         Ok(BoundFilter { root, columns: columns.into_iter().collect() })
     }

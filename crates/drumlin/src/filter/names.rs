@@ -1,6 +1,6 @@
-//! Names in messages: which words need quotes, and which column was probably meant.
+//! Names of columns: which one is meant; in messages, which words need quotes, and which column was probably meant.
 
-use arrow::datatypes::Fields;
+use arrow::datatypes::{Fields, Schema};
 
 use crate::base::Error;
 
@@ -16,6 +16,17 @@ const LISTED_MAX: usize = 20;
 /// Characters of a filter shown in a message.
 const SHOWN_CHARS_MAX: usize = 120;
 
+/// What pandas calls an index without a name, and what its column is called, as pyarrow does.
+const INDEX: &str = "index";
+const INDEX_COLUMN: &str = "__index_level_0__";
+
+/// The name of the column that `name` means in `schema`: `index` means the column of a pandas index without a name, unless a
+/// column is called so.
+pub fn meant<'a>(name: &'a str, schema: &Schema) -> &'a str {
+    let is_index = name == INDEX && schema.index_of(INDEX).is_err() && schema.index_of(INDEX_COLUMN).is_ok();
+    if is_index { INDEX_COLUMN } else { name }
+}
+
 /// A name as it is written in a filter.
 pub fn written(name: &str) -> String {
     let plain =
@@ -29,6 +40,11 @@ pub fn written(name: &str) -> String {
 
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
+}
+
+/// How to write what may have been meant as a text.
+pub fn quotes(text: &str) -> String {
+    format!("a text takes single quotes: '{}'", clip(&text.replace('\'', "''")))
 }
 
 /// The head of a long text.

@@ -10,7 +10,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::moment::Moment;
-use super::names::{clip, written};
+use super::names::{clip, quotes, written};
 use super::number::Number;
 use super::syntax::{ArithmeticOp, CompareOp, Expr, Literal};
 use super::words::{DEPTH_MAX, FilterDialect, PARSER_DEPTH_MAX, check_tokens};
@@ -238,7 +238,14 @@ fn moment(kind: &DataType, value: Value) -> Result<Literal> {
 fn as_literal(expr: Expr, place: &str) -> Result<Literal> {
     match expr {
         Expr::Literal(literal) => Ok(literal),
-        other => Err(Error::invalid(format!("expected literals in `{place}`, found `{}`", clip(&other.to_string())))),
+        other => {
+            let hint = match &other {
+                Expr::Column(path) => format!("; {}", quotes(&path.join("."))),
+                _ => String::new(),
+            };
+            let found = clip(&other.to_string());
+            Err(Error::invalid(format!("expected literals in `{place}`, found `{found}`{hint}")))
+        }
     }
 }
 

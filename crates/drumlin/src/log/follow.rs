@@ -92,7 +92,7 @@ impl Place {
 
 /// Looks at the log while its writer may move on: cut it, replace the catalog snapshot. Then what was listed is gone, and a
 /// fresh look finds what replaced it.
-pub fn look<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+pub fn retry_while_moving<T>(look: impl Fn() -> Result<T>) -> Result<T> {
     const LOOKS: usize = 5;
     for _ in 1..LOOKS {
         match look() {
@@ -164,7 +164,7 @@ impl CommitLog for FileFollower {
             (seen.files, seen.place) = (files, Some(place));
             return Ok((!new.is_empty()).then_some(News::Entries(new)));
         }
-        let mut opened = look(|| FileLog::read(&*self.disk))?;
+        let mut opened = retry_while_moving(|| FileLog::read(&*self.disk))?;
         let (last, known) = (last_of(&opened), seen.last);
         let reaches = opened.base.is_none_or(|base| base.seq <= known);
         // A record that could not be synced is taken back by its writer, and another may be in its place.

@@ -16,7 +16,7 @@ mod turns;
 
 pub use entry::{Base, Entry};
 pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions, Loss};
-pub use follow::{FileFollower, look};
+pub use follow::{FileFollower, retry_while_moving};
 pub use object::ObjectLog;
 pub use remains::Remains;
 pub use root::ROOT_VERSION;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::root::{self, Root, Told};
+use super::root::{self, EntryStatus, Root};
 use super::turns::Turns;
 use super::{Appended, Base, CommitLog, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
@@ -144,15 +144,15 @@ impl ObjectLog {
     }
 
     /// What the log says of an entry that is not among the newest.
-    fn search(&self, root: &Root, seq: Seq, id: EntryId) -> Told {
+    fn search(&self, root: &Root, seq: Seq, id: EntryId) -> EntryStatus {
         if root.base.is_some_and(|base| base.seq >= seq) {
-            return Told::Unknown;
+            return EntryStatus::Unknown;
         }
         let entries = entries_after(&*self.storage, &self.env.pool, root, Seq(seq.0 - 1));
         match entries.iter().flatten().find(|entry| entry.seq == seq) {
-            Some(entry) if entry.id == id => Told::There,
-            Some(_) => Told::NotThere,
-            None => Told::Unknown,
+            Some(entry) if entry.id == id => EntryStatus::There,
+            Some(_) => EntryStatus::NotThere,
+            None => EntryStatus::Unknown,
         }
     }
 
@@ -203,6 +203,9 @@ impl ObjectLog {
                 }
             };
             let Some((root, tag)) = seen else {
+                if planted(Bug::RetryAnew) {
+                    return Ok(false);
+                }
                 if (lost || unknown) && !self.wait(tail, false)? {
                     return Err(given_up(doubtful, added, &error));
                 }
@@ -210,17 +213,17 @@ impl ObjectLog {
             };
             let told = match added {
                 Some((seq, id)) => match root.tells(seq, id) {
-                    Told::Unknown => self.search(&root, seq, id),
+                    EntryStatus::Unknown => self.search(&root, seq, id),
                     told => told,
                 },
-                None if root == next => Told::There,
-                None => Told::NotThere,
+                None if root == next => EntryStatus::There,
+                None => EntryStatus::NotThere,
             };
             tail.see(root, tag);
             return match told {
-                Told::There => Ok(true),
-                Told::NotThere => Ok(false),
-                Told::Unknown => {
+                EntryStatus::There => Ok(true),
+                EntryStatus::NotThere => Ok(false),
+                EntryStatus::Unknown => {
                     let many = Error::in_doubt("too many others have committed since for the log to tell");
                     Err(given_up(true, added, &many))
                 }

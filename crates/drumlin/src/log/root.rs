@@ -75,7 +75,7 @@ pub struct Root {
 
 /// What the root says of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum EntryStatus {
     /// It is in the log.
     There,
     /// It is not: its number is another's, or none's yet.
@@ -118,15 +118,15 @@ impl Root {
     }
 
     /// Whether the entry of this number is the one with this id.
-    pub fn tells(&self, seq: Seq, id: EntryId) -> Told {
+    pub fn tells(&self, seq: Seq, id: EntryId) -> EntryStatus {
         if seq > self.seq {
-            return Told::NotThere;
+            return EntryStatus::NotThere;
         }
         let back = usize::try_from(self.seq.0 - seq.0).unwrap_or(usize::MAX);
         match self.recent.len().checked_sub(back + 1).and_then(|at| self.recent.get(at)) {
-            Some(there) if *there == id => Told::There,
-            Some(_) => Told::NotThere,
-            None => Told::Unknown,
+            Some(there) if *there == id => EntryStatus::There,
+            Some(_) => EntryStatus::NotThere,
+            None => EntryStatus::Unknown,
         }
     }
 
@@ -320,14 +320,14 @@ mod tests {
     #[test]
     fn what_became_of_an_entry_is_told_or_it_is_said_that_it_cannot_be() {
         let root = sample();
-        assert_eq!(root.tells(Seq(100), EntryId(700)), Told::There);
-        assert_eq!(root.tells(Seq(40), EntryId(280)), Told::There);
-        assert_eq!(root.tells(Seq(40), EntryId(281)), Told::NotThere);
-        assert_eq!(root.tells(Seq(101), EntryId(707)), Told::NotThere);
+        assert_eq!(root.tells(Seq(100), EntryId(700)), EntryStatus::There);
+        assert_eq!(root.tells(Seq(40), EntryId(280)), EntryStatus::There);
+        assert_eq!(root.tells(Seq(40), EntryId(281)), EntryStatus::NotThere);
+        assert_eq!(root.tells(Seq(101), EntryId(707)), EntryStatus::NotThere);
         let later = (101..=150).fold(root.clone(), |root, seq| root.with(&entry(seq, 1)));
-        assert_eq!(later.tells(Seq(23), EntryId(161)), Told::There);
-        assert_eq!(later.tells(Seq(22), EntryId(154)), Told::Unknown);
-        assert_eq!(root.tells(Seq(1), EntryId(7)), Told::There);
+        assert_eq!(later.tells(Seq(23), EntryId(161)), EntryStatus::There);
+        assert_eq!(later.tells(Seq(22), EntryId(154)), EntryStatus::Unknown);
+        assert_eq!(root.tells(Seq(1), EntryId(7)), EntryStatus::There);
     }
 
     #[test]

@@ -3,12 +3,15 @@
 //! ```text
 //! ipc = IPC  varint length, that many bytes: an Arrow IPC stream of one batch with one column
 //! ```
+//! Streams are written without compression. [`read_stream`] reads one from storage without trusting any length in it.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field, Schema};
-use arrow::ipc::reader::StreamReader;
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::root_as_message;
 use arrow::ipc::writer::StreamWriter;
 
 use super::Tag;
@@ -34,9 +37,7 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType) -> Res
     let len = input.count()?;
     let bytes = input.buffer(len)?;
     let damaged = |error| Error::corrupt("the Arrow stream in a segment is damaged").with_source(error);
-    let mut stream = StreamReader::try_new(&bytes[..], None).map_err(damaged)?;
-    let batch = stream.next().ok_or_else(|| Error::corrupt("the Arrow stream in a segment is empty"))?;
-    let batch = batch.map_err(damaged)?;
+    let batch = read_stream(&bytes).map_err(damaged)?;
     match batch.columns() {
         [array] if array.len() == rows && array.data_type() == data_type => Ok(Arc::clone(array)),
         columns => Err(Error::corrupt(format!(
@@ -45,4 +46,34 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType) -> Res
             batch.num_rows()
         ))),
     }
+}
+
+/// The first batch of an Arrow IPC stream. Allocates no more than the stream is long: a length that the stream does not have
+/// is an error, and so are compressed buffers, whose stated lengths the decoder would allocate.
+pub fn read_stream(bytes: &[u8]) -> Result<RecordBatch> {
+    refuse_compression(bytes)?;
+    // Unlike Arrow's `StreamReader`, this decoder allocates for a message only as its bytes come.
+    let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
+    decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))
+}
+
+/// Walks the messages as the decoder does. Where they end early or make no sense, the decoder says so.
+fn refuse_compression(mut bytes: &[u8]) -> Result<()> {
+    const CONTINUATION: [u8; 4] = [0xff; 4];
+    while let Some((mut length, mut rest)) = bytes.split_first_chunk::<4>() {
+        if length == &CONTINUATION {
+            let Some((behind, after)) = rest.split_first_chunk::<4>() else { break };
+            (length, rest) = (behind, after);
+        }
+        let Some((message, rest)) = rest.split_at_checked(u32::from_le_bytes(*length) as usize) else { break };
+        let Ok(message) = root_as_message(message) else { break };
+        let batch = message.header_as_record_batch();
+        let batch = batch.or_else(|| message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data()));
+        if batch.is_some_and(|batch| batch.compression().is_some()) {
+            return Err(Error::corrupt("an Arrow stream with compressed buffers"));
+        }
+        let Some(behind) = usize::try_from(message.bodyLength()).ok().and_then(|body| rest.get(body..)) else { break };
+        bytes = behind;
+    }
+    Ok(())
 }

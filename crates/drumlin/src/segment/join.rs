@@ -10,13 +10,14 @@ use arrow::array::{
     UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::compute::{CastOptions, cast, cast_with_options, concat, take};
+use arrow::compute::{CastOptions, cast, cast_with_options, concat};
 use arrow::datatypes::{
     ArrowDictionaryKeyType, DataType, FieldRef, Int8Type, Int16Type, Int32Type, Int64Type, SchemaRef, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::row::{RowConverter, SortField};
 
+use super::select::take_rows;
 use super::types::{holds, view_range};
 use crate::base::{Error, Result};
 
@@ -196,7 +197,7 @@ fn join_values(pieces: &[ArrayRef]) -> Result<(ArrayRef, Vec<Vec<i64>>)> {
         }
         // The first piece's values stay as they are, unless it has one twice itself.
         let all = at == 0 && fresh.len() == rows.num_rows();
-        joined.push(if all { values(piece) } else { take(&values(piece), &UInt64Array::from(fresh), None)? });
+        joined.push(if all { values(piece) } else { take_rows(&values(piece), &UInt64Array::from(fresh))? });
         places.push(own);
     }
     Ok((join(&joined)?, places))
@@ -211,7 +212,7 @@ pub fn interleave(sources: &[ArrayRef], places: &[(usize, usize)]) -> Result<Arr
     let starts = sources.iter().scan(0, |next, source| Some(std::mem::replace(next, *next + source.len() as u64)));
     let starts: Vec<u64> = starts.collect();
     let rows = places.iter().map(|(source, row)| starts[*source] + *row as u64);
-    Ok(take(&join(sources)?, &UInt64Array::from_iter_values(rows), None)?)
+    take_rows(&join(sources)?, &UInt64Array::from_iter_values(rows))
 }
 
 /// Joins batches of one schema.

@@ -15,7 +15,7 @@
 //!         | dictionary                                      dictionary.rs
 //!         | ipc                                             ipc.rs, for types without a form of their own
 //! ```
-//! The high bit of a tag ([`NULLS`]) says that some rows are null. Arrow's non-null types hold for values only:
+//! The high bit of a tag (`NULLS`) says that some rows are null. Arrow's non-null types hold for values only:
 //! a column is stored by the nulls it has, so widening a column to nullable changes nothing.
 
 mod bits;
@@ -33,6 +33,7 @@ mod pick;
 mod plain;
 mod rewrite;
 mod scheme;
+mod select;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -53,10 +54,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
+pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
 pub use rewrite::{Source, rewrite};
 pub use scheme::Scheme;
+pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 pub use types::{children, holds};
 use wire::{Reader, Writer};

@@ -1,8 +1,7 @@
 //! Some rows of a segment, where that takes less than decoding all of it: numbers and texts whose encodings can be entered
 //! anywhere.
 
-use arrow::array::{ArrayRef, UInt32Array, make_array};
-use arrow::compute::take;
+use arrow::array::{ArrayRef, make_array};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use vortex_array::arrays::PrimitiveArray;
@@ -12,6 +11,7 @@ use vortex_arrow::to_null_buffer;
 
 use super::codec::{Codec, refused};
 use super::export::export;
+use super::select::take_rows;
 use super::text::plain_type;
 use super::wire::Reader;
 use super::words::{Words, machine_type};
@@ -35,7 +35,7 @@ pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u3
         }
     }
     let all = decode(bytes, rows, data_type, Form::Exact)?;
-    Ok(take(&all, &UInt32Array::from(picked.to_vec()), None)?)
+    take_rows(&all, &picked.iter().map(|row| u64::from(*row)).collect::<Vec<_>>().into())
 }
 
 /// The rows, if the encoding can be entered.
@@ -90,7 +90,8 @@ fn numbers(codec: &Codec, array: &VortexRef, ptype: PType, data_type: &DataType,
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Array, Float64Array, Int64Array, StringArray, TimestampSecondArray};
+    use arrow::array::{Array, Float64Array, Int64Array, StringArray, TimestampSecondArray, UInt32Array};
+    use arrow::compute::take;
 
     use super::*;
     use crate::segment::encode;

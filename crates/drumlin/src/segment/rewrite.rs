@@ -3,7 +3,6 @@
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
@@ -11,6 +10,7 @@ use super::codec::{Codec, LONG_ROWS_MIN};
 use super::join::join;
 use super::onpair::{Codes, Cutter};
 use super::scheme::Scheme;
+use super::select::filter_rows;
 use super::wire::Writer;
 use super::{ColumnStats, Form, Kept, Segment, Tag, encode_like, guarded, read_whole, text};
 use crate::base::{Error, Result};
@@ -82,7 +82,7 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
 
 fn kept(array: ArrayRef, source: &Source<'_>) -> Result<ArrayRef> {
     Ok(match source.keep {
-        Some(keep) => filter(&array, &BooleanArray::new(keep.clone(), None))?,
+        Some(keep) => filter_rows(&array, &BooleanArray::new(keep.clone(), None))?,
         None => array,
     })
 }

@@ -71,6 +71,27 @@ fn refusal(e: &object_store::Error) -> Option<Refusal> {
     }
 }
 
+/// Whether an answer began, so that the client did not ask again, and its body broke off or made no sense.
+pub fn broke_off(e: &object_store::Error) -> bool {
+    // What the client has tried again is told with these words.
+    const ASKED_AGAIN: &str = "max_retries: ";
+    let object_store::Error::Generic { source, .. } = e else { return false };
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(source.as_ref());
+    let mut broken = false;
+    while let Some(inner) = source {
+        let text = inner.to_string();
+        if text.contains(ASKED_AGAIN) {
+            return false;
+        }
+        broken |= inner.is::<HttpError>() || INVALID_BODIES.iter().any(|words| text.starts_with(words));
+        source = inner.source();
+    }
+    broken
+}
+
+/// What the client says of a body that it cannot parse, as one cut short may be.
+const INVALID_BODIES: [&str; 2] = ["Got invalid list response", "Got invalid DeleteObjects response"];
+
 /// What an error of a put on a condition means, which was sent once.
 pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let told = error(secrets, name, e);
@@ -100,7 +121,7 @@ pub fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
         }
         source = inner.source();
     }
-    let message = tell(secrets, &message);
+    let message = redact(secrets, &message);
     if refusal(e) == Some(Refusal::Throttled) { Error::throttled(message) } else { Error::new(kind, message) }
 }
 
@@ -119,7 +140,7 @@ pub fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 /// A message without secrets, nor what follows the `?` of an address, which may be a signature.
-pub fn tell(secrets: &[String], message: &str) -> String {
+pub fn redact(secrets: &[String], message: &str) -> String {
     let mut told = message.to_owned();
     for secret in secrets {
         told = told.replace(secret.as_str(), "***");
@@ -156,6 +177,7 @@ pub fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
+    // faults: secrets x open
     #[test]
     fn secrets_are_not_told() {
         let options = BTreeMap::from([
@@ -165,6 +187,6 @@ mod tests {
         ]);
         let hidden = secrets(&options);
         let message = "put \"https://x.y/z?sig=abc%2F&se=2\" failed? with canary-secret-and-more (canary-secret) here";
-        assert_eq!(tell(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
+        assert_eq!(redact(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
     }
 }

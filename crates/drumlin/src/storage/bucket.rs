@@ -1,8 +1,8 @@
 //! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure.
 //!
-//! What may be done twice is tried again by the client; a put on a condition is sent once, since its own success would fail
-//! the condition of the second try: whoever asked finds out what became of it (answers.rs says what an answer means). No
-//! message holds a credential.
+//! What may be done twice is tried again: by the client, and here where the body of an answer breaks off ([`read_again`]). A put
+//! on a condition is sent once, since its own success would fail the condition of the second try: whoever asked finds out
+//! what became of it (answers.rs says what an answer means). No message holds a credential.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,12 +19,12 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig, UpdateVersion,
+    GetOptions, ListResult, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig, UpdateVersion,
 };
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::answers::{error, put_error, secrets, shortened, tell};
+use super::answers::{broke_off, error, put_error, redact, secrets, shortened};
 use super::{ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
@@ -35,6 +35,9 @@ const AHEAD: usize = 16;
 /// A request is tried again so often, for at most so long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
+
+/// The pause before an answer that broke off is asked for again; each is twice the one before.
+const PAUSE: Duration = Duration::from_millis(50);
 
 type Client = Arc<dyn ObjectStore>;
 
@@ -83,21 +86,25 @@ fn settings<K: FromStr>(options: &BTreeMap<String, String>, known: impl Fn(&str)
 fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> Result<Client> {
     let (scheme, _) = ObjectStoreScheme::parse(url)
         .map_err(|_| Error::invalid(format!("'{}://' is not a kind of bucket that is known", url.scheme())))?;
-    let cannot = |e: object_store::Error| Error::invalid(tell(&secrets(options), &format!("the bucket: {e}")));
+    let cannot = |e: object_store::Error| Error::invalid(redact(&secrets(options), &format!("the bucket: {e}")));
     let none = |_: &str| false;
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
             let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
-            // An endpoint that is named with `http` is meant to be reached so, whether by an option or by the environment.
-            let named = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
-            if named.is_some_and(|endpoint| endpoint.starts_with("http://")) {
-                builder = builder.with_allow_http(true);
-            }
-            for (key, value) in settings::<AmazonS3ConfigKey>(options, none)? {
-                if key == AmazonS3ConfigKey::Endpoint && value.starts_with("http://") {
-                    builder = builder.with_allow_http(true);
+            let given = settings::<AmazonS3ConfigKey>(options, none)?;
+            let names_s3 = given.iter().any(|(key, _)| *key == AmazonS3ConfigKey::S3Endpoint);
+            for (key, value) in given {
+                // An option counts for more than the environment's endpoint for S3 alone, which the client would prefer.
+                if key == AmazonS3ConfigKey::Endpoint && !names_s3 {
+                    builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, value.clone());
                 }
                 builder = builder.with_config(key, value);
+            }
+            // An endpoint that is named with `http` is meant to be reached so, whether by an option or by the environment.
+            let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+            let named = keys.iter().find_map(|key| builder.get_config_value(key));
+            if named.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+                builder = builder.with_allow_http(true);
             }
             Arc::new(builder.build().map_err(cannot)?)
         }
@@ -190,9 +197,50 @@ impl BucketStorage {
         ranges.iter().map(part).collect()
     }
 
+    /// What is directly under a folder.
+    fn listing(&self, folder: &str) -> Result<ListResult> {
+        let (client, path) = (self.client.clone(), self.path(folder));
+        let listed = async move { read_again(|| client.list_with_delimiter(Some(&path))).await };
+        self.wait(listed)?.map_err(|e| self.error(folder, &e))
+    }
+
     /// What an error of the client means.
     fn error(&self, name: &str, e: &object_store::Error) -> Error {
         error(&self.secrets, name, e)
+    }
+}
+
+/// Reads once more, a bounded number of times, where the body of the answer breaks off: the client asks again only until
+/// an answer has begun, and within the body of an object.
+async fn read_again<T, R>(mut read: impl FnMut() -> R) -> object_store::Result<T>
+where
+    R: Future<Output = object_store::Result<T>>,
+{
+    let mut tried = 1;
+    loop {
+        match read().await {
+            Err(e) if tried < TRIES_MAX && broke_off(&e) => {
+                tokio::time::sleep(PAUSE * (1 << (tried - 1))).await;
+                tried += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Deletes objects, once more where the answer breaks off: to delete what is gone changes nothing.
+async fn delete_again(client: &Client, paths: &[Path]) -> Vec<object_store::Result<Path>> {
+    let mut tried = 1;
+    loop {
+        // The stream outlives this call.
+        let owned: Vec<Path> = paths.to_vec();
+        let names = stream::iter(owned.into_iter().map(Ok)).boxed();
+        let answers = client.delete_stream(names).collect::<Vec<_>>().await;
+        if tried == TRIES_MAX || !answers.iter().any(|answer| answer.as_ref().is_err_and(broke_off)) {
+            return answers;
+        }
+        tokio::time::sleep(PAUSE * (1 << (tried - 1))).await;
+        tried += 1;
     }
 }
 
@@ -224,7 +272,8 @@ impl Storage for BucketStorage {
 
     fn get(&self, name: &str) -> Result<Bytes> {
         let (client, path) = (self.client.clone(), self.path(name));
-        self.wait(async move { client.get(&path).await?.bytes().await })?.map_err(|e| self.error(name, &e))
+        let read = async move { read_again(|| async { client.get(&path).await?.bytes().await }).await };
+        self.wait(read)?.map_err(|e| self.error(name, &e))
     }
 
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -241,7 +290,7 @@ impl Storage for BucketStorage {
             requests.push(async move {
                 match some.is_empty() {
                     true => Ok(Vec::new()),
-                    false => client.get_ranges(&path, &some).await,
+                    false => read_again(|| client.get_ranges(&path, &some)).await,
                 }
             });
         }
@@ -268,11 +317,15 @@ impl Storage for BucketStorage {
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
         let (client, path) = (self.client.clone(), self.path(name));
         let options = GetOptions::new().with_if_none_match(known.and_then(|tag| version(tag).e_tag));
-        let read = self.wait(async move {
-            let object = client.get_opts(&path, options).await?;
-            let tag = tag(object.meta.e_tag.clone(), object.meta.version.clone());
-            Ok((object.bytes().await?, tag))
-        })?;
+        let read = async move {
+            read_again(|| async {
+                let object = client.get_opts(&path, options.clone()).await?;
+                let tag = tag(object.meta.e_tag.clone(), object.meta.version.clone());
+                Ok((object.bytes().await?, tag))
+            })
+            .await
+        };
+        let read = self.wait(read)?;
         match read {
             Err(object_store::Error::NotModified { .. }) => Ok(None),
             Err(e) => Err(self.error(name, &e)),
@@ -298,9 +351,7 @@ impl Storage for BucketStorage {
             let client = self.client.clone();
             requests.push(async move {
                 // A task of its own: an answer that makes no sense makes the client panic.
-                let work = async move {
-                    client.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed()).collect::<Vec<_>>().await
-                };
+                let work = async move { delete_again(&client, &paths).await };
                 tokio::spawn(work).await.ok()
             });
         }
@@ -308,15 +359,13 @@ impl Storage for BucketStorage {
         let answers = answers.unwrap_or_default();
         let mut out = Vec::with_capacity(names.len());
         for (at, batch) in names.chunks(DELETE_BATCH).enumerate() {
-            out.extend(judge(&self.secrets, &self.prefix, batch, answers.get(at).and_then(Option::as_ref)));
+            out.extend(match_answers(&self.secrets, &self.prefix, batch, answers.get(at).and_then(Option::as_ref)));
         }
         out
     }
 
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
-        let (client, path) = (self.client.clone(), self.path(folder));
-        let listed = self.wait(async move { client.list_with_delimiter(Some(&path)).await })?;
-        let listed = listed.map_err(|e| self.error(folder, &e))?;
+        let listed = self.listing(folder)?;
         let object = |object: object_store::ObjectMeta| {
             Some(ObjectMeta { name: format!("{folder}/{}", object.location.filename()?), bytes: object.size })
         };
@@ -324,15 +373,13 @@ impl Storage for BucketStorage {
     }
 
     fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
-        let (client, path) = (self.client.clone(), self.path(folder));
-        let listed = self.wait(async move { client.list_with_delimiter(Some(&path)).await })?;
-        let listed = listed.map_err(|e| self.error(folder, &e))?;
+        let listed = self.listing(folder)?;
         Ok(listed.common_prefixes.iter().filter_map(|path| path.filename().map(str::to_owned)).collect())
     }
 }
 
 /// What became of each of `names`, by the answers to the request that deleted them. One that no answer speaks of counts as failed.
-fn judge(
+fn match_answers(
     secrets: &[String],
     prefix: &Path,
     names: &[String],
@@ -351,7 +398,7 @@ fn judge(
         if whole.contains("<DeleteResult") {
             let told = |name: &String| match outcome(&whole, full(name).as_ref()) {
                 Some(Ok(())) => Ok(()),
-                Some(Err(why)) => Err(Error::unavailable(tell(secrets, &format!("{name}: {why}")))),
+                Some(Err(why)) => Err(Error::unavailable(redact(secrets, &format!("{name}: {why}")))),
                 None => unanswered(name),
             };
             return names.iter().map(told).collect();
@@ -409,14 +456,14 @@ mod tests {
             <Error><Code>SlowDown</Code><Key>a&amp;b/blocks/1/2.blk</Key><Message>canary</Message></Error></DeleteResult>";
         let answers = vec![Err(object_store::Error::Generic { store: "S3", source: body.into() })];
         let prefix = Path::parse("a&b").unwrap();
-        let told = judge(&["canary".to_owned()], &prefix, &names, Some(&answers));
+        let told = match_answers(&["canary".to_owned()], &prefix, &names, Some(&answers));
         let told: Vec<String> =
             told.into_iter().map(|told| told.map_or_else(|e| e.to_string(), |()| "ok".into())).collect();
         assert_eq!(told[..2], ["blocks/1/0.blk: InternalError: not now", "ok"]);
         assert!(told[2].starts_with("blocks/1/2.blk: ") && !told[2].contains("canary"), "{}", told[2]);
         assert_eq!(told[3], "blocks/1/3.blk: the bucket did not say that it was deleted");
         let long = object_store::Error::Generic { store: "S3", source: "x".repeat(100_000).into() };
-        let told = judge(&[], &prefix, &names, Some(&vec![Err(long)]));
+        let told = match_answers(&[], &prefix, &names, Some(&vec![Err(long)]));
         assert!(told.iter().all(|told| told.as_ref().is_err_and(|e| e.to_string().len() < 1000)));
     }
 
@@ -437,6 +484,7 @@ mod tests {
         assert!(e.to_string().contains("'colour' is not an option"), "{e}");
     }
 
+    // faults: partial deletion x reclaim
     #[test]
     fn every_name_of_a_deletion_is_accounted_for() {
         let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
@@ -444,8 +492,8 @@ mod tests {
         let missing = object_store::Error::NotFound { path: "p/blocks/1/1.blk".into(), source: "gone".into() };
         let failed = object_store::Error::Generic { store: "S3", source: "p/blocks/1/2.blk: slow down".into() };
         let answers = vec![Ok(Path::from("p/blocks/1/0.blk")), Err(missing), Err(failed)];
-        let told = judge(&[], &prefix, &names, Some(&answers));
+        let told = match_answers(&[], &prefix, &names, Some(&answers));
         assert_eq!(told.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, false]);
-        assert!(judge(&[], &prefix, &names, None).iter().all(Result::is_err));
+        assert!(match_answers(&[], &prefix, &names, None).iter().all(Result::is_err));
     }
 }

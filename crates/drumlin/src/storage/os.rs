@@ -90,6 +90,9 @@ fn make_folder(path: &Path) -> Result<()> {
     match made? {
         // One that is there may have been made by a process that died before it synced this.
         Ok(()) | Err(Errno::EXIST) => {}
+        Err(Errno::NOTDIR) => {
+            return Err(Error::invalid(format!("{} lies below a file; a store is a folder", path.display())));
+        }
         Err(e) => return Err(failed("create", &path.display().to_string(), e)),
     }
     fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())

@@ -31,7 +31,7 @@ struct Work {
 
 impl Background {
     /// Tells of a failed automatic checkpoint, once.
-    pub fn tell(&self) -> Result<()> {
+    pub fn take_error(&self) -> Result<()> {
         // Rarely anything to be told: looked at before every write.
         match self.state.lock().failed.take() {
             // Of a kind that says of the call itself that nothing was done.

@@ -60,6 +60,13 @@ pub struct CheckpointReport {
     pub failures: Vec<String>,
 }
 
+impl CheckpointReport {
+    /// Whether a commit was made that tables show.
+    fn did_anything(&self) -> bool {
+        self.versions_expired > 0 || self.rows_flushed > 0 || self.tables > 0 || self.groups_moved > 0
+    }
+}
+
 impl fmt::Display for CheckpointReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -102,7 +109,7 @@ impl Store {
     /// Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
-        self.see_others()?;
+        self.refresh_if_shared()?;
         let mut maintenance = match &self.handle {
             Some(_) => self.inner.maintenance.lock(),
             // Of its own it does not wait: whoever is at it will be done before the log has grown much more.
@@ -111,9 +118,25 @@ impl Store {
                 None => return Ok(CheckpointReport::default()),
             },
         };
-        let mut report =
-            CheckpointReport { versions_expired: self.number_and_expire()?, ..CheckpointReport::default() };
-        self.flush(&options.task, &mut report)?;
+        let mut report = CheckpointReport::default();
+        self.do_checkpoint(options, &mut maintenance, &mut report).map_err(|e| match e.kind() {
+            // It says that nothing was done, which is not so if a commit was made on the way.
+            ErrorKind::Unavailable if report.did_anything() => {
+                e.context(format!("the checkpoint was done in part ({report}) before it failed"))
+            }
+            _ => e,
+        })?;
+        Ok(report)
+    }
+
+    fn do_checkpoint(
+        &self,
+        options: &CheckpointOptions,
+        maintenance: &mut Maintenance,
+        report: &mut CheckpointReport,
+    ) -> Result<()> {
+        report.versions_expired = self.number_and_expire()?;
+        self.flush(&options.task, report)?;
         self.while_reclaimed(|| {
             let (state, _pin) = self.pinned_state()?;
             let plans = plans(&state, &options.plan);
@@ -121,13 +144,13 @@ impl Store {
             report.groups_after = report.groups_before;
             let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes);
             if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
-                self.vacuum(&state, plans, &repack, &options.task, &mut report)?;
+                self.vacuum(&state, plans, &repack, &options.task, report)?;
             }
             Ok(())
         })?;
-        self.write_catalog(&mut maintenance)?;
+        self.write_catalog(maintenance)?;
         self.inner.let_go_of_inline();
-        Ok(report)
+        Ok(())
     }
 
     /// Numbers versions for the rows written by key that have none, and takes off what retention does not keep, in one

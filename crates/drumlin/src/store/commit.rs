@@ -17,7 +17,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, SessionId, TableId, Timestamp};
 use crate::block::BlockNumbers;
 use crate::catalog::{Draft, Effect, Footprint, State, Transaction, carry_over, check_written};
-use crate::log::{Appended, ENTRY_BYTES_MAX, Entry, News, look};
+use crate::log::{Appended, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
 
 /// Makes the effects of a transaction from the state they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
@@ -149,10 +149,10 @@ impl Drop for Carried {
 }
 
 /// How often a transaction whose footprint was touched is prepared anew before its caller is told.
-const ATTEMPTS_MAX: usize = 1000;
+pub(super) const ATTEMPTS_MAX: usize = 1000;
 
 /// Prepares and commits by `attempt`, again while its commit, the inner answer, meets a conflict.
-pub(super) fn until_free<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
+pub(super) fn retry_conflicts<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
     for _ in 1..ATTEMPTS_MAX {
         match attempt()? {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
@@ -174,7 +174,7 @@ impl Store {
             let (proposal, value) = prepare(base)?;
             Ok(self.commit(proposal).map(|after| (after, value)))
         };
-        self.while_reclaimed(|| until_free(&mut attempt))
+        self.while_reclaimed(|| retry_conflicts(&mut attempt))
     }
 
     /// Commits effects that rest on nothing but the state they are applied to.
@@ -208,9 +208,9 @@ impl Store {
         self.check()?;
         self.inner.log()?;
         if self.handle.is_some() {
-            self.inner.background.tell()?;
+            self.inner.background.take_error()?;
         }
-        self.inner.syncer.as_ref().map_or(Ok(()), |syncer| syncer.tell())?;
+        self.inner.syncer.as_ref().map_or(Ok(()), |syncer| syncer.take_error())?;
         let committer = &self.inner.committer;
         let slot = Arc::new(Slot { place: Mutex::new(Place::Waiting), changed: Condvar::new() });
         let waits = {
@@ -385,7 +385,7 @@ impl Store {
             }
             News::All(opened) => {
                 let replayed = recover::replay(&*inner.storage, &opened)
-                    .or_else(|_| look(|| recover::replay(&*inner.storage, &inner.log.read()?)));
+                    .or_else(|_| retry_while_moving(|| recover::replay(&*inner.storage, &inner.log.read()?)));
                 let (mut next, _) = replayed?;
                 next.take_functions(current);
                 inner.memtable_bytes.store(next.memtable_bytes(), Ordering::Relaxed);
@@ -393,7 +393,9 @@ impl Store {
             }
         };
         if next.seq > current.seq {
-            next.catch_up(None);
+            if !planted(Bug::ForgetOthersInProjections) {
+                next.catch_up(None);
+            }
             inner.hold_inline(&next);
             next.forget_moves(inner.pins.oldest());
             let next = Arc::new(next);

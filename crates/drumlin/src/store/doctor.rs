@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::Options;
 use super::probe::probe;
-use super::{Options, Store};
 use crate::base::{Env, Error, Result, Timestamp};
 use crate::storage::{BucketStorage, InlineStorage, PutMode, Storage, is_bucket, names};
 
@@ -69,20 +69,26 @@ const RACES: usize = 5;
 /// For so long a race waits where requests are throttled.
 const PROBE_RETRY_MICROS: u64 = 60_000_000;
 
-impl Store {
+impl Diagnosis {
     /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
     /// Leaves nothing there, and does not look at a store that is.
-    pub fn doctor(uri: &str, options: &Options) -> Result<Diagnosis> {
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `uri` names no bucket; what fails in it is part of the diagnosis.
+    pub fn of(uri: &str, options: &Options) -> Result<Diagnosis> {
         if !is_bucket(uri) {
             return Err(Error::invalid(format!("'{uri}' is no bucket; the doctor looks at buckets")));
         }
         let env = Env::system(options.cpu_threads)?;
         let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
-        Self::examine(Arc::new(bucket), &env)
+        Self::of_bucket(Arc::new(bucket), &env)
     }
 
-    /// As [`Store::doctor`], of storage at hand.
-    pub fn examine(bucket: Arc<dyn Storage>, env: &Env) -> Result<Diagnosis> {
+    /// The same, of storage at hand.
+    ///
+    /// # Errors
+    /// If no name can be drawn at random.
+    pub fn of_bucket(bucket: Arc<dyn Storage>, env: &Env) -> Result<Diagnosis> {
         let storage = Arc::new(InlineStorage::new(bucket));
         let nonce = env.entropy.next()?;
         let name = |n: usize| format!("{}/{nonce:016x}-{n}", names::PROBE);

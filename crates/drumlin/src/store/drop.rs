@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::reclaim::UNFINISHED;
 use super::{ReclaimOptions, ReclaimReport, Store};
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::block::Address;
@@ -46,30 +47,7 @@ pub struct TrashItem {
 }
 
 impl Store {
-    /// Drops the tables that `paths` (paths or patterns) name: one commit for all of them, all or none. Costs no I/O
-    /// but that commit. A path named twice counts once. Snapshots keep what they hold.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
-    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
-    /// for name in ["a/x", "a/y", "b"] {
-    ///     store.write(name, rows.clone(), &Default::default())?;
-    /// }
-    /// assert_eq!(store.drop(&["a/**".into()], Default::default())?.paths, ["a/x", "a/y"]);
-    /// # Ok::<(), drumlin::Error>(())
-    /// ```
-    pub fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
-        let patterns = patterns(paths)?;
-        self.commit_in_turn(move |draft| {
-            let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
-            draft.apply(effects)?;
-            Ok(report)
-        })
-    }
-
-    /// Drops tables as [`Store::drop`] does, and gives them up for good in the same commit; then deletes their blocks, and
+    /// Drops tables as [`super::Tables::drop`] does, and gives them up for good in the same commit; then deletes their blocks, and
     /// whatever else waits to be deleted, and crosses off what is gone in a second commit. They cannot be taken back.
     pub fn drop_and_reclaim(
         &self,
@@ -93,7 +71,7 @@ impl Store {
         let mut reclaimed = ReclaimReport { tables: dropped.paths.len() as u64, ..ReclaimReport::default() };
         // The tables are dropped, whatever becomes of this: the next reclaim goes on.
         if let Err(e) = self.delete_condemned(options, &mut reclaimed) {
-            reclaimed.failures.push(("(reclaim)".to_owned(), e.to_string()));
+            reclaimed.failures.push((UNFINISHED.to_owned(), e.to_string()));
         }
         reclaimed.holding = self.holding(&*self.current()?);
         Ok((dropped, reclaimed))
@@ -137,7 +115,7 @@ impl Store {
 }
 
 /// What is to be dropped.
-fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
+pub(super) fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
     if paths.is_empty() {
         return Err(Error::invalid("no path to drop was given"));
     }

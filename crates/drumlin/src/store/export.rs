@@ -7,10 +7,9 @@ use std::io::{BufRead, Write};
 
 use serde_json::{Map, Value};
 
-use super::Store;
-use super::nodes::IntoPattern;
+use super::{IntoPattern, Tree};
 use crate::base::{Error, Progress, Result, Task};
-use crate::catalog::{Condition, Content, Node, Payload, check_path};
+use crate::catalog::{Condition, Content, Node, Payload, PutOptions, check_path};
 
 /// What an import did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,12 +23,11 @@ pub struct ImportReport {
 /// A line that was read.
 type Line = (String, Payload, Vec<(String, Condition)>);
 
-impl Store {
+impl Tree {
     /// Writes the nodes that match `pattern` and carry a payload, a line of JSON each, in path order, as of one instant.
     /// Gives how many.
-    pub fn export_nodes(&self, pattern: impl IntoPattern, to: &mut dyn Write, task: &Task) -> Result<u64> {
-        let pattern = pattern.into_pattern()?;
-        let state = self.state()?;
+    pub fn export(&self, pattern: impl IntoPattern, to: &mut dyn Write, task: &Task) -> Result<u64> {
+        let (pattern, state) = self.matching(pattern)?;
         let mut walker = state.tree.walk(&pattern);
         let mut done = Progress::default();
         let failed = |e: std::io::Error| Error::unavailable("the export could not be written").with_source(e);
@@ -44,9 +42,9 @@ impl Store {
         Ok(done.done)
     }
 
-    /// Puts the nodes that [`Store::export_nodes`] wrote, below the path `under` if one is given: all in one commit, or
+    /// Puts the nodes that [`Tree::export`] wrote, below the path `under` if one is given: all in one commit, or
     /// none.
-    pub fn import_nodes(&self, from: &mut dyn BufRead, under: Option<&str>, task: &Task) -> Result<ImportReport> {
+    pub fn import(&self, from: &mut dyn BufRead, under: Option<&str>, task: &Task) -> Result<ImportReport> {
         under.map_or(Ok(()), check_path)?;
         let mut lines: Vec<Line> = Vec::new();
         let mut text = String::new();
@@ -63,18 +61,18 @@ impl Store {
             task.cancel.check()?;
         }
         let total = lines.len() as u64;
-        self.transact(|tx| {
+        self.place.change_many(None, |draft| {
             let mut done = Progress { total, ..Progress::default() };
             let mut report = ImportReport::default();
             for (path, payload, _) in &lines {
-                let change = tx.put(path, payload.clone())?;
+                let change = draft.put(path, payload.clone(), &PutOptions::default())?;
                 *(if change.before.is_some() { &mut report.updated } else { &mut report.created }) += 1;
                 done.done += 1;
                 task.step(done)?;
             }
             // Only now is all there that a node may live on.
             for (path, _, keep) in lines.iter().filter(|(_, _, keep)| !keep.is_empty()) {
-                tx.keep_while(path, keep)?;
+                draft.keep_while(path, keep)?;
             }
             Ok(report)
         })

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use super::{Inner, Store, recover};
 use crate::base::{Error, Result, Seq, Timestamp};
 use crate::catalog::{self, Effect, Event, State, Transaction};
-use crate::log::{Entry, Opened, look};
+use crate::log::{Entry, Opened, retry_while_moving};
 
 /// What is kept for feeds: at most so many commits, and so many bytes of their effects.
 const RECORDS_MAX: usize = 4096;
@@ -265,13 +265,13 @@ fn reaching(since: Seq, read: Result<Opened>) -> Result<Opened> {
 
 /// The entries behind `since` up to `until`.
 fn entries_behind(inner: &Inner, since: Seq, until: Seq) -> Result<VecDeque<Entry>> {
-    let entries = look(|| reaching(since, inner.log.read_after(since)))?.entries.into_iter();
+    let entries = retry_while_moving(|| reaching(since, inner.log.read_after(since)))?.entries.into_iter();
     Ok(entries.filter(|entry| entry.seq > since && entry.seq <= until).collect())
 }
 
 /// The state at `since`, and the entries behind it up to `until`.
 fn history(inner: &Inner, since: Seq, until: Seq) -> Result<(State, VecDeque<Entry>)> {
-    look(|| {
+    retry_while_moving(|| {
         let mut opened = reaching(since, inner.log.read())?;
         let behind = opened.entries.partition_point(|entry| entry.seq <= since);
         let rest: VecDeque<Entry> = opened.entries.drain(behind..).filter(|entry| entry.seq <= until).collect();
@@ -363,10 +363,10 @@ impl Store {
     /// checkpoint has cut the log behind a later commit.
     ///
     /// ```
-    /// # use drumlin::catalog::{Event, Payload};
+    /// # use drumlin::{Event, Payload, Tables};
     /// let store = drumlin::Store::open("memory://", Default::default())?;
     /// let mut feed = store.changes(store.seq()?)?;
-    /// store.put("config/x", Payload::from(1))?;
+    /// store.tree().put("config/x", Payload::from(1))?;
     /// let commit = feed.next(None)?.unwrap();
     /// assert!(matches!(&commit.events()?[0], Event::Node(event) if event.path == "config/x"));
     /// # Ok::<(), drumlin::Error>(())
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
     use crate::base::Env;
     use crate::storage::SimBucket;
-    use crate::store::{Options, TableOptions};
+    use crate::store::{Options, TableOptions, Tables};
 
     fn rows(from: i64) -> RecordBatch {
         let keys = Arc::new(Int64Array::from_iter_values(from..from + 100)) as ArrayRef;
@@ -402,9 +402,9 @@ mod tests {
         };
         let (writer, reader) = (open(), open());
         let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
-        writer.create("t", rows(0).schema(), key).unwrap();
+        writer.table("t").create(rows(0).schema(), key).unwrap();
         let late = reader.seq().unwrap();
-        (0..20).for_each(|n| drop(writer.upsert("t", rows(n), &Default::default()).unwrap()));
+        (0..20).for_each(|n| drop(writer.table("t").upsert(rows(n), &Default::default()).unwrap()));
         reader.refresh().unwrap();
         // From the log, of which none is in memory.
         let mut feed = reader.changes(late).unwrap();
@@ -414,7 +414,7 @@ mod tests {
         }
         // And as others commit.
         for n in 0..20 {
-            writer.upsert("t", rows(n), &Default::default()).unwrap();
+            writer.table("t").upsert(rows(n), &Default::default()).unwrap();
             assert!(feed.next(Some(Duration::ZERO)).unwrap().is_some());
             assert_eq!(feed.cursor.state.unsettled_bytes(), 0);
         }

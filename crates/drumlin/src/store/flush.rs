@@ -13,14 +13,15 @@ use crate::base::{ErrorKind, Result, TableId, Task, Version, caught};
 use crate::block::Written;
 use crate::catalog::{Effect, Footprint, Path, State};
 use crate::table::{
-    Flush, GroupId, NewGroup, Part, Positions, Table, batch_bytes, encode_group, hidden_rows, history_rows, part_rows,
+    Flush, GroupId, MemtablePart, NewGroup, Positions, Table, batch_bytes, encode_group, hidden_rows, history_rows,
+    part_rows,
 };
 
 /// One part on its way.
 #[derive(Clone)]
 struct Flushing {
     table: TableId,
-    part: Part,
+    part: MemtablePart,
     deletions: Vec<(GroupId, Positions)>,
     groups: Vec<NewGroup>,
     history: Vec<NewGroup>,
@@ -105,7 +106,7 @@ impl Store {
                 }
             }
         }
-        let parts: Vec<(usize, Part, Arc<Table>)> = flushes
+        let parts: Vec<(usize, MemtablePart, Arc<Table>)> = flushes
             .iter()
             .enumerate()
             .map(|(at, flush)| (at, flush.part.clone(), state.table(flush.table).expect("of this state").clone()))

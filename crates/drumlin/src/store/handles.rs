@@ -93,6 +93,16 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
     Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner }))
 }
 
+/// `Locked`, for a folder that this process itself has open for writing, in a store that takes no more calls.
+pub(super) fn locked_here(folder: Folder, uri: &str) -> Option<Error> {
+    let open = OPEN.lock().get(&folder).is_some_and(|inner| inner.strong_count() > 0);
+    open.then(|| {
+        Error::locked(format!(
+            "{uri} is open for writing by this process, and failed; close it before opening it again"
+        ))
+    })
+}
+
 /// Notes that this process has the store in `folder` open for writing.
 pub(super) fn note(folder: Folder, store: &Store) {
     let mut open = OPEN.lock();

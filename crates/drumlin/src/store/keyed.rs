@@ -3,25 +3,25 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::commit::{Proposal, Work};
 use super::read::newest;
+use super::transaction::Open;
 use super::write::{of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
-use crate::segment::join_batches;
+use crate::segment::{join_batches, take_batch};
 use crate::table::{Conform, Place, RowsChange, Searcher, Table, TableCodec, batch_bytes};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowsReport {
-    /// The commit.
-    pub seq: Seq,
+    /// The commit. `None` in a transaction.
+    pub seq: Option<Seq>,
     /// Rows written, or keys deleted, whether they were there or not.
     pub rows: u64,
     /// The version that it made, if it wrote row groups. Rows written one by one belong to the version that the next
@@ -84,85 +84,59 @@ impl<'a> Gathered<'a> {
 }
 
 impl Store {
-    /// Puts rows into a keyed table, each in the place of the one with its key if there is one. Of rows with the same key
-    /// the last counts. Columns are matched by name.
-    ///
-    /// A call with few bytes ([`super::Options::row_write_bytes`]) is one write of the log and makes no version of its own;
-    /// others write row groups and make one.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch, cast::AsArray};
-    /// # use drumlin::store::TableOptions;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
-    /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
-    ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
-    /// ]).unwrap();
-    /// let first = rows(vec![1, 2], vec![10, 20]);
-    /// store.create("t", first.schema(), TableOptions { key: vec!["id".into()], ..Default::default() })?;
-    /// store.upsert("t", first, &Default::default())?;
-    /// store.upsert("t", rows(vec![2, 3], vec![21, 30]), &Default::default())?;
-    /// let asked = rows(vec![3, 2, 9], vec![0, 0, 0]).project(&[0]).unwrap();
-    /// let answer = store.get_rows("t", &asked, &Default::default())?;
-    /// assert_eq!(answer.found, vec![true, true, false].into());
-    /// assert_eq!(answer.rows["n"].as_primitive::<arrow::datatypes::Int64Type>().value(1), 21);
-    /// # Ok::<(), drumlin::Error>(())
-    /// ```
-    pub fn upsert<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
-        self.write_by_key(ByKey::Upsert, path, frame.into(), options)
-    }
-
-    /// Puts rows into a keyed table that has none with their keys; `AlreadyExists`, naming keys, if it has, or if two rows
-    /// have the same one: then nothing is written.
-    pub fn insert<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
-        self.write_by_key(ByKey::Insert, path, frame.into(), options)
-    }
-
-    /// Deletes the rows of a keyed table that have the keys in `keys`, which has the key columns, maybe among others. Keys
-    /// that are not there are passed over.
-    pub fn delete_keys<'a>(
+    /// Writes rows by key, or deletes keys.
+    pub(super) fn write_by_key(
         &self,
-        path: &str,
-        keys: impl Into<Frame<'a>>,
+        what: ByKey,
+        path: &Path,
+        frame: Frame<'_>,
         options: &WriteOptions,
     ) -> Result<RowsReport> {
-        self.write_by_key(ByKey::Delete, path, keys.into(), options)
-    }
-
-    fn write_by_key(&self, what: ByKey, path: &str, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
-        self.see_others()?;
+        self.refresh_if_shared()?;
         self.wait_for_room()?;
-        let path = Path::new(path)?;
         let base = self.state()?;
-        let gathered = self.gather(&base, what, &path, frame, &options.task.cancel)?;
+        let gathered = self.gather(&base, what, path, frame, &options.task.cancel)?;
         // A note is kept with a version, which rows written one by one do not make.
         if gathered.rest.is_some() || options.metadata.is_some() {
-            return self.write_many_by_key(what, &path, gathered, options);
+            return self.write_many_by_key(what, path, gathered, options);
         }
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
         if rows == 0 {
-            return Ok(RowsReport { seq: base.seq, rows, version: None });
+            return Ok(RowsReport { seq: Some(base.seq), rows, version: None });
         }
-        let few = Few::new(what, &gathered)?;
+        let few = SmallWrite::new(what, &gathered)?;
         let (after, ()) = self.prepare_and_commit(|base| {
-            let (footprint, effect) = self.few(what, &base, &path, &few, &options.task.cancel)?;
+            let (footprint, effect) = self.small_write(what, &base, path, &few, &options.task.cancel)?;
             let build = move |_: &State| Ok(vec![effect.clone()]);
             Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
         })?;
-        Ok(RowsReport { seq: after.seq, rows, version: None })
+        Ok(RowsReport { seq: Some(after.seq), rows, version: None })
     }
 
-    /// Appends to a keyed table, as row groups.
-    pub(super) fn append_by_key(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
-        self.inner.log()?;
-        let codec = table_at(&*self.state()?, path)?.codec()?;
-        let report = self.write_many_by_key(
-            ByKey::Insert,
-            path,
-            Gathered::of_rows(codec, frame, path, &self.inner.env.pool),
-            options,
-        )?;
-        Ok(report.version.expect("row groups make a version"))
+    /// The same in a transaction. Gives how many rows.
+    pub(super) fn write_by_key_in(
+        &self,
+        open: &mut Open,
+        what: ByKey,
+        path: &Path,
+        frame: Frame<'_>,
+        options: &WriteOptions,
+    ) -> Result<u64> {
+        let state = open.draft.state();
+        let gathered = self.gather(state, what, path, frame, &options.task.cancel)?;
+        let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
+        if gathered.rest.is_none() && options.metadata.is_none() {
+            if rows > 0 {
+                let few = SmallWrite::new(what, &gathered)?;
+                let (footprint, effect) = self.small_write(what, state, path, &few, &options.task.cancel)?;
+                open.apply(footprint, vec![effect], None)?;
+            }
+            return Ok(rows);
+        }
+        let bulk = self.prepare_bulk(what, state, path, gathered, options)?;
+        let rows = bulk.rows;
+        open.apply(bulk.footprint, bulk.effects, Some(bulk.writer))?;
+        Ok(rows)
     }
 
     /// Draws from a frame until it is known whether it is large.
@@ -194,12 +168,12 @@ impl Store {
     }
 
     /// What writes few rows to the table at `path`, as it is in `state`.
-    pub(super) fn few(
+    pub(super) fn small_write(
         &self,
         what: ByKey,
         state: &State,
         path: &Path,
-        few: &Few,
+        few: &SmallWrite,
         cancel: &Cancel,
     ) -> Result<(Footprint, Effect)> {
         let table = table_at(state, path)?;
@@ -239,8 +213,8 @@ impl Store {
         codec: &'a TableCodec,
         cancel: &'a Cancel,
     ) -> Searcher<'a> {
-        let (reader, pool, sight) = (&*self.inner.reader, &self.inner.env.pool, newest(state, table));
-        Searcher { reader, pool, table, sight, codec, cancel }
+        let (reader, pool, read_point) = (&*self.inner.reader, &self.inner.env.pool, newest(state, table));
+        Searcher { reader, pool, table, read_point, codec, cancel }
     }
 
     /// Waits for a checkpoint if the rows that wait for one take far too much memory.
@@ -256,20 +230,20 @@ impl Store {
     }
 }
 
-/// Few rows, or keys, on their way.
-pub(super) struct Few {
+/// SmallWrite rows, or keys, on their way.
+pub(super) struct SmallWrite {
     codec: Arc<TableCodec>,
     /// Without those that come twice.
     keys: Arc<Keys>,
     change: RowsChange,
 }
 
-impl Few {
+impl SmallWrite {
     /// Of what was gathered.
     pub fn new(what: ByKey, gathered: &Gathered<'_>) -> Result<Self> {
         let codec = gathered.codec.clone();
         let batch = join_batches(&gathered.schema, &gathered.drawn)?;
-        let (batch, keys) = without_doubles(what, &codec, batch)?;
+        let (batch, keys) = dedup_keys(what, &codec, batch)?;
         let change = match what {
             ByKey::Delete => RowsChange::new(&codec, None, Some(&batch))?,
             _ => RowsChange::new(&codec, Some(&batch), None)?,
@@ -283,7 +257,7 @@ impl Few {
 }
 
 /// A batch without rows whose keys come again later in it, and its keys; an insert refuses them.
-pub(super) fn without_doubles(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
+pub(super) fn dedup_keys(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
     let keys = codec.keys_of(&batch)?.0;
     let order = keys.sorted_places();
     let again = |pair: &[u32]| keys.get(pair[0] as usize) == keys.get(pair[1] as usize);
@@ -296,13 +270,13 @@ pub(super) fn without_doubles(what: ByKey, codec: &TableCodec, batch: RecordBatc
     }
     let mut last = vec![true; keys.len()];
     order.windows(2).filter(|pair| again(pair)).for_each(|pair| last[pair[0] as usize] = false);
-    let kept: UInt32Array = (0..keys.len() as u32).filter(|at| last[*at as usize]).collect();
-    let keys = keys.take(kept.values().iter().map(|at| *at as usize));
-    Ok((take_record_batch(&batch, &kept)?, keys))
+    let kept: Vec<u32> = (0..keys.len() as u32).filter(|at| last[*at as usize]).collect();
+    let keys = keys.take(kept.iter().map(|at| *at as usize));
+    Ok((take_batch(&batch, kept)?, keys))
 }
 
-/// As [`without_doubles`], in the order of the keys.
-pub(super) fn distinct_in_order(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
+/// As [`dedup_keys`], in the order of the keys.
+pub(super) fn dedup_keys_in_order(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
     let keys = codec.keys_of(&batch)?.0;
     let mut order = keys.sorted_places();
     let sorted = keys.take(order.iter().map(|at| *at as usize));
@@ -311,7 +285,7 @@ pub(super) fn distinct_in_order(what: ByKey, codec: &TableCodec, batch: RecordBa
         refuse(codec, &sorted, &twice, "the data has more than one row with")?;
     }
     if twice.is_empty() {
-        let batch = if keys == sorted { batch } else { take_record_batch(&batch, &UInt32Array::from(order))? };
+        let batch = if keys == sorted { batch } else { take_batch(&batch, order)? };
         return Ok((batch, sorted));
     }
     // Of those with the same key the last one counts.
@@ -320,12 +294,12 @@ pub(super) fn distinct_in_order(what: ByKey, codec: &TableCodec, batch: RecordBa
     let kept: Vec<usize> = (0..order.len()).filter(|at| dead.next_if_eq(at).is_none()).collect();
     let keys = sorted.take(kept.iter().copied());
     order = kept.into_iter().map(|at| order[at]).collect();
-    Ok((take_record_batch(&batch, &UInt32Array::from(order))?, keys))
+    Ok((take_batch(&batch, order)?, keys))
 }
 
 /// `AlreadyExists` if two rows of `batch` have the same key.
 pub(super) fn check_distinct(codec: &TableCodec, batch: &RecordBatch) -> Result<()> {
-    without_doubles(ByKey::Insert, codec, batch.clone()).map(drop)
+    dedup_keys(ByKey::Insert, codec, batch.clone()).map(drop)
 }
 
 /// `AlreadyExists`, naming the keys at `places`, if there are any.

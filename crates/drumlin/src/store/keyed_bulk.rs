@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 
 use super::again::replace_groups;
 use super::commit::{Proposal, carried};
-use super::keyed::{ByKey, Gathered, RowsReport, distinct_in_order, refuse};
+use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys_in_order, refuse};
 use super::update::{delete_in_memory, positions};
 use super::write::{add_blocks, of_table, settle, table_at};
 use super::{Store, WriteOptions};
@@ -88,7 +88,7 @@ impl Store {
             replace_groups(&mut encoded.groups, &replaced);
         };
         let (after, ()) = settle(answer, writer)?;
-        Ok(RowsReport { seq: after.seq, rows, version: Some(self.newest_info(&after, path)?) })
+        Ok(RowsReport { seq: Some(after.seq), rows, version: Some(self.newest_info(&after, path)?) })
     }
 
     /// Encodes what was gathered, and what is left of it; gives what puts it into the table at `path` as it is in `state`.
@@ -143,7 +143,7 @@ impl Store {
                 continue;
             }
             encoded.rows += rows;
-            let (batch, keys) = distinct_in_order(what, &codec, join_batches(&schema, &slice)?)?;
+            let (batch, keys) = dedup_keys_in_order(what, &codec, join_batches(&schema, &slice)?)?;
             drop(slice);
             encoded.replace_earlier(what, &codec, &keys)?;
             if what != ByKey::Delete {

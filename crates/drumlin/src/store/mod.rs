@@ -1,7 +1,7 @@
 //! The public API: a store, opened from a folder or in memory.
 //!
 //! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
-//! a commit ([`commit`]), or it deletes objects that a commit has already let go of ([`reclaim`]).
+//! a commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
 mod again;
 mod background;
@@ -16,11 +16,10 @@ mod handles;
 mod keyed;
 mod keyed_bulk;
 mod keyed_read;
-mod landing;
-mod nodes;
 mod open;
 mod options;
 mod pins;
+mod place;
 mod probe;
 mod projection;
 mod read;
@@ -32,13 +31,17 @@ mod salvage_copy;
 mod salvage_report;
 mod stat;
 mod syncer;
+mod table;
+mod tables;
 mod time;
 mod transaction;
+mod tree;
 mod trigger;
 mod update;
 mod verify;
 mod versions;
 mod write;
+mod write_frames;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,15 +56,18 @@ pub use export::ImportReport;
 pub use feed::{ChangeFeed, Commit};
 pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
-pub use nodes::{IntoPattern, ListEntry};
 pub use options::{BucketOptions, Mode, Options, Sync};
+pub use place::Place;
 pub use projection::ProjectionView;
 pub use read::{AsOf, ReadOptions};
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
 pub use salvage::SalvageTarget;
 pub use salvage_report::{Loss, LossKind, LostRows, SalvageReport};
 pub use stat::{StoreStat, TableStat};
+pub use table::Table;
+pub use tables::Tables;
 pub use transaction::Transaction;
+pub use tree::{IntoPattern, ListEntry, TableFigures, Tree};
 pub use trigger::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use update::{DeleteReport, UpdateOptions};
 pub use verify::{Fault, VerifyOptions, VerifyReport};
@@ -191,8 +197,23 @@ impl Store {
     }
 
     /// The last commit that this handle sees.
+    ///
+    /// # Errors
+    /// `Closed`.
     pub fn seq(&self) -> Result<crate::base::Seq> {
         Ok(self.current()?.seq)
+    }
+}
+
+impl Tables for Store {
+    type Version = VersionInfo;
+
+    fn place(&self) -> Place {
+        Place::Store(self.clone())
+    }
+
+    fn numbered(version: Option<VersionInfo>) -> VersionInfo {
+        version.expect("a store numbers versions at once")
     }
 }
 

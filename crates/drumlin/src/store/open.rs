@@ -20,7 +20,7 @@ use super::{Inner, Maintenance, Mode, Options, Store, Sync, handles, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
-use crate::log::{CommitLog, FileFollower, FileLog, Loss, ObjectLog, Opened, look};
+use crate::log::{CommitLog, FileFollower, FileLog, Loss, ObjectLog, Opened, retry_while_moving};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, is_bucket, names,
 };
@@ -33,8 +33,10 @@ impl Store {
     /// bucket, or `memory://` for one that lives in memory.
     ///
     /// ```
-    /// let store = drumlin::Store::open("memory://", Default::default())?;
-    /// assert_eq!(store.list("**")?.len(), 0);
+    /// use drumlin::{Store, Tables};
+    ///
+    /// let store = Store::open("memory://", Default::default())?;
+    /// assert_eq!(store.tree().list("**")?.len(), 0);
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     pub fn open(uri: &str, options: Options) -> Result<Store> {
@@ -74,7 +76,9 @@ impl Store {
                 let settings = options.clone();
                 match Self::open_on(disk, env, uri, options) {
                     // Another thread of this process may have been first.
-                    Err(e) if e.kind() == ErrorKind::Locked => handles::join(folder, &settings)?.ok_or(e),
+                    Err(e) if e.kind() == ErrorKind::Locked => {
+                        handles::join(folder, &settings)?.ok_or_else(|| handles::locked_here(folder, uri).unwrap_or(e))
+                    }
                     store => store.inspect(|store| {
                         if !store.inner.read_only {
                             handles::note(folder, store);
@@ -100,7 +104,7 @@ impl Store {
         };
         let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
             Ok(()) if options.mode == Mode::Read => {
-                let (opened, (state, _)) = look(|| {
+                let (opened, (state, _)) = retry_while_moving(|| {
                     let opened = FileLog::read(&*disk)?;
                     let replayed = recover::replay(&*storage, &opened)?;
                     Ok((opened, replayed))
@@ -151,7 +155,7 @@ impl Store {
         let (state, catalog) = match recover::replay(&*storage, &opened) {
             Ok(replayed) => replayed,
             // It was cut while it was read.
-            Err(_) => look(|| recover::replay(&*storage, &log.read()?))?,
+            Err(_) => retry_while_moving(|| recover::replay(&*storage, &log.read()?))?,
         };
         log.knows(state.seq);
         Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false })
@@ -220,7 +224,7 @@ impl Store {
 impl Store {
     /// In a shared store: takes in what others have committed, so that what is written rests on nothing that was changed
     /// before the call.
-    pub(super) fn see_others(&self) -> Result<()> {
+    pub(super) fn refresh_if_shared(&self) -> Result<()> {
         if self.inner.log()?.is_shared() {
             self.refresh()?;
         }

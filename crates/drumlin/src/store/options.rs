@@ -65,7 +65,7 @@ pub struct Options {
     pub row_write_bytes: u64,
     /// In a store that several processes write: how long blocks that were let go of stay on storage, in microseconds, for
     /// readers of other processes. Default 10 minutes.
-    pub rest_micros: u64,
+    pub block_grace_micros: u64,
     /// In a store that several processes write: for how long, in microseconds, a commit is tried again where the bucket refuses
     /// it because there are too many requests (then it fails as `Unavailable`), or does not answer (then as `InDoubt`, with the
     /// transaction's id). Counts the pauses between the tries, which are random and grow. Default 1 minute.
@@ -112,7 +112,7 @@ impl Default for Options {
             shared: false,
             bucket: BucketOptions::default(),
             io_threads: 2,
-            rest_micros: 600_000_000,
+            block_grace_micros: 600_000_000,
             retry_micros: 60_000_000,
             fresh: false,
             sync: Sync::Commit,

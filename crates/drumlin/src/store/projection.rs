@@ -3,10 +3,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::Store;
 use super::versions::check_name;
+use super::{Place, Store, Tree};
 use crate::base::{Error, Result, Seq, json_text};
-use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Rule, State, View};
+use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Read, Rule, State, View};
 
 /// A projection as of one instant.
 #[derive(Clone, Debug)]
@@ -69,15 +69,18 @@ impl ProjectionView {
     }
 }
 
-impl Store {
+impl Tree {
     /// Makes a projection that is part of the store, or puts it in the place of the one with its name: whoever reads sees
-    /// the old one or the new one, never one half built.
+    /// the old one or the new one, never one half built. Not in a transaction.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name or the projection is not sound; `AlreadyExists` if one by a function has the name.
     pub fn put_projection(&self, name: &str, projection: Projection) -> Result<()> {
         check(name)?;
         Rule::Fields(projection.clone()).check()?;
         json_text::check(&projection, "the projection")?;
         let name = name.to_owned();
-        self.commit_effects(move |state| {
+        self.in_store("a projection is made")?.commit_effects(move |state| {
             if state.views().get(&name).is_some() && !state.is_declared(&name) {
                 return Err(Error::already_exists(format!("projection '{name}' is one by a function; drop it first")));
             }
@@ -87,12 +90,16 @@ impl Store {
     }
 
     /// Makes a projection by a function, which lives as long as this store is open, or puts it in the place of the one
-    /// with its name. The function is called in commits, so it should be quick; it must give the same for the same.
+    /// with its name. The function is called in commits, so it should be quick; it must give the same for the same. Not in a
+    /// transaction.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name is not sound; `AlreadyExists` if one that is part of the store has it.
     pub fn put_projection_fn(&self, name: &str, pattern: Pattern, bag: bool, function: ProjectionFn) -> Result<()> {
         check(name)?;
         let rule = Rule::Function { pattern, bag, function };
         rule.check()?;
-        self.change_views(|state| {
+        self.in_store("a projection is made")?.change_views(|state| {
             if state.is_declared(name) {
                 return Err(Error::already_exists(format!("projection '{name}' is part of the store; drop it first")));
             }
@@ -102,32 +109,60 @@ impl Store {
         })
     }
 
-    /// Removes a projection.
+    /// Removes a projection. Not in a transaction.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of the name.
     pub fn drop_projection(&self, name: &str) -> Result<()> {
-        self.see_others()?;
-        let state = self.state()?;
+        let store = self.in_store("a projection is dropped")?;
+        store.refresh_if_shared()?;
+        let state = store.state()?;
         if state.is_declared(name) {
             let name = name.to_owned();
-            self.commit_effects(move |_| Ok(vec![Effect::DropProjection { name: name.clone() }]))?;
+            store.commit_effects(move |_| Ok(vec![Effect::DropProjection { name: name.clone() }]))?;
             return Ok(());
         }
         ProjectionView::new(&state, name)?;
-        self.change_views(|state| {
+        store.change_views(|state| {
             state.drop_view(name);
             Ok(())
         })
     }
 
-    /// A projection as of now.
+    /// A projection as it is now; in a transaction with its own writes.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of the name.
     pub fn projection(&self, name: &str) -> Result<ProjectionView> {
-        ProjectionView::new(&*self.state()?, name)
+        match &self.place {
+            Place::Store(store) => ProjectionView::new(&*store.state()?, name),
+            // What it shows may depend on any node.
+            Place::Transaction(transaction) => transaction
+                .project([Read::Tree, Read::Projection(name.to_owned())], |state| ProjectionView::new(state, name)),
+        }
     }
 
     /// The names of all projections.
+    ///
+    /// # Errors
+    /// `Closed`.
     pub fn projections(&self) -> Result<Vec<String>> {
-        Ok(self.state()?.views().iter().map(|(name, _)| name.clone()).collect())
+        let names = |state: &State| Ok(state.views().iter().map(|(name, _)| name.clone()).collect());
+        self.place.look(|| Read::Projections, names)
     }
 
+    /// The store, for what is not done in a transaction.
+    pub(super) fn in_store(&self, what: &str) -> Result<&Store> {
+        match &self.place {
+            Place::Store(store) => Ok(store),
+            Place::Transaction(_) => {
+                Err(Error::invalid(format!("{what} by the store, at once; a transaction cannot take it back")))
+            }
+        }
+    }
+}
+
+impl Store {
     /// Changes what lives in this process only, between commits.
     fn change_views(&self, change: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
         let _turn = self.inner.committer.turn();

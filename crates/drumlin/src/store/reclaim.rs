@@ -6,9 +6,9 @@ use std::fmt;
 
 use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
+use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
-use crate::log::look;
+use crate::log::retry_while_moving;
 use crate::storage::{ObjectMeta, Storage, names};
 
 /// What a reclaim may take.
@@ -17,8 +17,8 @@ pub struct ReclaimOptions {
     /// Tables dropped less than so many microseconds ago stay in the trash, to be taken back. Default 0.
     pub grace_micros: u64,
     /// Blocks let go of less than so many microseconds ago stay on storage, for readers of other processes. Default: 0 where
-    /// no other process writes, else [`super::Options::rest_micros`].
-    pub rest_micros: Option<u64>,
+    /// no other process writes, else [`super::Options::block_grace_micros`].
+    pub block_grace_micros: Option<u64>,
     /// In a shared store: sessions of processes that have not committed for so many microseconds are ended, so that what
     /// they left can be swept. One that lives goes on with a new session. Default: none is.
     pub fence_idle_micros: Option<u64>,
@@ -55,10 +55,18 @@ pub struct ReclaimReport {
     pub orphans: u64,
     /// Bytes of those objects.
     pub orphan_bytes: u64,
-    /// Objects that could not be deleted, with the error; they stay listed for the next reclaim.
+    /// Objects that could not be deleted, with the error; they stay listed for the next reclaim. A reclaim that stopped
+    /// before its end, after it had given up tables or deleted objects, is listed as `(reclaim)`: the next one continues.
     pub failures: Vec<(String, String)>,
     /// What still holds space.
     pub holding: Holding,
+}
+
+impl ReclaimReport {
+    /// Whether tables were given up or objects deleted.
+    fn did_anything(&self) -> bool {
+        self.tables > 0 || self.blocks > 0 || self.orphans > 0
+    }
 }
 
 impl fmt::Display for ReclaimReport {
@@ -81,6 +89,8 @@ impl fmt::Display for ReclaimReport {
     }
 }
 
+/// What a report calls the reclaim itself, where it stopped before its end.
+pub(super) const UNFINISHED: &str = "(reclaim)";
 /// Objects deleted by one request.
 const DELETE_BATCH: usize = 1000;
 /// Requests on their way at a time, between which a caller may stop it.
@@ -91,10 +101,11 @@ const SWEPT_FOR_MICROS: i64 = 3_600_000_000;
 impl Store {
     /// Frees the space of dropped tables, expired versions and rewritten row groups, and sweeps what crashes left.
     pub fn reclaim(&self, options: &ReclaimOptions) -> Result<ReclaimReport> {
-        self.see_others()?;
+        self.refresh_if_shared()?;
         let _one_at_a_time = self.inner.maintenance.lock();
         let mut report = ReclaimReport::default();
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
+        let grace = if planted(Bug::IgnoreGrace) { 0 } else { grace };
         let now = self.age_now(self.state()?.time);
         let over = move |state: &State| -> Vec<TableId> {
             let over =
@@ -112,19 +123,30 @@ impl Store {
         if !trash.is_empty() {
             self.commit_effects(move |state| Ok(vec![Effect::Condemn { tables: over(state) }]))?;
         }
-        self.fence_idle(options)?;
-        self.delete_condemned(options, &mut report)?;
-        self.delete_abandoned(&mut report)?;
-        self.inner.let_go_of_inline();
-        match self.inner.log.is_shared() {
-            false => {
-                self.sweep(&options.task, &mut report)?;
-                self.sweep_unfinished(&mut report)?;
+        if let Err(e) = self.free(options, &mut report) {
+            // `Unavailable` says that nothing was done, which is no longer so: the next reclaim continues.
+            match e.kind() == ErrorKind::Unavailable && report.did_anything() {
+                true => report.failures.push((UNFINISHED.to_owned(), e.to_string())),
+                false => return Err(e),
             }
-            true => self.sweep_shared(options, &mut report)?,
         }
         report.holding = self.holding(&*self.state()?);
         Ok(report)
+    }
+
+    /// Deletes the objects that nothing refers to, and sweeps what crashes left.
+    fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
+        self.fence_idle(options)?;
+        self.delete_condemned(options, report)?;
+        self.delete_abandoned(report)?;
+        self.inner.let_go_of_inline();
+        match self.inner.log.is_shared() {
+            false => {
+                self.sweep(&options.task, report)?;
+                self.sweep_unfinished(report)
+            }
+            true => self.sweep_shared(options, report),
+        }
     }
 
     /// Deletes condemned blocks that no reader pins, and commits which are gone: one commit for all of them.
@@ -137,9 +159,10 @@ impl Store {
         if !planted(Bug::SkipSyncBeforeDelete) {
             self.sync()?;
         }
-        let rest = match (options.rest_micros, self.inner.log.is_shared()) {
+        let rest = match (options.block_grace_micros, self.inner.log.is_shared()) {
+            _ if planted(Bug::IgnoreRest) => 0,
             (Some(rest), _) => rest,
-            (None, true) => self.inner.options.rest_micros,
+            (None, true) => self.inner.options.block_grace_micros,
             (None, false) => 0,
         };
         let until = match rest {
@@ -150,7 +173,8 @@ impl Store {
                 Timestamp(now.0.saturating_sub(i64::try_from(rest).unwrap_or(i64::MAX)))
             }
         };
-        let free: Vec<(BlockId, u64)> = state.ledger.unneeded(self.inner.pins.oldest(), until).collect();
+        let pinned = self.inner.pins.oldest().filter(|_| !planted(Bug::ReclaimPinned));
+        let free: Vec<(BlockId, u64)> = state.ledger.unneeded(pinned, until).collect();
         let total = free.len() as u64;
         let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);
         let mut gone = Vec::with_capacity(free.len());
@@ -166,6 +190,7 @@ impl Store {
                         report.bytes += bytes;
                         meter.done.bytes += bytes;
                     }
+                    Err(_) if planted(Bug::CrossOffFailed) => gone.push(*block),
                     Err(e) => report.failures.push((name, e.to_string())),
                 }
             }
@@ -225,7 +250,10 @@ impl Store {
             let folders = self.inner.storage.list_folders(names::BLOCKS)?;
             let listed = folders.iter().filter_map(|folder| names::parse_session(folder));
             // One that this state is too old to know of has not ended.
-            let ended = |session: &SessionId| *session <= state.sessions.last && !state.sessions.is_open(*session);
+            let ended = |session: &SessionId| {
+                let open = state.sessions.is_open(*session) && !planted(Bug::SweepOpenSessions);
+                *session <= state.sessions.last && !open
+            };
             sessions = listed.filter(ended).collect();
             orphans = self.stray_log_objects()?;
             // Left by a process that died while it tried the bucket.
@@ -267,7 +295,7 @@ impl Store {
         // Listed first: what is written from now on is not to be judged.
         let (chunks, catalogs) = (storage.list(names::LOG)?, storage.list(names::CATALOG)?);
         // Others may replace the snapshot while it is looked at.
-        let (last, base, needed) = look(|| {
+        let (last, base, needed) = retry_while_moving(|| {
             self.refresh()?;
             let Some((last, base, named)) = self.inner.log.needed() else { return Ok((Seq(0), None, BTreeSet::new())) };
             let needed: BTreeSet<String> = match &base {

@@ -1,10 +1,9 @@
 //! Figures about a store and its tables.
 
-use super::write::table_at;
 use super::{Store, read};
 use crate::base::Result;
-use crate::block::{Address, CacheStat};
-use crate::catalog::{Path, State};
+use crate::block::CacheStat;
+use crate::catalog::State;
 use crate::storage::{Storage, names};
 use crate::table::Table;
 
@@ -117,11 +116,6 @@ impl Store {
         Ok(stat)
     }
 
-    /// Figures about the table at `path`.
-    pub fn table_stat(&self, path: &str) -> Result<TableStat> {
-        self.while_reclaimed(|| self.try_table_stat(path))
-    }
-
     /// How many rows the newest version has, with those written since.
     pub(super) fn newest_rows(&self, state: &State, table: &Table) -> Result<u64> {
         match table.newest() {
@@ -129,25 +123,5 @@ impl Store {
             Some(_) => self.count_rows(table, read::newest(state, table)),
             None => Ok(0),
         }
-    }
-
-    fn try_table_stat(&self, path: &str) -> Result<TableStat> {
-        let (state, _pin) = self.pinned_state()?;
-        let table = table_at(&state, &Path::new(path)?)?;
-        let newest = table.newest().expect("every table has a version");
-        let rows = self.newest_rows(&state, table)?;
-        let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
-        Ok(TableStat {
-            rows,
-            stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
-            versions: table.versions.len() as u64,
-            row_groups: table.groups.len() as u64,
-            bytes: table.addresses().map(Address::bytes).sum(),
-            columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
-            sort: table.spec.sort.clone(),
-            keyed: table.spec.keyed,
-            memory_keys: memtables().map(|memtable| memtable.keys()).sum(),
-            memory_bytes: memtables().map(|memtable| memtable.bytes()).sum(),
-        })
     }
 }

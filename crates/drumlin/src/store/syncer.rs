@@ -40,7 +40,7 @@ impl Syncer {
     }
 
     /// Fails if what was written could not be made durable: whoever would write more must know.
-    pub fn tell(&self) -> Result<()> {
+    pub fn take_error(&self) -> Result<()> {
         match &self.state.lock().failed {
             Some(e) => Err(Error::closed(format!("commits could not be made durable; open the store again: {e}"))),
             None => Ok(()),

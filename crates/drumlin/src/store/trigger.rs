@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::feed::{Cursor, Record, SHARED_POLL, visit};
-use super::{Inner, Store};
+use super::{Inner, Store, Tree};
 use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp, json_text};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
 
@@ -36,7 +36,7 @@ pub enum TriggerEvent {
     Resync,
 }
 
-/// A trigger's callback. What it fails with is kept for [`Store::trigger_failures`], and does not stop others.
+/// A trigger's callback. What it fails with is kept for [`Tree::trigger_failures`], and does not stop others.
 pub type TriggerFn = Arc<dyn Fn(&TriggerCall) -> Result<(), String> + Send + Sync>;
 
 /// A call of a trigger that failed.
@@ -278,38 +278,49 @@ fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex
     triggers.notify();
 }
 
-impl Store {
+/// What is not done in a transaction.
+const TRIGGER: &str = "a trigger is registered and ended";
+
+impl Tree {
     /// Calls `callback` for what happens to nodes from now on, as long as this store is open, after each commit and in
-    /// the order of its effects. Gives the trigger's name, by which [`Store::off`] ends it.
+    /// the order of its effects. Gives the trigger's name, by which [`Tree::off`] ends it.
     ///
     /// All triggers are called on one thread of their own: a slow one delays the others but no commit, and a callback may
-    /// commit. What a callback fails with is kept for [`Store::trigger_failures`].
+    /// commit. What a callback fails with is kept for [`Tree::trigger_failures`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the filter is not sound.
     pub fn on(&self, filter: TriggerFilter, callback: TriggerFn) -> Result<String> {
         filter.check()?;
+        let store = self.in_store(TRIGGER)?;
         let name = {
-            let mut shared = self.inner.triggers.shared.lock();
+            let mut shared = store.inner.triggers.shared.lock();
             shared.last_name += 1;
             format!("trigger {}", shared.last_name)
         };
-        let done = self.seq()?;
-        self.register(&name, Registered { filter, callback, durable: false, done })?;
+        let done = store.seq()?;
+        store.register(&name, Registered { filter, callback, durable: false, done })?;
         Ok(name)
     }
 
-    /// The same as [`Store::on`] under a name that lasts: `callback` is called at least once for each event since the
+    /// The same as [`Tree::on`] under a name that lasts: `callback` is called at least once for each event since the
     /// trigger was first made, over restarts and crashes, whenever a process has registered it. Where a checkpoint has cut
     /// the log meanwhile it is called with [`TriggerEvent::Resync`] instead. A filter that differs from the one known
     /// replaces it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name or the filter is not sound.
     pub fn on_durable(&self, name: &str, filter: TriggerFilter, callback: TriggerFn) -> Result<()> {
         filter.check()?;
+        let store = self.in_store(TRIGGER)?;
         if name.is_empty() || name.starts_with("trigger ") {
             return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or one of those given")));
         }
         json_text::check(&filter, "the trigger")?;
-        self.see_others()?;
-        let owner = self.block_numbers()?.session();
+        store.refresh_if_shared()?;
+        let owner = store.block_numbers()?.session();
         let known = |owner: SessionId| {
-            let state = self.state()?;
+            let state = store.state()?;
             let found = state.triggers.get(name).filter(|known| known.filter == filter && known.owner == owner);
             Ok::<_, Error>(found.map(|known| known.done))
         };
@@ -318,15 +329,83 @@ impl Store {
             None => {
                 let (name, filter) = (name.to_owned(), filter.clone());
                 let key = name.clone();
-                let after = self.commit_effects(move |_| {
+                let after = store.commit_effects(move |_| {
                     Ok(vec![Effect::PutTrigger { name: name.clone(), filter: filter.clone(), owner }])
                 })?;
                 after.triggers.get(&key).map_or(after.seq, |trigger| trigger.done)
             }
         };
-        self.register(name, Registered { filter, callback, durable: true, done })
+        store.register(name, Registered { filter, callback, durable: true, done })
     }
 
+    /// Ends a trigger; a durable one for good.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of the name.
+    pub fn off(&self, name: &str) -> Result<()> {
+        let store = self.in_store(TRIGGER)?;
+        let registered = store.inner.triggers.shared.lock().by_name.remove(name).is_some();
+        store.inner.triggers.notify();
+        if !store.inner.read_only {
+            store.refresh_if_shared()?;
+        }
+        if store.state()?.triggers.contains_key(name) {
+            let name = name.to_owned();
+            store.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name: name.clone() }]))?;
+            return Ok(());
+        }
+        if registered { Ok(()) } else { Err(Error::not_found(format!("trigger '{name}' does not exist"))) }
+    }
+
+    /// The names of the triggers: those registered here, and the durable ones.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn triggers(&self) -> Result<Vec<String>> {
+        let store = self.in_store("triggers are listed")?;
+        let state = store.state()?;
+        let mut names: Vec<String> = store.inner.triggers.shared.lock().by_name.keys().cloned().collect();
+        names.extend(state.triggers.keys().cloned());
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Waits until the triggers have been called for all commits up to now. Says whether they have been within `wait`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when called by a trigger.
+    pub fn wait_for_triggers(&self, wait: Option<Duration>) -> Result<bool> {
+        let store = self.in_store("triggers are waited for")?;
+        let until = store.seq()?;
+        let triggers = &store.inner.triggers;
+        let mut shared = triggers.shared.lock();
+        if shared.thread == Some(store.inner.env.threads.current()) {
+            return Err(Error::invalid("a trigger must not wait for the triggers"));
+        }
+        let open = |shared: &mut Shared| {
+            // One that joined late may still be on its way.
+            let behind = shared.done < until || shared.by_name.values().any(|one| one.lock().done < until);
+            shared.running && !shared.stopped && behind
+        };
+        match wait {
+            Some(wait) => drop(triggers.changed.wait_while_for(&mut shared, open, wait)),
+            None => triggers.changed.wait_while(&mut shared, open),
+        }
+        Ok(!open(&mut shared))
+    }
+
+    /// Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost.
+    ///
+    /// # Errors
+    /// `InvalidArgument` in a transaction.
+    pub fn trigger_failures(&self) -> Result<Vec<TriggerFailure>> {
+        let store = self.in_store("failures of triggers are taken")?;
+        Ok(store.inner.triggers.shared.lock().failures.drain(..).collect())
+    }
+}
+
+impl Store {
     fn register(&self, name: &str, mut one: Registered) -> Result<()> {
         self.inner.check()?;
         let cursor = Cursor::here(&self.inner);
@@ -353,56 +432,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    /// Ends a trigger; a durable one for good.
-    pub fn off(&self, name: &str) -> Result<()> {
-        let registered = self.inner.triggers.shared.lock().by_name.remove(name).is_some();
-        self.inner.triggers.notify();
-        if !self.inner.read_only {
-            self.see_others()?;
-        }
-        if self.state()?.triggers.contains_key(name) {
-            let name = name.to_owned();
-            self.commit_effects(move |_| Ok(vec![Effect::DropTrigger { name: name.clone() }]))?;
-            return Ok(());
-        }
-        if registered { Ok(()) } else { Err(Error::not_found(format!("trigger '{name}' does not exist"))) }
-    }
-
-    /// The names of the triggers: those registered here, and the durable ones.
-    pub fn triggers(&self) -> Result<Vec<String>> {
-        let state = self.state()?;
-        let mut names: Vec<String> = self.inner.triggers.shared.lock().by_name.keys().cloned().collect();
-        names.extend(state.triggers.keys().cloned());
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
-    }
-
-    /// Waits until the triggers have been called for all commits up to now. Says whether they have been within `wait`.
-    pub fn wait_for_triggers(&self, wait: Option<Duration>) -> Result<bool> {
-        let until = self.seq()?;
-        let triggers = &self.inner.triggers;
-        let mut shared = triggers.shared.lock();
-        if shared.thread == Some(self.inner.env.threads.current()) {
-            return Err(Error::invalid("a trigger must not wait for the triggers"));
-        }
-        let open = |shared: &mut Shared| {
-            // One that joined late may still be on its way.
-            let behind = shared.done < until || shared.by_name.values().any(|one| one.lock().done < until);
-            shared.running && !shared.stopped && behind
-        };
-        match wait {
-            Some(wait) => drop(triggers.changed.wait_while_for(&mut shared, open, wait)),
-            None => triggers.changed.wait_while(&mut shared, open),
-        }
-        Ok(!open(&mut shared))
-    }
-
-    /// Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost.
-    pub fn trigger_failures(&self) -> Vec<TriggerFailure> {
-        self.inner.triggers.shared.lock().failures.drain(..).collect()
     }
 
     /// Notes how far the durable triggers have been called.

@@ -35,8 +35,8 @@ pub struct UpdateOptions {
 /// What a delete did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeleteReport {
-    /// The version it made; the newest one as it was if no row matched.
-    pub version: VersionInfo,
+    /// The version that it made; the newest one as it was if no row matched. `None` in a transaction.
+    pub version: Option<VersionInfo>,
     /// Rows deleted.
     pub rows: u64,
 }
@@ -59,18 +59,19 @@ pub(super) struct Replacement {
 }
 
 impl Store {
-    /// Makes a version without the rows for which `filter` is true. If none is, no version is made.
-    ///
-    /// Reads the columns of the filter, in row groups whose statistics leave it open; writes only positions.
-    pub fn delete_rows(&self, path: &str, filter: &str, options: &UpdateOptions) -> Result<DeleteReport> {
-        let path = Path::new(path)?;
-        let filter = Filter::parse(filter)?;
-        self.see_others()?;
+    /// Makes a version without the rows for which `filter` is true.
+    pub(super) fn delete_matching(
+        &self,
+        path: &Path,
+        filter: &Filter,
+        options: &UpdateOptions,
+    ) -> Result<DeleteReport> {
+        self.refresh_if_shared()?;
         let (after, rows) = self.prepare_and_commit(|base| {
-            let (change, rows) = self.find_rows(&base, &path, &filter, options)?;
+            let (change, rows) = self.find_rows(&base, path, filter, options)?;
             Ok((change.propose(base), rows))
         })?;
-        Ok(DeleteReport { version: self.newest_info(&after, &path)?, rows })
+        Ok(DeleteReport { version: Some(self.newest_info(&after, path)?), rows })
     }
 
     /// What deletes the rows of the table at `path` for which `filter` is true, and how many there are.
@@ -82,8 +83,8 @@ impl Store {
         options: &UpdateOptions,
     ) -> Result<(FullChange, u64)> {
         let table = table_at(state, path)?;
-        let (inner, sight) = (&self.inner, newest(state, table));
-        let found = matching_rows(&inner.reader, &inner.env.pool, table, sight, filter, &options.task.cancel);
+        let (inner, read_point) = (&self.inner, newest(state, table));
+        let found = matching_rows(&inner.reader, &inner.env.pool, table, read_point, filter, &options.task.cancel);
         let found = found.map_err(|e| of_table(path, e))?;
         let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
         let mut change = Change::new(VersionKind::Delete);
@@ -93,12 +94,10 @@ impl Store {
         Ok((rest_on_rows(table.id, path, effects, (rows > 0).then_some(change)), rows))
     }
 
-    /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
-    /// sort key, both included. The table needs a sort order. The frame is held in memory.
-    pub fn update<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
-        let path = Path::new(path)?;
-        self.see_others()?;
-        let (mut replacement, mut writer) = self.prepare_update(&*self.state()?, &path, frame.into(), options)?;
+    /// Makes a version in which the rows of `frame` stand in the place of all those in the range that they cover.
+    pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
+        self.refresh_if_shared()?;
+        let (mut replacement, mut writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
         let answer = loop {
             let answer = self.prepare_and_commit(|base| {
                 Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ()))
@@ -108,11 +107,11 @@ impl Store {
             replacement.blocks = writer.finish()?.to_vec();
         };
         let (after, ()) = settle(answer, writer)?;
-        self.newest_info(&after, &path)
+        self.newest_info(&after, path)
     }
 
     /// Encodes rows that are to stand in the place of others in the table at `path`.
-    pub(super) fn prepare_update(
+    pub(super) fn prepare_replace(
         &self,
         state: &State,
         path: &Path,
@@ -123,7 +122,7 @@ impl Store {
         let sort = table.spec.sort.clone();
         if sort.is_empty() {
             return Err(Error::invalid(format!(
-                "'{path}' has no sort order, so there is no range to update; make the table with one"
+                "'{path}' has no sort order, so there is no range to replace; make the table with one"
             )));
         }
         let schema = table.schema().expect("every table has a version").0.clone();
@@ -158,15 +157,15 @@ impl Store {
         let table = table_at(state, path)?;
         let same_schema = table.schema().map(|schema| &schema.0) == Some(&replacement.schema);
         if table.spec.sort != replacement.sort || !same_schema {
-            return Err(Error::conflict(format!("the schema or order of '{path}' changed during the update")));
+            return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));
         }
         let mut change = Change::new(VersionKind::Update);
         change.metadata = replacement.metadata.clone();
         change.groups = replacement.groups.clone();
         let mut effects = Vec::new();
         if let Some(range) = &replacement.range {
-            let (inner, sight) = (&self.inner, newest(state, table));
-            let found = range.rows_of(&inner.reader, &inner.env.pool, table, sight, &task.cancel);
+            let (inner, read_point) = (&self.inner, newest(state, table));
+            let found = range.rows_of(&inner.reader, &inner.env.pool, table, read_point, &task.cancel);
             let found = found.map_err(|e| of_table(path, e))?;
             change.deletions = positions(found.groups);
             effects = delete_in_memory(table, &found.keys)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Store, recover};
 use crate::base::{Error, ErrorKind, Meter, Pool, Result, Task, caught};
 use crate::block::{Address, BlockReader};
-use crate::log::look;
+use crate::log::retry_while_moving;
 use crate::storage::{Storage, names};
 use crate::table::{History, RowGroup, Table, check_group, read_history};
 
@@ -113,7 +113,7 @@ impl Store {
         let VerifyOptions { deep, task } = options;
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
-        match look(|| self.verify_catalog()) {
+        match retry_while_moving(|| self.verify_catalog()) {
             Ok(bytes) => report.bytes += bytes,
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 // The state in memory is sound: the next checkpoint writes all of it.

@@ -1,18 +1,16 @@
 //! Versions, snapshots and retention.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-
-use super::commit::until_free;
-use super::read::{numbered, resolve};
+use super::commit::retry_conflicts;
+use super::read::numbered;
 use super::write::table_at;
-use super::{AsOf, Missing, Store};
+use super::{Missing, Store};
 use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
-use crate::table::{Sight, Table, VersionKind, VersionRecord, count_rows};
+use crate::table::{ReadPoint, Table, VersionKind, VersionRecord, count_rows};
 
 /// One version of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +32,7 @@ pub struct VersionInfo {
 }
 
 impl VersionInfo {
-    fn of(record: &VersionRecord, snapshots: Vec<String>) -> Self {
+    pub(super) fn of(record: &VersionRecord, snapshots: Vec<String>) -> Self {
         Self {
             version: record.version,
             seq: record.seq,
@@ -72,38 +70,6 @@ pub struct VersionsReport {
 const NAME_BYTES_MAX: usize = 255;
 
 impl Store {
-    /// The versions of a table, the oldest first.
-    pub fn versions(&self, path: &str) -> Result<Vec<VersionInfo>> {
-        self.while_reclaimed(|| self.try_versions(path))
-    }
-
-    fn try_versions(&self, path: &str) -> Result<Vec<VersionInfo>> {
-        let (state, _pin) = self.pinned_state()?;
-        let path = Path::new(path)?;
-        let table = table_at(&state, &path)?;
-        let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
-        if !table.pins.is_empty() {
-            for (name, snapshot) in &state.snapshots {
-                // A table may have been at another path then; most were not.
-                let at_path = snapshot.pins.get(&path).filter(|(id, _)| *id == table.id);
-                let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
-                if let Some((_, version)) = found {
-                    holders.entry(*version).or_default().push(name.clone());
-                }
-            }
-        }
-        let holders = |version: Version| holders.get(&version).cloned().unwrap_or_default();
-        let mut versions = Vec::with_capacity(table.versions.len());
-        for record in &table.versions {
-            let mut info = VersionInfo::of(record, holders(record.version));
-            if table.rests_on_parts(record.version) {
-                info.rows = self.count_rows(table, numbered(&state, record.version))?;
-            }
-            versions.push(info);
-        }
-        Ok(versions)
-    }
-
     /// The newest version of the table at `path`, after a commit.
     pub(super) fn newest_info(&self, state: &State, path: &Path) -> Result<VersionInfo> {
         let table = table_at(state, path)?;
@@ -117,29 +83,21 @@ impl Store {
     }
 
     /// How many rows are seen of a table.
-    pub(super) fn count_rows(&self, table: &Table, sight: Sight) -> Result<u64> {
-        count_rows(&self.inner.reader, &self.inner.env.pool, table, sight, &Cancel::default())
+    pub(super) fn count_rows(&self, table: &Table, read_point: ReadPoint) -> Result<u64> {
+        count_rows(&self.inner.reader, &self.inner.env.pool, table, read_point, &Cancel::default())
     }
 
-    /// The schema of a version of a table.
-    pub fn schema(&self, path: &str, as_of: &AsOf) -> Result<SchemaRef> {
-        let (table, sight) = resolve(&*self.state()?, &Path::new(path)?, as_of)?;
-        let record = table.version(sight.version).expect("just resolved");
-        Ok(table.schemas[record.schema as usize].0.clone())
-    }
-
-    /// Deletes versions of tables, all of them in one commit or none. Missing paths and versions are an error that
-    /// names every one, unless they are to be ignored; an empty list, a path given twice, and deleting all versions of a
-    /// table are errors.
-    ///
-    /// Without the newest version the one before it is the newest again. What snapshots hold stays readable by them.
-    pub fn delete_versions(&self, versions: &[(String, Vec<Version>)], missing: Missing) -> Result<VersionsReport> {
-        let checked = check_versions(versions)?;
-        self.see_others()?;
-        until_free::<_, Error>(|| {
+    /// Deletes versions of tables, in one commit.
+    pub(super) fn delete_versions_checked(
+        &self,
+        checked: &[(Path, Vec<Version>)],
+        missing: Missing,
+    ) -> Result<VersionsReport> {
+        self.refresh_if_shared()?;
+        retry_conflicts::<_, Error>(|| {
             // What is taken off again must lie in row groups first.
-            self.flush_rows_of(&checked)?;
-            let checked = checked.clone();
+            self.flush_rows_of(checked)?;
+            let checked = checked.to_vec();
             Ok(self.commit_in_turn(move |draft| {
                 let (effects, mut report) = delete_versions(draft.state(), checked.clone(), missing)?;
                 let before = bytes_deleted_from(draft.state(), &effects);

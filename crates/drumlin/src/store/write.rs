@@ -1,17 +1,16 @@
-//! Writing and appending frames (see landing.rs for how), and making tables.
+//! Writing and appending frames (see write_frames.rs for how), and making tables.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
 
+use super::Store;
 use super::again::KEPT_BYTES_MAX;
-use super::landing::Faults;
-use super::{Store, VersionInfo};
 use crate::base::{Error, ErrorKind, Pool, Result, Task};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Inline, Path, State};
+use crate::filter::column_meant;
 use crate::table::{
     Change, StoredSchema, Table, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
     sorted_schema,
@@ -112,77 +111,6 @@ pub struct WriteOptions {
 }
 
 impl Store {
-    /// Makes an empty table; its version 0 has no rows.
-    pub fn create(&self, path: &str, schema: SchemaRef, options: TableOptions) -> Result<VersionInfo> {
-        let path = Path::new(path)?;
-        let build = create_table(path.clone(), &schema, options).map_err(|e| e.context(format!("'{path}'")))?;
-        let after = self.commit_effects(build)?;
-        self.newest_info(&after, &path)
-    }
-
-    /// Makes a version of the table at `path` that holds exactly the rows of `frame`; makes the table if needed.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
-    /// let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
-    /// let version = store.write("numbers", rows, &Default::default())?;
-    /// assert_eq!((version.version.0, version.rows), (0, 3));
-    /// # Ok::<(), drumlin::Error>(())
-    /// ```
-    pub fn write<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
-        let versions = self.write_many(vec![(path.to_owned(), frame.into())], options)?;
-        Ok(versions.into_iter().next().expect("one for each frame"))
-    }
-
-    /// Writes many tables in one commit: all of them or none. Small ones share blocks.
-    pub fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
-        self.see_others()?;
-        self.land(VersionKind::Write, frames, options, Faults::Refused)?.into_iter().collect()
-    }
-
-    /// The same, except that tables that cannot be written do not keep the others from it: an answer for each frame, the
-    /// tables with a version in one commit. An error of the whole call (storage, cancelling, a path given twice) is the outer
-    /// one; then nothing was written.
-    pub fn write_each(
-        &self,
-        frames: Vec<(String, Frame<'_>)>,
-        options: &WriteOptions,
-    ) -> Result<Vec<Result<VersionInfo>>> {
-        self.see_others()?;
-        self.land(VersionKind::Write, frames, options, Faults::Noted(BTreeMap::new()))
-    }
-
-    /// Makes a version of the table at `path` with the rows of `frame` behind those there are. The columns must be the
-    /// table's, in any order; see [`crate::table::conform`] for what is converted. Rows of a keyed table must have keys that
-    /// are new, as for [`Store::insert`].
-    pub fn append<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<VersionInfo> {
-        let checked = Path::new(path)?;
-        self.see_others()?;
-        if self.state()?.table_at(&checked).is_some_and(|table| table.key().is_some()) {
-            return self.append_by_key(&checked, frame.into(), options);
-        }
-        let frames = vec![(path.to_owned(), frame.into())];
-        self.land(VersionKind::Append, frames, options, Faults::Refused)?.remove(0)
-    }
-
-    /// Appends to many tables in one commit: all of them or none.
-    pub fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<VersionInfo>> {
-        self.see_others()?;
-        self.land(VersionKind::Append, frames, options, Faults::Refused)?.into_iter().collect()
-    }
-
-    /// The same, with an answer for each frame: see [`Store::write_each`].
-    pub fn append_each(
-        &self,
-        frames: Vec<(String, Frame<'_>)>,
-        options: &WriteOptions,
-    ) -> Result<Vec<Result<VersionInfo>>> {
-        self.see_others()?;
-        self.land(VersionKind::Append, frames, options, Faults::Noted(BTreeMap::new()))
-    }
-
     /// A writer for this process's next blocks.
     pub(super) fn block_writer(&self) -> Result<BlockWriter> {
         let (storage, numbers) = (self.inner.storage.clone(), self.block_numbers()?);
@@ -198,6 +126,9 @@ pub(super) fn create_table(
     mut options: TableOptions,
 ) -> Result<impl FnMut(&State) -> Result<Vec<Effect>> + use<>> {
     let keyed = !options.key.is_empty();
+    for name in options.key.iter_mut().chain(&mut options.sort) {
+        *name = column_meant(name, schema).to_owned();
+    }
     if keyed {
         if !options.sort.is_empty() {
             return Err(Error::invalid("give a key or a sort order, not both; rows are ordered by the key"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 
+use super::extension::check_extension;
 use super::row_bytes::{columns_at, split_columns};
 use super::{KeyCodec, RowCodec, conform};
 use crate::base::{Error, Result};
@@ -59,7 +60,9 @@ impl TableCodec {
     pub fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<ArrayRef>)> {
         // Mostly they come as they are.
         let own = |field: &FieldRef| {
-            batch.column_by_name(field.name()).filter(|column| column.data_type() == field.data_type()).cloned()
+            let (at, came) = batch.schema_ref().column_with_name(field.name())?;
+            let same = came.data_type() == field.data_type() && check_extension(came, field).is_ok();
+            same.then(|| batch.column(at).clone())
         };
         if let Some(columns) = self.key_schema.fields().iter().map(own).collect::<Option<Vec<ArrayRef>>>() {
             return Ok((self.keys.encode(&columns)?, columns));

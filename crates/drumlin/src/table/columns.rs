@@ -9,6 +9,7 @@ use roaring::RoaringBitmap;
 use super::{RowGroup, Table};
 use crate::base::{Error, Result};
 use crate::block::{BlockReader, Directory};
+use crate::filter::column_meant;
 use crate::segment::{Form, decode, decode_rows};
 
 /// The rows of a row group as an Arrow mask.
@@ -20,9 +21,9 @@ pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
     BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
 }
 
-/// The position of the column called `name`, or an error that lists the columns there are.
+/// The position of the column that `name` means, or an error that lists the columns there are.
 pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
-    schema.index_of(name).map_err(|_| {
+    schema.index_of(column_meant(name, schema)).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
     })

@@ -2,8 +2,10 @@
 //!
 //! Columns are matched by name. Only conversions that keep every value are made: between the layouts of strings, of
 //! binary and of dictionaries, to wider integers, floats and decimals, and from columns of type null, all of them also
-//! within nested types. Integers become floats, and times another unit, where each value of the batch has an exact one;
-//! the first that has none is named. Decimals with more digits than their type has are refused: no reader could tell them.
+//! within nested types. Integers become floats, times another unit, and decimals another scale, where each value of the
+//! batch has an exact one; the first that has none is named. Columns of an Arrow extension type take the same type and its
+//! plain storage type, but no other extension (extension.rs). Decimals with more digits than their type has are refused: no
+//! reader could tell them.
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 
+use super::extension::check_extension;
 use crate::base::{Error, Result};
 use crate::segment::holds;
 
@@ -73,6 +76,9 @@ fn conform_from(batch: &RecordBatch, schema: &SchemaRef, first: u64) -> Result<R
             true => batch.column(at),
             false => batch.column_by_name(field.name()).expect("names were checked"),
         };
+        if !same {
+            check_extension(came.field_with_name(field.name())?, field)?;
+        }
         conform_column(column, field, first)
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
@@ -132,6 +138,12 @@ impl Misfit {
 
 fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayRef> {
     let (name, came, wanted) = (field.name(), column.data_type(), field.data_type());
+    if let Some((row, value)) = find_overlong(column, None) {
+        let row = first + row as u64;
+        return Err(Error::invalid(format!(
+            "column '{name}': {value} in row {row} has more digits than its type {came} allows"
+        )));
+    }
     let mismatch = || format!("column '{name}': the table has type {wanted}, the data has {came}");
     let column = convert(column, wanted, None).map_err(|misfit| match misfit {
         Misfit::Type => Error::schema_mismatch(mismatch()),
@@ -145,12 +157,6 @@ fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayR
         return Err(Error::schema_mismatch(format!(
             "column '{name}' takes no nulls; the data has {}",
             column.logical_null_count()
-        )));
-    }
-    if let Some((row, value)) = find_overlong(&column, None) {
-        let row = first + row as u64;
-        return Err(Error::invalid(format!(
-            "column '{name}': {value} in row {row} has more digits than its type {came} allows"
         )));
     }
     Ok(column)
@@ -244,7 +250,11 @@ fn may_be_exact(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (Timestamp(_, from), Timestamp(_, to)) => from == to,
         (Duration(_), Duration(_)) => true,
-        _ => (from.is_integer() && to.is_floating()) || (time(from) && time(to)),
+        _ => {
+            (from.is_integer() && to.is_floating())
+                || (time(from) && time(to))
+                || (from.is_decimal() && to.is_decimal())
+        }
     }
 }
 
@@ -348,7 +358,8 @@ fn keeps_values(from: &DataType, to: &DataType) -> bool {
         };
     }
     if let (Some((from_precision, from_scale)), Some((to_precision, to_scale))) = (decimal(from), decimal(to)) {
-        return from_scale == to_scale && from_precision <= to_precision;
+        let whole = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+        return from_scale <= to_scale && whole(from_precision, from_scale) <= whole(to_precision, to_scale);
     }
     match (from, to) {
         (Float16, Float32 | Float64) | (Float32, Float64) => true,
@@ -414,6 +425,9 @@ mod tests {
         use arrow::datatypes::TimeUnit::*;
         let stamp = |unit, zone: Option<&str>| DataType::Timestamp(unit, zone.map(Into::into));
         let big = 1_i64 << 53;
+        let decimal = |values: Vec<Option<i128>>, digits: u8, scale: i8| -> ArrayRef {
+            Arc::new(Decimal128Array::from(values).with_precision_and_scale(digits, scale).unwrap())
+        };
         let columns: Vec<(ArrayRef, DataType, Option<&str>)> = vec![
             (Arc::new(TimestampSecondArray::from(vec![Some(1), None])), stamp(Nanosecond, None), None),
             (Arc::new(TimestampSecondArray::from(vec![1, i64::MAX / 10])), stamp(Nanosecond, None), Some("row 1")),
@@ -428,6 +442,10 @@ mod tests {
             (Arc::new(UInt64Array::from(vec![u64::MAX])), DataType::Float64, Some("row 0")),
             (Arc::new(Int32Array::from(vec![1 << 24, (1 << 24) + 1])), DataType::Float32, Some("row 1")),
             (Arc::new(Float64Array::from(vec![1.0])), DataType::Int64, Some("the table has type Int64")),
+            (decimal(vec![Some(7), None], 1, 0), DataType::Decimal128(12, 3), None),
+            (decimal(vec![Some(7_000), None], 12, 3), DataType::Decimal64(2, 0), None),
+            (decimal(vec![Some(7_000), Some(1_234)], 12, 3), DataType::Decimal128(12, 2), Some("1.234 in row 1")),
+            (decimal(vec![Some(123_456)], 12, 0), DataType::Decimal128(7, 2), Some("123456 in row 0")),
         ];
         for (column, wanted, refused) in columns {
             let what = format!("{} to {wanted}", column.data_type());

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use super::group_keys::{GroupKeys, candidates};
 use super::overlay::Overlay;
 use super::rows::born_before;
-use super::{GroupId, Part, Positions, ROWS_MAX, Rows, Sight, Table};
+use super::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, Table};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;
@@ -16,7 +16,7 @@ use crate::memtable::{Keys, RowBytes};
 const ALL: Seq = Seq(u64::MAX >> 1);
 
 /// The rows of a part, in the order of the key, in batches of row groups; decoded as they are drawn.
-pub fn part_rows(part: &Part) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+pub fn part_rows(part: &MemtablePart) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
     let rows = part.rows();
     let mut records = rows.memtable.range(None, None, ALL).filter(|record| !record.is_delete());
     let columns: Vec<usize> = (0..rows.codec.schema().fields().len()).collect();
@@ -39,7 +39,7 @@ pub fn hidden_rows(
     reader: &BlockReader,
     pool: &Pool,
     table: &Table,
-    part: &Part,
+    part: &MemtablePart,
     cancel: &Cancel,
 ) -> Result<Vec<(GroupId, Positions)>> {
     if planted(Bug::ForgetHiddenRows) {
@@ -70,12 +70,18 @@ pub fn hidden_rows(
 }
 
 /// How many rows are seen of a table part of which is in memory.
-pub fn count_rows(reader: &BlockReader, pool: &Pool, table: &Table, sight: Sight, cancel: &Cancel) -> Result<u64> {
-    let Some(overlay) = Overlay::new(table, sight) else { return Ok(table.stored_rows(sight.version)) };
+pub fn count_rows(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    read_point: ReadPoint,
+    cancel: &Cancel,
+) -> Result<u64> {
+    let Some(overlay) = Overlay::new(table, read_point) else { return Ok(table.stored_rows(read_point.version)) };
     let (all, codec) = (overlay.all(), overlay.codec());
     let counts = pool.map(table.groups.iter().collect(), |group| {
         cancel.check()?;
-        let visible = table.visible(group, sight.version);
+        let visible = table.visible(group, read_point.version);
         if visible == Rows::None {
             return Ok(0);
         }

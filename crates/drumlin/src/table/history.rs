@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt8Array, UInt32Array};
-use arrow::compute::{take, take_record_batch};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt8Type};
 
 use super::instants::History;
 use super::rows::MemRows;
-use super::{Part, ROWS_MAX, Searcher, Sight, Table, TableCodec};
+use super::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, Table, TableCodec};
 use crate::base::{Cancel, Error, Pool, Result, Seq, Timestamp};
 use crate::block::{Address, BlockReader};
 use crate::memtable::{Keys, Memtable, Record, RowBytes};
-use crate::segment::{Form, decode};
+use crate::segment::{Form, decode, interleave, take_batch};
 
 const ROW: u8 = 0;
 const DELETE: u8 = 1;
@@ -90,7 +90,7 @@ impl Chunk {
 
 /// The records of a part, in batches of row groups; decoded as they are drawn. If `as_version`, the newest row of a key is
 /// what the part's version has, and not written out.
-pub fn history_rows(part: &Part, as_version: bool) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+pub fn history_rows(part: &MemtablePart, as_version: bool) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
     let rows = part.rows();
     let times = rows.times();
     let mut newest = rows.memtable.range(None, None, ALL);
@@ -181,7 +181,7 @@ fn into_memory(
     let rows = MemRows::new(Memtable::new(), codec.clone());
     for (rank, (time, places)) in (1..).zip(by_time) {
         for (whole, (puts, deletes)) in wholes.iter().zip(places) {
-            let take = |places: Vec<u32>| take_record_batch(whole, &UInt32Array::from(places));
+            let take = |places: Vec<u32>| take_batch(whole, places);
             if !deletes.is_empty() {
                 let (keys, _) = codec.keys_of(&take(deletes)?)?;
                 rows.memtable.insert(&keys, None, Seq(rank))?;
@@ -212,10 +212,10 @@ fn with_rows_of_version(
     if open.is_empty() {
         return Ok(rows);
     }
-    let sight = Sight { version: history.version, since: false, seq: ALL };
+    let read_point = ReadPoint { version: history.version, since: false, seq: ALL };
     let cancel = Cancel::default();
-    let searcher = Searcher { reader, pool, table, sight, codec, cancel: &cancel };
-    let (keys, key_columns) = codec.keys_of(&take_record_batch(&rows, &UInt32Array::from(open.clone()))?)?;
+    let searcher = Searcher { reader, pool, table, read_point, codec, cancel: &cancel };
+    let (keys, key_columns) = codec.keys_of(&take_batch(&rows, open.iter().copied())?)?;
     let found = searcher.get_many(&keys, &key_columns, None)?;
     if found.found.false_count() > 0 {
         return Err(Error::corrupt("a history whose version lacks a row of it"));
@@ -228,7 +228,7 @@ fn with_rows_of_version(
     let schema = rows.schema();
     let columns = rows.columns().iter().zip(schema.fields()).map(|(own, field)| {
         let other = found.rows.column_by_name(field.name()).expect("of the same columns");
-        Ok(arrow::compute::interleave(&[&**own, &**other], &places)?)
+        interleave(&[own.clone(), other.clone()], &places)
     });
     let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
     Ok(RecordBatch::try_new(schema.clone(), columns)?)

@@ -16,7 +16,8 @@ use arrow::array::temporal_conversions::timestamp_us_to_datetime;
 use serde::{Deserialize, Serialize};
 
 use super::rows::InMemory;
-use super::{ALIVE, MemRows, Part, ROWS_MAX, Table, VersionKind};
+use super::{ALIVE, MemRows, MemtablePart, ROWS_MAX, Table, VersionKind};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 
@@ -63,7 +64,7 @@ pub enum Since<'a> {
     /// There are none.
     Nothing,
     /// In a memtable.
-    Memory(&'a Part),
+    Memory(&'a MemtablePart),
     /// In a history.
     History(&'a History),
 }
@@ -100,6 +101,9 @@ impl Table {
             self.versions.remove(at);
             let instants = Arc::make_mut(&mut self.instants);
             instants.gaps.remove(&version);
+            if planted(Bug::ForgetGaps) {
+                continue;
+            }
             if let Some(before) = at.checked_sub(1).map(|at| self.versions[at].version) {
                 // If it was the newest, the one before it is the newest again from now on.
                 let until = if is_newest { time } else { Timestamp(i64::MAX) };
@@ -131,7 +135,7 @@ impl Table {
             let time = shown(time);
             return Err(Error::not_found(format!("the version that was the newest at {time} has been deleted")));
         }
-        let began = |part: &&Part| {
+        let began = |part: &&MemtablePart| {
             self.instants.parts.get(&part.version).is_some_and(|written| written.base == base && written.first <= time)
         };
         let since = match self.parts.iter().find(began) {
@@ -146,7 +150,7 @@ impl Table {
     }
 
     /// The table as it was while `part` took writes.
-    pub(super) fn up_to(&self, part: &Part) -> Table {
+    pub(super) fn up_to(&self, part: &MemtablePart) -> Table {
         let mut then = self.clone();
         then.parts.retain(|other| other.version <= part.version);
         if let Some(last) = then.parts.last_mut() {
@@ -161,22 +165,23 @@ impl Table {
         let mut then = self.clone();
         let (version, schema, from) = (history.version, history.schema, Seq(0));
         let rows = InMemory(Some(rows));
-        then.parts = vec![Part { version, from, frozen: false, died: ALIVE, schema, rows }];
+        then.parts = vec![MemtablePart { version, from, frozen: false, died: ALIVE, schema, rows }];
         then.unsettled = InMemory::default();
         then
     }
 
     /// Whether a flush of `part` has to keep its history: some time between two versions that are listed shows part of it.
-    pub fn needs_history(&self, part: &Part) -> bool {
+    pub fn needs_history(&self, part: &MemtablePart) -> bool {
         let Some(written) = self.instants.parts.get(&part.version) else { return false };
         let listed = |version: Version| self.versions.binary_search_by_key(&version, |record| record.version);
         let (Ok(_), Ok(at)) = (listed(written.base), listed(part.version)) else { return false };
         // What one commit wrote is the version, if that is nothing else.
-        written.first < written.last || self.versions[at].kind != VersionKind::Rows
+        let several = written.first < written.last || self.versions[at].kind != VersionKind::Rows;
+        several && !planted(Bug::ForgetHistories)
     }
 
     /// Whether the newest row of each key of `part` is what its version has.
-    pub fn is_all_of_its_version(&self, part: &Part) -> bool {
+    pub fn is_all_of_its_version(&self, part: &MemtablePart) -> bool {
         self.version(part.version).is_some_and(|record| record.kind == VersionKind::Rows)
     }
 

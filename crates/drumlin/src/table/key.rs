@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, Schema, UInt64Type};
 
-use super::order::{SORTABLE, check_sort};
+use super::order::{SORTABLE, check_order};
 use crate::base::{Error, Result};
 use crate::memtable::{KEY_BYTES_MAX, Key, Keys};
 use crate::segment::Stat;
@@ -66,7 +66,7 @@ pub fn check_key(key: &[String], schema: &Schema) -> Result<()> {
             return Err(Error::invalid(format!("column '{name}' of type {what} cannot be in a key; {SORTABLE} can")));
         }
     }
-    check_sort(key, schema).map_err(|e| e.context("key"))
+    check_order(key, schema, "key column")
 }
 
 impl KeyCodec {

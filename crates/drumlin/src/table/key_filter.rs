@@ -44,13 +44,16 @@ pub fn key_filter(keys: &Keys) -> Option<Vec<u8>> {
 }
 
 /// Whether a key may be among those that `bytes`, a filter, was made of. `None` if it is no filter.
-pub(super) fn may_have<'a>(bytes: &[u8], mut keys: impl Iterator<Item = Key<'a>>) -> Option<bool> {
+pub fn may_have<'a>(bytes: &[u8], mut keys: impl Iterator<Item = Key<'a>>) -> Option<bool> {
     let (head, fingerprints) = bytes.split_at_checked(HEADER)?;
     let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
     let (segment, mask, count) = (u64::from(number(8)), number(12), u64::from(number(16)));
-    let reach = count.checked_add(2 * segment)?;
-    if segment == 0 || u64::from(mask) != segment - 1 || !segment.is_power_of_two() || reach > fingerprints.len() as u64
-    {
+    if count == 0 || !segment.is_power_of_two() || u64::from(mask) != segment - 1 {
+        return None;
+    }
+    // A key's places are anywhere in the segments that they fall into, so the last segment counts as a whole.
+    let reach = (count + 2 * segment).next_multiple_of(segment);
+    if reach > fingerprints.len() as u64 {
         return None;
     }
     let filter = BinaryFuse8Ref::from_dma(head, fingerprints);
@@ -85,6 +88,20 @@ mod tests {
                 let _ = may_have(&damaged, keys.iter().take(20));
             }
         }
+        // The last segment is not whole.
+        let mut keys = Keys::default();
+        (0..1100).for_each(|key| keys.push_word(key * 3));
+        let filter = key_filter(&keys).unwrap();
+        for cut in [1, 2, 30] {
+            let mut damaged = filter[..filter.len() - cut as usize].to_vec();
+            let count = u32::from_le_bytes(damaged[16..20].try_into().unwrap()) - cut;
+            damaged[16..20].copy_from_slice(&count.to_le_bytes());
+            assert!(keys.iter().all(|key| may_have(&damaged, std::iter::once(key)).is_none()), "cut by {cut}");
+        }
+        // No segment at all, which no filter of keys has.
+        let mut empty = filter;
+        empty[16..20].copy_from_slice(&[0; 4]);
+        assert_eq!(may_have(&empty, keys.iter()), None);
         for n in [1024, 5000, 62_500, 121_000, 122_880] {
             let mut keys = Keys::default();
             (0..n).for_each(|key| keys.push_word(1 << 63 | key));

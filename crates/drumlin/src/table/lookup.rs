@@ -15,8 +15,9 @@ use roaring::RoaringBitmap;
 use super::columns::{column_of, find, into_type, pick_columns};
 use super::group_keys::{GroupKeys, candidates};
 use super::key_filter::may_have;
-use super::overlay::{Overlay, Said};
-use super::{Matches, RowGroup, Rows, Sight, Table, TableCodec};
+use super::overlay::{MemtableHit, Overlay};
+use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Version};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
@@ -51,7 +52,7 @@ pub struct Searcher<'a> {
     /// The table.
     pub table: &'a Table,
     /// What is seen of it.
-    pub sight: Sight,
+    pub read_point: ReadPoint,
     /// How its keys are encoded.
     pub codec: &'a TableCodec,
     /// Stops the search.
@@ -70,16 +71,16 @@ impl Searcher<'_> {
     /// Where the rows of `keys` lie. Those in memory are copied to `rows`.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
         let mut places = vec![Place::Nowhere; keys.len()];
-        let overlay = Overlay::new(self.table, self.sight);
+        let overlay = Overlay::new(self.table, self.read_point);
         let said = overlay.as_ref().map(|overlay| overlay.find_many(keys, rows));
         let mut open: Vec<(u32, Version)> = Vec::new();
         match (&overlay, said) {
             (Some(overlay), Some(said)) => {
                 for (at, said) in said.into_iter().enumerate() {
                     match said {
-                        Some(Said::Row(row)) => places[at] = Place::Memory(row),
-                        Some(Said::Deleted(version)) if !overlay.stands_beside(version) => {}
-                        Some(Said::Deleted(version)) => open.push((at as u32, version)),
+                        Some(MemtableHit::Row(row)) => places[at] = Place::Memory(row),
+                        Some(MemtableHit::Deleted(version)) if !overlay.stands_beside(version) => {}
+                        Some(MemtableHit::Deleted(version)) => open.push((at as u32, version)),
                         None => open.push((at as u32, Version(0))),
                     }
                 }
@@ -101,7 +102,7 @@ impl Searcher<'_> {
         // A row group of another version may have keys of another type, so that is asked first. Those whose bounds are known
         // to leave none of the keys open are not so much as looked at.
         let may = |group: &RowGroup| {
-            self.table.serves(group, self.sight.version)
+            (self.table.serves(group, self.read_point.version) || planted(Bug::MixKeyTypes))
                 && group.bounds.get().is_none_or(|bounds| !bounds.among(&open.keys).is_empty())
         };
         let groups: Vec<(u32, &Arc<RowGroup>)> =
@@ -128,7 +129,7 @@ impl Searcher<'_> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        let visible = self.table.visible(group, self.sight.version);
+        let visible = self.table.visible(group, self.read_point.version);
         if visible == Rows::None {
             return Ok(Vec::new());
         }
@@ -158,7 +159,7 @@ impl Searcher<'_> {
 
     /// The rows of `keys`: of the columns called `columns`, or all. `key_columns` are the keys as they were asked for.
     pub fn get_many(&self, keys: &Keys, key_columns: &[ArrayRef], columns: Option<&[String]>) -> Result<Lookup> {
-        let schema = self.table.schemas[self.table.record(self.sight.version)?.schema as usize].0.clone();
+        let schema = self.table.schemas[self.table.record(self.read_point.version)?.schema as usize].0.clone();
         let columns: Vec<usize> = match columns {
             None => (0..schema.fields().len()).collect(),
             Some(names) => names.iter().map(|name| find(&schema, name)).collect::<Result<_>>()?,

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 
 use super::columns::{column_of, decode_columns};
 use super::overlay::Overlay;
-use super::{GroupId, RowGroup, Rows, Sight, Table, TableCodec};
+use super::{GroupId, ReadPoint, RowGroup, Rows, Table, TableCodec};
 use crate::base::{Cancel, Pool, Result};
 use crate::block::{BlockReader, Directory};
 use crate::filter::{BoundFilter, Filter, Verdict};
@@ -92,11 +92,11 @@ pub fn matching_rows(
     reader: &BlockReader,
     pool: &Pool,
     table: &Table,
-    sight: Sight,
+    read_point: ReadPoint,
     filter: &Filter,
     cancel: &Cancel,
 ) -> Result<Found> {
-    let record = table.record(sight.version)?;
+    let record = table.record(read_point.version)?;
     let schema = table.schemas[record.schema as usize].0.clone();
     let filter = filter.bind(&schema)?;
     let find = |group: &RowGroup, directory: &Directory, rows: &Rows| {
@@ -105,7 +105,7 @@ pub fn matching_rows(
     let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
         truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
     };
-    search(reader, pool, table, sight, cancel, find, keep)
+    search(reader, pool, table, read_point, cancel, find, keep)
 }
 
 /// The rows seen that `find` finds in a row group, and those written by key since that `keep` keeps.
@@ -113,16 +113,16 @@ pub(super) fn search(
     reader: &BlockReader,
     pool: &Pool,
     table: &Table,
-    sight: Sight,
+    read_point: ReadPoint,
     cancel: &Cancel,
     find: impl Fn(&RowGroup, &Directory, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
 ) -> Result<Found> {
-    let overlay = Overlay::new(table, sight).map(|overlay| (overlay.all(), overlay.codec().clone()));
+    let overlay = Overlay::new(table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
     let found = pool.map(groups, |group| {
         cancel.check()?;
-        let rows = table.visible(group, sight.version);
+        let rows = table.visible(group, read_point.version);
         if rows == Rows::None {
             return Ok(None);
         }

@@ -6,28 +6,32 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use crate::base::{Error, Result};
-use crate::segment::{ColumnStats, Stat, holds};
+use crate::segment::{ColumnStats, Stat, holds, take_batch};
 
 /// Checks that `sort` names columns of `schema` that can carry an order.
 pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
-    for (at, name) in sort.iter().enumerate() {
+    check_order(sort, schema, "sort column")
+}
+
+/// The same of columns that messages call `what`.
+pub(super) fn check_order(names: &[String], schema: &Schema, what: &str) -> Result<()> {
+    for (at, name) in names.iter().enumerate() {
         let field = schema.field_with_name(name).map_err(|_| {
-            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-            Error::invalid(format!("sort column '{name}' does not exist; the columns are '{}'", names.join("', '")))
+            let there: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            Error::invalid(format!("{what} '{name}' does not exist; the columns are '{}'", there.join("', '")))
         })?;
         if !sortable(field.data_type()) {
-            let what = field.data_type();
+            let came = field.data_type();
             return Err(Error::invalid(format!(
-                "column '{name}' of type {what} cannot carry a sort order; {SORTABLE} can"
+                "column '{name}' of type {came} cannot carry a sort order; {SORTABLE} can"
             )));
         }
-        if sort[..at].contains(name) {
-            return Err(Error::invalid(format!("sort column '{name}' is named twice")));
+        if names[..at].contains(name) {
+            return Err(Error::invalid(format!("{what} '{name}' is named twice")));
         }
     }
     Ok(())
@@ -114,7 +118,7 @@ pub(super) fn sorted(batch: RecordBatch, sort: &[String]) -> Result<RecordBatch>
     let columns: Vec<ArrayRef> = sort.iter().map(column).collect::<Result<_>>()?;
     Ok(match sorted_positions(&columns)? {
         None => batch,
-        Some(positions) => take_record_batch(&batch, &positions)?,
+        Some(positions) => take_batch(&batch, positions.values().iter().copied())?,
     })
 }
 

@@ -14,7 +14,7 @@ use crate::memtable::{Keys, RowBytes};
 
 /// What a reader sees of a table: a version, and maybe the rows written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct ReadPoint {
     /// The version.
     pub version: Version,
     /// Whether the rows written since it was numbered are seen too.
@@ -39,7 +39,7 @@ struct Source {
 }
 
 /// What memtables say of a key.
-pub(super) enum Said {
+pub(super) enum MemtableHit {
     /// Its row, at this place of those found.
     Row(u32),
     /// There is none, unless in rows of row groups born at or after this version.
@@ -48,11 +48,11 @@ pub(super) enum Said {
 
 impl Overlay {
     /// What is seen of `table`; `None` if row groups hold all of it.
-    pub fn new(table: &Table, sight: Sight) -> Option<Self> {
+    pub fn new(table: &Table, read_point: ReadPoint) -> Option<Self> {
         let mut sources = Vec::new();
         for part in table.parts.iter().rev() {
-            let seen = if part.frozen { part.version <= sight.version } else { sight.since };
-            if !seen || part.died <= sight.version {
+            let seen = if part.frozen { part.version <= read_point.version } else { read_point.since };
+            if !seen || part.died <= read_point.version {
                 continue;
             }
             let own = |(rows, _): &&Unsettled| Arc::ptr_eq(rows, part.rows());
@@ -62,14 +62,14 @@ impl Overlay {
                 sources.push(Source { version, part: part.rows().clone(), unsettled, numbered });
             }
         }
-        (!sources.is_empty()).then_some(Self { sources, seq: sight.seq })
+        (!sources.is_empty()).then_some(Self { sources, seq: read_point.seq })
     }
 
     /// Looks up keys; the rows found are added to `rows`.
-    pub fn find_many(&self, keys: &Keys, rows: &mut RowBytes) -> Vec<Option<Said>> {
+    pub fn find_many(&self, keys: &Keys, rows: &mut RowBytes) -> Vec<Option<MemtableHit>> {
         /// So many records are found before their rows are copied, while they are in the cache.
         const CHUNK: usize = 64;
-        let mut said: Vec<Option<Said>> = Vec::with_capacity(keys.len());
+        let mut said: Vec<Option<MemtableHit>> = Vec::with_capacity(keys.len());
         said.resize_with(keys.len(), || None);
         for source in &self.sources {
             for (_, prepared) in &source.unsettled {
@@ -77,9 +77,9 @@ impl Overlay {
                     *said = prepared.find(keys.get(at)).map(|row| match row {
                         Some(row) => {
                             rows.push_with(|out| out.extend_from_slice(row));
-                            Said::Row(rows.len() as u32 - 1)
+                            MemtableHit::Row(rows.len() as u32 - 1)
                         }
-                        None => Said::Deleted(source.version),
+                        None => MemtableHit::Deleted(source.version),
                     });
                 }
             }
@@ -91,10 +91,10 @@ impl Overlay {
                 for (at, record) in chunk.zip(records) {
                     let Some(record) = record.filter(|_| said[at].is_none()) else { continue };
                     said[at] = Some(match record.is_delete() {
-                        true => Said::Deleted(source.version),
+                        true => MemtableHit::Deleted(source.version),
                         false => {
                             rows.push_with(|out| record.copy_row(out));
-                            Said::Row(rows.len() as u32 - 1)
+                            MemtableHit::Row(rows.len() as u32 - 1)
                         }
                     });
                 }

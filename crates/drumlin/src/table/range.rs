@@ -8,7 +8,7 @@ use arrow::row::{OwnedRow, RowConverter, SortField};
 
 use super::columns::{column_of, decode_columns, find};
 use super::matching::search;
-use super::{Found, RowGroup, Rows, Sight, Table, TableCodec};
+use super::{Found, ReadPoint, RowGroup, Rows, Table, TableCodec};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::{BlockReader, Directory};
 use crate::memtable::{Keys, RowBytes};
@@ -75,10 +75,10 @@ impl KeyRange {
         reader: &BlockReader,
         pool: &Pool,
         table: &Table,
-        sight: Sight,
+        read_point: ReadPoint,
         cancel: &Cancel,
     ) -> Result<Found> {
-        let record = table.record(sight.version)?;
+        let record = table.record(read_point.version)?;
         let schema = &table.schemas[record.schema as usize].0;
         let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
         let find = |group: &RowGroup, directory: &Directory, visible: &Rows| {
@@ -92,7 +92,7 @@ impl KeyRange {
             Ok(Rows::of(rows, group.rows))
         };
         let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| self.within(&codec.decode(keys, rows, &columns)?);
-        search(reader, pool, table, sight, cancel, find, keep)
+        search(reader, pool, table, read_point, cancel, find, keep)
     }
 
     /// The rows within the range, given their sort columns.

@@ -95,7 +95,7 @@ pub type Unsettled = (Arc<MemRows>, Arc<Prepared>);
 
 /// Row writes that one version numbers, or will.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct MemtablePart {
     /// The version that its rows belong to: the next one, while it takes writes.
     pub version: Version,
     /// The commit that began it.
@@ -111,7 +111,7 @@ pub struct Part {
     pub(super) rows: InMemory<Option<Arc<MemRows>>>,
 }
 
-impl Part {
+impl MemtablePart {
     /// Its rows.
     pub fn rows(&self) -> &Arc<MemRows> {
         self.rows.0.as_ref().expect("restored with the state")
@@ -129,7 +129,7 @@ pub struct Flush {
     pub deletions: Vec<(GroupId, Positions)>,
 }
 
-impl Part {
+impl MemtablePart {
     /// Whether no version sees its rows: they were written over before one was numbered. Times do.
     pub fn is_unseen(&self) -> bool {
         self.frozen && self.died <= self.version
@@ -163,7 +163,7 @@ impl Table {
     }
 
     /// The part that takes writes.
-    pub fn active(&self) -> Option<&Part> {
+    pub fn active(&self) -> Option<&MemtablePart> {
         self.parts.last().filter(|part| !part.frozen)
     }
 
@@ -182,7 +182,7 @@ impl Table {
             let schema = self.newest().map_or(0, |newest| newest.schema);
             let rows = Arc::new(MemRows::new(Memtable::new(), self.codec()?));
             let rows = InMemory(Some(rows));
-            next.parts.push(Part { version, from: seq, frozen: false, died: ALIVE, schema, rows });
+            next.parts.push(MemtablePart { version, from: seq, frozen: false, died: ALIVE, schema, rows });
         }
         let part = next.parts.last().expect("there is one now").rows().clone();
         let prepared = change.prepared(&part.codec)?;
@@ -308,12 +308,12 @@ impl Table {
     }
 
     /// The oldest part, if it is frozen.
-    pub fn to_flush(&self) -> Option<&Part> {
+    pub fn to_flush(&self) -> Option<&MemtablePart> {
         self.parts.first().filter(|part| part.frozen)
     }
 
     /// Whether a retained version sees rows of the oldest part, and rows of row groups that it hides.
-    pub fn needs_part(&self, part: &Part) -> bool {
+    pub fn needs_part(&self, part: &MemtablePart) -> bool {
         self.retained().any_in(part.version, part.died)
     }
 

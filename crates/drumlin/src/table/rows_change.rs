@@ -3,9 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::TableCodec;
 use crate::base::{Error, Result};
 use crate::memtable::{Key, Keys, RowBytes};
+use crate::segment::read_stream;
 
 /// Rows written and keys deleted by one call, as they travel in a commit.
 #[derive(Clone, Debug, Default)]
@@ -107,9 +106,7 @@ fn from_ipc(bytes: &Bytes, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
         return Ok(None);
     }
     let read = || -> Result<RecordBatch> {
-        // Unlike the reader of streams, it believes no length that is not there.
-        let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
-        let batch = decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))?;
+        let batch = read_stream(bytes)?;
         let types = |schema: &Schema| {
             schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>()
         };

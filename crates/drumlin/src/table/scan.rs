@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::columns::{column_of, decode_columns, find, into_type, mask};
@@ -20,7 +19,7 @@ use super::{Renew, RowGroup, Rows, Table, TableCodec, View, order};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result, caught};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter};
-use crate::segment::{Form, Kept, join_batches, native_type};
+use crate::segment::{Form, Kept, filter_batch, join_batches, native_type};
 
 /// What to read of a version.
 #[derive(Clone, Debug, Default)]
@@ -112,11 +111,11 @@ impl Scan {
         options: &ScanOptions,
         renew: Option<Renew>,
     ) -> Result<Self> {
-        let (table, sight) = (view.table.clone(), view.sight);
+        let (table, read_point) = (view.table.clone(), view.read_point);
         if options.limit.is_some() && options.tail.is_some() {
             return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
         }
-        let version = sight.version;
+        let version = read_point.version;
         let record = table.record(version)?;
         let version_schema = table.schemas[record.schema as usize].0.clone();
         let mut columns: Vec<usize> = match &options.columns {
@@ -138,7 +137,7 @@ impl Scan {
             .map(|group| (group.clone(), table.visible(group, version)))
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
-        let overlay = Overlay::new(&table, sight).map(|overlay| (overlay.all(), overlay.codec().clone()));
+        let overlay = Overlay::new(&table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
         let pieces = arrange(&reader, &table, groups, overlay.as_ref())?;
         if pieces.iter().any(Piece::needs_sort) {
             for name in &table.spec.sort {
@@ -561,7 +560,7 @@ impl Shared {
             .collect::<Result<_>>()?;
         let batch = self.batch(arrays)?;
         Ok(Some(match &rows {
-            Rows::Some(rows) => filter_record_batch(&batch, &mask(rows, group.rows))?,
+            Rows::Some(rows) => filter_batch(&batch, &mask(rows, group.rows))?,
             _ => batch,
         }))
     }
@@ -577,7 +576,7 @@ impl Shared {
         let batch = self.batch(arrays.collect::<Result<_>>()?)?;
         let Some(filter) = &self.filter else { return Ok(Some(batch)) };
         let truth = truth(filter, &self.version_schema, keys.len(), codec.decode(&keys, &rows, filter.columns())?)?;
-        let batch = filter_record_batch(&batch, &BooleanArray::new(truth, None))?;
+        let batch = filter_batch(&batch, &BooleanArray::new(truth, None))?;
         Ok((batch.num_rows() > 0).then_some(batch))
     }
 

@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use super::moved::Moves;
 use super::row_group::{Rows, any_in};
-use super::rows::{InMemory, Part, Unsettled};
+use super::rows::{InMemory, MemtablePart, Unsettled};
 use super::{
     ALIVE, Change, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec,
     VersionRecord,
 };
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
@@ -84,7 +85,7 @@ pub struct Table {
     /// The last commit that changed which row groups there are.
     pub layout_seq: Seq,
     /// Row writes that are not in row groups, the oldest first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MemtablePart>,
     /// Row writes up to the one of this version were turned into row groups.
     pub flushed: Version,
     /// The last commit that changed what row groups hold, rather than moved what was there.
@@ -160,7 +161,9 @@ impl Table {
         let is_detached = |version: &Version| self.pins.get(version).is_some_and(|pin| pin.detached);
         let listed = self.versions.iter().map(|record| record.version);
         let mut shared: Vec<Version> = listed.filter(|version| !is_detached(version)).collect();
-        shared.extend(self.pins.iter().filter(|(_, pin)| !pin.detached).map(|(version, _)| *version));
+        if !planted(Bug::ForgetPins) {
+            shared.extend(self.pins.iter().filter(|(_, pin)| !pin.detached).map(|(version, _)| *version));
+        }
         shared.sort_unstable();
         shared.dedup();
         let detached = self.pins.iter().filter(|(_, pin)| pin.detached).map(|(version, _)| *version).collect();

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{History, MemRows, Sight, Since, Table, VersionKind};
+use super::{History, MemRows, ReadPoint, Since, Table, VersionKind};
 use crate::base::{Error, Result, Seq, Timestamp};
 
 /// What is seen of a table as it was at some commit.
@@ -12,7 +12,7 @@ pub struct View {
     /// The table.
     pub table: Arc<Table>,
     /// What is seen of it.
-    pub sight: Sight,
+    pub read_point: ReadPoint,
     /// The time that was asked for, if that is between two versions: then `table` is what it was at that time.
     pub time: Option<Timestamp>,
     /// Keeps its blocks from being reclaimed by this process.
@@ -25,7 +25,7 @@ pub type Renew = Arc<dyn Fn(&View) -> Result<View> + Send + Sync>;
 impl View {
     /// Whether it shows rows written by key that belong to no version yet.
     pub fn shows_unnumbered_rows(&self) -> bool {
-        self.sight.since && self.table.active().is_some()
+        self.read_point.since && self.table.active().is_some()
     }
 
     /// What was seen of `table` at `time`, in the state of the commit `seq`; `history` reads one.
@@ -36,7 +36,7 @@ impl View {
         history: impl FnOnce(&History) -> Result<Arc<MemRows>>,
     ) -> Result<Self> {
         let (version, since) = table.at(time)?;
-        let plain = Sight { version, since: false, seq };
+        let plain = ReadPoint { version, since: false, seq };
         let shown = match since {
             Since::Nothing => None,
             Since::Memory(part) => {
@@ -50,32 +50,32 @@ impl View {
             }
         };
         Ok(match shown {
-            None => Self { table: table.clone(), sight: plain, time: None, pin: None },
+            None => Self { table: table.clone(), read_point: plain, time: None, pin: None },
             Some((table, seq)) => {
-                let sight = Sight { version, since: true, seq };
-                Self { table: Arc::new(table), sight, time: Some(time), pin: None }
+                let read_point = ReadPoint { version, since: true, seq };
+                Self { table: Arc::new(table), read_point, time: Some(time), pin: None }
             }
         })
     }
 
     /// What shows the same of `newer`, this table at the later commit `seq`. `SnapshotExpired` if nothing does: the version is
     /// deleted, or rows that belonged to none belong to one now, with later ones.
-    pub fn sight_of(&self, newer: &Table, seq: Seq) -> Result<Sight> {
-        let Sight { version, .. } = self.sight;
+    pub fn read_point_of(&self, newer: &Table, seq: Seq) -> Result<ReadPoint> {
+        let ReadPoint { version, .. } = self.read_point;
         if newer.version(version).is_none() {
             return Err(self.gone());
         }
         if !self.shows_unnumbered_rows() {
-            return Ok(Sight { version, since: false, seq });
+            return Ok(ReadPoint { version, since: false, seq });
         }
         let still = newer.active().is_some_and(|part| part.version == self.table.next_version());
         if still && newer.newest().is_some_and(|newest| newest.version == version) {
             // Rows keep the commit that they were written by.
-            return Ok(self.sight);
+            return Ok(self.read_point);
         }
         let own = newer.version(self.table.next_version()).filter(|own| own.kind == VersionKind::Rows);
         match own.filter(|_| newer.rows_seq == self.table.rows_seq) {
-            Some(own) => Ok(Sight { version: own.version, since: false, seq }),
+            Some(own) => Ok(ReadPoint { version: own.version, since: false, seq }),
             None => Err(Error::snapshot_expired(format!(
                 "the rows written by key since version {version} are part of a later version, with others; read again"
             ))),
@@ -84,6 +84,6 @@ impl View {
 
     /// That its version is gone.
     pub fn gone(&self) -> Error {
-        Error::snapshot_expired(format!("version {} is gone", self.sight.version))
+        Error::snapshot_expired(format!("version {} is gone", self.read_point.version))
     }
 }

@@ -8,11 +8,6 @@ use arrow::compute::cast;
 use arrow::datatypes::*;
 use fastrand::Rng;
 
-/// How many rounds a random test runs: `default`, or what the environment's `DRUMLIN_ROUNDS` says.
-pub fn rounds(default: u64) -> u64 {
-    std::env::var("DRUMLIN_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(default)
-}
-
 fn pick<T: Clone>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.usize(..of.len())].clone()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drumlin::base::{Cancel, Error, Result, Task, Version};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Frame, Missing, ReadOptions, TableOptions, VersionInfo, WriteOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::shared_support;
 use crate::support::{Row, batch, numbered, open, read, rows};
@@ -24,7 +24,7 @@ fn breaking(rows: usize) -> Frame<'static> {
 
 fn keyed(store: &Store, path: &str) {
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create(path, batch(&[]).schema(), options).unwrap();
+    store.table(path).create(batch(&[]).schema(), options).unwrap();
 }
 
 fn kinds(answers: &[Result<VersionInfo>]) -> Vec<Option<ErrorKind>> {
@@ -43,7 +43,7 @@ fn tables_that_cannot_be_written_do_not_keep_the_others_from_it() {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     keyed(&store, "key");
-    store.upsert("key", batch(&numbered(0, 5)), &Default::default()).unwrap();
+    store.table("key").upsert(batch(&numbered(0, 5)), &Default::default()).unwrap();
     store
         .write("sorted", batch(&numbered(0, 5)), &WriteOptions { sort: Some(vec!["id".into()]), ..Default::default() })
         .unwrap();
@@ -61,7 +61,7 @@ fn tables_that_cannot_be_written_do_not_keep_the_others_from_it() {
     };
     let all = store.write_many(frames(), &Default::default()).unwrap_err();
     assert_eq!(all.kind(), ErrorKind::InvalidArgument);
-    assert_eq!((store.seq().unwrap(), store.list("**").unwrap().len()), (before, 2));
+    assert_eq!((store.seq().unwrap(), store.tree().list("**").unwrap().len()), (before, 2));
     let answers = store.write_each(frames(), &Default::default()).unwrap();
     let (bad, twice) = (Some(ErrorKind::InvalidArgument), Some(ErrorKind::AlreadyExists));
     assert_eq!(kinds(&answers), [None, bad, bad, None, twice, None]);
@@ -72,7 +72,7 @@ fn tables_that_cannot_be_written_do_not_keep_the_others_from_it() {
     for (path, rows) in [("a", 10), ("b", 20), ("c", 30), ("key", 5), ("sorted", 5)] {
         assert_eq!(read(&store, path, AsOf::Newest).unwrap(), numbered(0, rows), "{path}");
     }
-    assert_eq!(store.versions("broken").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.table("broken").versions().unwrap_err().kind(), ErrorKind::NotFound);
     sound(&store);
     let sort = WriteOptions { sort: Some(vec!["name".into()]), ..Default::default() };
     let answers = store.write_each(vec![("sorted".into(), frame(&[])), ("new".into(), frame(&[]))], &sort).unwrap();
@@ -97,14 +97,14 @@ fn what_fails_the_whole_call_writes_nothing() {
     cancel.cancel();
     let options = WriteOptions { task: Task { cancel, progress: None }, ..Default::default() };
     assert_eq!(store.write_each(pair("a", "b"), &options).unwrap_err().kind(), ErrorKind::Cancelled);
-    assert!(store.list("**").unwrap().is_empty());
+    assert!(store.tree().list("**").unwrap().is_empty());
 }
 
 #[test]
 fn tables_that_cannot_be_appended_to_are_told_of() {
     let store = open(&SimDisk::in_memory()).unwrap();
     keyed(&store, "key");
-    store.upsert("key", batch(&numbered(0, 5)), &Default::default()).unwrap();
+    store.table("key").upsert(batch(&numbered(0, 5)), &Default::default()).unwrap();
     store.write("a", batch(&numbered(0, 5)), &Default::default()).unwrap();
     let other = batch(&numbered(0, 5)).project(&[0]).unwrap();
     let frames = || -> Vec<(String, Frame<'static>)> {
@@ -208,8 +208,9 @@ fn versions_that_are_not_there_can_be_passed_over() {
     assert!(report.bytes > 0 && report.bytes <= holds(&store), "{report:?}, {} condemned", holds(&store));
     let last = store.delete_versions(&asked(&[("b", &[0, 3])]), Missing::Refuse).unwrap();
     assert!(last.missing.is_empty() && last.bytes > 0, "{last:?}");
-    let kept: BTreeMap<&str, Vec<u64>> =
-        ["a", "b"].map(|path| (path, store.versions(path).unwrap().iter().map(|info| info.version.0).collect())).into();
+    let kept: BTreeMap<&str, Vec<u64>> = ["a", "b"]
+        .map(|path| (path, store.table(path).versions().unwrap().iter().map(|info| info.version.0).collect()))
+        .into();
     assert_eq!(kept, BTreeMap::from([("a", vec![1, 3]), ("b", vec![1, 2])]));
     assert_eq!(read(&store, "b", AsOf::Snapshot("held".into())).unwrap(), numbered(3, 500));
     let dropped = store.drop(&["a".into(), "x/*".into(), "y".into()], Missing::Ignore).unwrap();

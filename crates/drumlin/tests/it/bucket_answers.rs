@@ -1,4 +1,4 @@
-//! What a client makes of the answers of a server to a put on a condition.
+//! What a client makes of the answers of a server: to a put on a condition, and such as break off.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -46,6 +46,10 @@ fn answered(known: Option<&Tag>, answer: Option<(u16, &str)>) -> drumlin::Error 
 }
 
 fn put(endpoint: &str, known: Option<&Tag>) -> drumlin::Error {
+    bucket(endpoint).put_if_match("root", &[Bytes::from_static(b"new")], known).unwrap_err()
+}
+
+fn bucket(endpoint: &str) -> BucketStorage {
     let options = [
         ("endpoint", endpoint),
         ("region", "us-east-1"),
@@ -53,10 +57,10 @@ fn put(endpoint: &str, known: Option<&Tag>) -> drumlin::Error {
         ("aws_secret_access_key", "some-secret"),
     ];
     let options: BTreeMap<String, String> = options.map(|(name, value)| (name.into(), value.into())).into();
-    let bucket = BucketStorage::open("s3://bucket/store", &options, 1).unwrap();
-    bucket.put_if_match("root", &[Bytes::from_static(b"new")], known).unwrap_err()
+    BucketStorage::open("s3://bucket/store", &options, 1).unwrap()
 }
 
+// faults: lost answer, throttling, secrets x nodes
 #[test]
 fn a_refusal_is_told_from_an_answer_that_leaves_it_open() {
     use ErrorKind::{Conflict, InDoubt, NotFound, Unavailable};
@@ -89,4 +93,58 @@ fn a_refusal_is_told_from_an_answer_that_leaves_it_open() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let e = put(&format!("http://{nobody}"), Some(&tag));
     assert_eq!((e.kind(), e.is_throttled()), (Unavailable, false), "{e}");
+}
+
+const LISTED: &str = "<?xml version=\"1.0\"?><ListBucketResult><CommonPrefixes><Prefix>store/blocks/7/</Prefix></CommonPrefixes>\
+    <Contents><Key>store/blocks/a.blk</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"x\"</ETag>\
+    <Size>5</Size></Contents></ListBucketResult>";
+const DELETED: &str = "<?xml version=\"1.0\"?><DeleteResult><Deleted><Key>store/a</Key></Deleted>\
+    <Deleted><Key>store/b</Key></Deleted></DeleteResult>";
+
+/// What `ask` comes to where the first `cut` answers, `body`, break off; and how many requests it made. Some servers say how
+/// long an answer is, others end it by closing the connection.
+fn cut_off<T>(body: &str, cut: usize, says_length: bool, ask: impl FnOnce(&BucketStorage) -> T) -> (T, usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (told, requests) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0.. {
+                let (mut stream, _) = listener.accept().unwrap();
+                if request(&mut stream).is_none() {
+                    break;
+                }
+                told.send(()).unwrap();
+                let length = if says_length { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
+                let head = format!("HTTP/1.1 200 OK\r\n{length}ETag: \"x\"\r\nConnection: close\r\n\r\n");
+                let sent = if n < cut { &body[..body.len() / 2] } else { body };
+                stream.write_all((head + sent).as_bytes()).unwrap();
+            }
+        });
+        let answer = ask(&bucket(&format!("http://{address}")));
+        // A connection without a request ends the server.
+        drop(TcpStream::connect(address).unwrap());
+        (answer, requests.iter().count())
+    })
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_again() {
+    for says_length in [true, false] {
+        let (listed, requests) = cut_off(LISTED, 2, says_length, |bucket| bucket.list("blocks"));
+        assert_eq!((listed.unwrap().len(), requests), (1, 3));
+        let (folders, requests) = cut_off(LISTED, 1, says_length, |bucket| bucket.list_folders("blocks"));
+        assert_eq!((folders.unwrap(), requests), (vec!["7".to_owned()], 2));
+        let names = ["a".to_owned(), "b".to_owned()];
+        let (deleted, requests) = cut_off(DELETED, 1, says_length, |bucket| bucket.delete_many(&names));
+        assert!(deleted.iter().all(drumlin::Result::is_ok), "{deleted:?}");
+        assert_eq!(requests, 2);
+    }
+}
+
+#[test]
+fn answers_that_always_break_off_are_an_error_in_the_end() {
+    let (listed, requests) = cut_off(LISTED, usize::MAX, true, |bucket| bucket.list("blocks"));
+    let e = listed.unwrap_err();
+    assert_eq!((e.kind(), requests), (ErrorKind::Unavailable, 6), "{e}");
 }

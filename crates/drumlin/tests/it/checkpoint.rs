@@ -12,7 +12,7 @@ use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::{Fault, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions};
 use drumlin::table::ScanOptions;
-use drumlin::{Result, Store};
+use drumlin::{Result, Store, Tables};
 
 use crate::crash::no_orphans;
 use crate::support::{Row, batch, env, numbered, open, open_inline, open_with, read};
@@ -59,11 +59,11 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
         store.append("t", wide(300_000, 100_000), &Default::default()).unwrap();
         let small = (0..20).map(|n| (format!("s/{n}"), wide(n * 1000, 500 + n).into())).collect();
         store.write_many(small, &Default::default()).unwrap();
-        store.delete_rows("t", "i % 5 < 2", &Default::default()).unwrap();
-        (0..20).for_each(|n| drop(store.delete_rows(&format!("s/{n}"), "i % 2 = 0", &Default::default()).unwrap()));
+        store.table("t").delete("i % 5 < 2", &Default::default()).unwrap();
+        (0..20).for_each(|n| drop(store.table(&format!("s/{n}")).delete("i % 2 = 0", &Default::default()).unwrap()));
         let report = checkpoint(&store);
         assert!(report.tables > 15, "{report}");
-        let expected: Vec<RecordBatch> = store.collect("t", &Default::default()).unwrap();
+        let expected: Vec<RecordBatch> = store.table("t").collect(&Default::default()).unwrap();
         assert_eq!(expected.iter().map(RecordBatch::num_rows).sum::<usize>(), 240_000);
         disk.files().into_iter().filter(|(name, _)| name.starts_with("blocks/")).collect::<Vec<_>>()
     };
@@ -85,12 +85,12 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     assert_eq!(blocks(&store).0, 1);
     // A version that only a snapshot holds, beside the one that all others see: two records of the same bytes.
     store.snapshot("held", "t/00").unwrap();
-    store.delete_rows("t/00", "i % 2 = 0", &Default::default()).unwrap();
+    store.table("t/00").delete("i % 2 = 0", &Default::default()).unwrap();
     store.snapshot("later", "t/00").unwrap();
     store.delete_versions(&[("t/00".into(), vec![Version(1)])], Default::default()).unwrap();
     let sum = |path: &str, as_of: AsOf| {
         let scan = ScanOptions { columns: Some(vec!["i".into(), "text".into()]), ..ScanOptions::default() };
-        format!("{:?}", store.collect(path, &ReadOptions { as_of, scan }).unwrap())
+        format!("{:?}", store.table(path).collect(&ReadOptions { as_of, scan }).unwrap())
     };
     let (newest, later) = (sum("t/00", AsOf::Newest), sum("t/00", AsOf::Snapshot("later".into())));
     assert_ne!(newest, later);
@@ -116,7 +116,7 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     let store = open(&disk).unwrap();
     let sum = |as_of: AsOf| {
         let scan = ScanOptions { columns: Some(vec!["i".into(), "text".into()]), ..ScanOptions::default() };
-        format!("{:?}", store.collect("t/00", &ReadOptions { as_of, scan }).unwrap())
+        format!("{:?}", store.table("t/00").collect(&ReadOptions { as_of, scan }).unwrap())
     };
     assert_eq!((sum(AsOf::Newest), sum(AsOf::Snapshot("later".into()))), (newest, later));
     // There is nothing left to do, so nothing is done.
@@ -149,7 +149,7 @@ fn a_catalog_snapshot_costs_what_changed() {
     let store = open(&disk).unwrap();
     store
         .transact(|tx| {
-            (0..200_000).try_for_each(|n| tx.put(&format!("a/b{}/n{n}", n % 100), Payload::from(n)).map(drop))
+            (0..200_000).try_for_each(|n| tx.tree().put(&format!("a/b{}/n{n}", n % 100), Payload::from(n)).map(drop))
         })
         .unwrap();
     let frames = (0..500).map(|n| (format!("t/{n}"), batch(&numbered(n, 3)).into())).collect();
@@ -163,20 +163,21 @@ fn a_catalog_snapshot_costs_what_changed() {
     assert!(whole > 2_000_000, "{whole}");
     let mut costs = 0;
     for n in 0..30 {
-        store.put(&format!("a/b{}/n{}", n % 7, n % 7 + 100), Payload::from(n)).unwrap();
+        store.tree().put(&format!("a/b{}/n{}", n % 7, n % 7 + 100), Payload::from(n)).unwrap();
         store.append(&format!("t/{}", n % 5), batch(&numbered(n, 1)), &Default::default()).unwrap();
         costs += written();
     }
     assert!(costs / 30 < whole / 8, "{} bytes each, {whole} for all", costs / 30);
     assert!(disk.files().iter().filter(|(name, _)| name.starts_with("catalog/")).count() <= 9);
-    let (list, versions) = (store.list("**").unwrap(), store.versions("t/3").unwrap());
+    let (list, versions) = (store.tree().list("**").unwrap(), store.table("t/3").versions().unwrap());
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
     store.close().unwrap();
     let store = open(&disk).unwrap();
-    assert_eq!((store.list("**").unwrap(), store.versions("t/3").unwrap()), (list, versions));
-    assert_eq!(store.count("a/**").unwrap(), 200_100);
+    assert_eq!((store.tree().list("**").unwrap(), store.table("t/3").versions().unwrap()), (list, versions));
+    assert_eq!(store.tree().count("a/**").unwrap(), 200_100);
 }
 
+// faults: full disk x checkpoint
 #[test]
 fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
     let mut failed = 0;
@@ -185,11 +186,11 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
         let store = open(&disk).unwrap();
         store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
         store.write("t", wide(0, 130_000), &Default::default()).unwrap();
-        store.delete_rows("t", "i % 3 > 0", &Default::default()).unwrap();
+        store.table("t").delete("i % 3 > 0", &Default::default()).unwrap();
         (0..10)
             .for_each(|n| drop(store.write(&format!("s/{n}"), batch(&numbered(n, 9)), &Default::default()).unwrap()));
         let rows = |store: &Store| {
-            let batches = store.collect("t", &Default::default()).unwrap();
+            let batches = store.table("t").collect(&Default::default()).unwrap();
             concat_batches(&batches[0].schema(), &batches).unwrap()
         };
         let expected = rows(&store);
@@ -199,7 +200,7 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
         }
         disk.heal();
         // A log whose write could not be taken back wants the store to be opened again.
-        let store = if store.put("is/open", Payload::from(1)).is_ok() {
+        let store = if store.tree().put("is/open", Payload::from(1)).is_ok() {
             store
         } else {
             let _ = store.close();
@@ -217,6 +218,7 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
     assert!(failed > 5, "{failed} failed");
 }
 
+// faults: concurrent change, reclaim beside a reader x write, delete, read, checkpoint, reclaim
 #[test]
 fn writers_and_readers_go_on_during_checkpoints() {
     let disk = SimDisk::in_memory();
@@ -240,7 +242,7 @@ fn writers_and_readers_go_on_during_checkpoints() {
                 while !stop.load(Ordering::SeqCst) {
                     for t in 0..tables {
                         // Ids come in order, each once; versions do not change.
-                        let newest = store.versions(&format!("t/{t}")).unwrap().last().unwrap().version;
+                        let newest = store.table(&format!("t/{t}")).versions().unwrap().last().unwrap().version;
                         let as_of = || AsOf::Version(newest);
                         let first = read(&store, &format!("t/{t}"), as_of()).unwrap();
                         assert!(first.windows(2).all(|pair| pair[0].0 < pair[1].0));
@@ -264,7 +266,7 @@ fn writers_and_readers_go_on_during_checkpoints() {
                         model.extend(rows);
                     } else {
                         let (k, n) = (rng.i64(2..9), rng.i64(0..3));
-                        store.delete_rows(&path, &format!("id % {k} = {n}"), &Default::default()).unwrap();
+                        store.table(&path).delete(&format!("id % {k} = {n}"), &Default::default()).unwrap();
                         model.retain(|(id, _)| id % k != n);
                     }
                 }
@@ -286,6 +288,7 @@ fn writers_and_readers_go_on_during_checkpoints() {
     no_orphans(&store, &disk);
 }
 
+// faults: stopped call x checkpoint
 #[test]
 fn a_cancelled_checkpoint_changes_nothing_and_its_progress_says_how_long_it_takes() {
     let disk = SimDisk::in_memory();
@@ -294,7 +297,7 @@ fn a_cancelled_checkpoint_changes_nothing_and_its_progress_says_how_long_it_take
     store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
     for n in 0..6 {
         store.write(&format!("t/{n}"), wide(0, 20_000), &Default::default()).unwrap();
-        store.delete_rows(&format!("t/{n}"), "i % 4 > 0", &Default::default()).unwrap();
+        store.table(&format!("t/{n}")).delete("i % 4 > 0", &Default::default()).unwrap();
     }
     let before = (store.seq().unwrap(), disk.files());
     let task = Task::default();
@@ -330,12 +333,12 @@ fn the_log_is_kept_short_without_being_asked() {
     let options = Options { checkpoint_log_bytes: 20_000, ..Options::default() };
     let store = open_with_options(&disk, options.clone()).unwrap();
     for n in 0..400 {
-        store.put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap();
+        store.tree().put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap();
     }
     // What came during one checkpoint counts towards the next.
     for n in 0..3 {
         store.wait_for_checkpoint();
-        store.put("last", Payload::from(n)).unwrap();
+        store.tree().put("last", Payload::from(n)).unwrap();
     }
     store.wait_for_checkpoint();
     let log = |disk: &SimDisk| {
@@ -347,7 +350,7 @@ fn the_log_is_kept_short_without_being_asked() {
     // Not if it is switched off.
     let quiet = SimDisk::in_memory();
     let store = open_with_options(&quiet, Options { checkpoint_log_bytes: 0, ..Options::default() }).unwrap();
-    (0..400).for_each(|n| drop(store.put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap()));
+    (0..400).for_each(|n| drop(store.tree().put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap()));
     store.wait_for_checkpoint();
     assert!(log(&quiet) > 120_000 && !quiet.files().iter().any(|(name, _)| name.starts_with("catalog/")));
 }
@@ -356,7 +359,7 @@ fn the_log_is_kept_short_without_being_asked() {
 fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
     let disk = SimDisk::in_memory();
     let store = open_with_options(&disk, Options { checkpoint_log_bytes: 20_000, ..Options::default() }).unwrap();
-    let put = |n: usize| store.put("n", Payload::bytes(&[n as u8; 400]).unwrap());
+    let put = |n: usize| store.tree().put("n", Payload::bytes(&[n as u8; 400]).unwrap());
     let mut n = 0;
     // The log's own writes succeed: what fails is the first change that is no write of the log.
     let refused = loop {
@@ -404,17 +407,17 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
     );
     assert_eq!((objects(), store.stat().unwrap().inline_blocks), (0, 20));
     // In a transaction too, before and after it commits; and what is not committed leaves nothing.
-    let mut tx = store.transaction().unwrap();
+    let tx = store.transaction().unwrap();
     tx.append("t", batch(&numbered(900, 2)), &Default::default()).unwrap();
     drop(tx);
     store
         .transact(|tx| {
             tx.append("t", batch(&numbered(500, 2)), &Default::default())?;
-            tx.put("n", Payload::from(1)).map(drop)
+            tx.tree().put("n", Payload::from(1)).map(drop)
         })
         .unwrap();
     expected.extend(numbered(500, 2));
-    store.delete_rows("t", "id = 30", &Default::default()).unwrap();
+    store.table("t").delete("id = 30", &Default::default()).unwrap();
     expected.retain(|(id, _)| *id != 30);
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), expected);
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
@@ -448,6 +451,7 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
     assert_eq!((objects(), store.stat().unwrap().inline_blocks), (1, 0));
 }
 
+// faults: stuck rewrite, bit rot x checkpoint
 #[test]
 fn a_damaged_block_keeps_nothing_else_from_being_repacked() {
     let disk = SimDisk::in_memory();
@@ -463,13 +467,16 @@ fn a_damaged_block_keeps_nothing_else_from_being_repacked() {
     assert_eq!((0..20).filter(|n| read(&store, &format!("t/{n}"), AsOf::Newest).is_ok()).count(), 19);
 }
 
+// faults: bit rot x checkpoint, verify
 #[test]
 fn a_damaged_catalog_is_written_anew_while_it_is_known() {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
-    store.transact(|tx| (0..9000).try_for_each(|n| tx.put(&format!("a/n{n}"), Payload::from(n)).map(drop))).unwrap();
+    store
+        .transact(|tx| (0..9000).try_for_each(|n| tx.tree().put(&format!("a/n{n}"), Payload::from(n)).map(drop)))
+        .unwrap();
     checkpoint(&store);
-    store.put("b", Payload::from(1)).unwrap();
+    store.tree().put("b", Payload::from(1)).unwrap();
     checkpoint(&store);
     let (name, mut bytes) = disk.files().into_iter().find(|(name, _)| name.starts_with("catalog/")).unwrap();
     bytes[2000] ^= 1;
@@ -479,7 +486,7 @@ fn a_damaged_catalog_is_written_anew_while_it_is_known() {
     checkpoint(&store);
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
     store.close().unwrap();
-    assert_eq!(open(&disk).unwrap().count("a/*").unwrap(), 9000);
+    assert_eq!(open(&disk).unwrap().tree().count("a/*").unwrap(), 9000);
 }
 
 #[test]
@@ -503,11 +510,11 @@ fn a_checkpoint_of_its_own_waits_for_nobody_and_ends_with_the_last_handle() {
     let store = open_with_options(&disk, options.clone()).unwrap();
     store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
     store.write("t", wide(0, 20_000), &Default::default()).unwrap();
-    store.delete_rows("t", "i % 2 = 0", &Default::default()).unwrap();
+    store.table("t").delete("i % 2 = 0", &Default::default()).unwrap();
     // In the middle of one that was asked for, another becomes due: it does not wait, and so can be waited for.
     let inner = store.clone();
     let tell = move |_: Progress| {
-        (0..30).for_each(|n| drop(inner.put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
+        (0..30).for_each(|n| drop(inner.tree().put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
         inner.wait_for_checkpoint();
     };
     let task = Task { progress: Some(Arc::new(tell)), ..Task::default() };
@@ -515,8 +522,8 @@ fn a_checkpoint_of_its_own_waits_for_nobody_and_ends_with_the_last_handle() {
     drop(store);
     for round in 0..40 {
         let store = open_with_options(&disk, options.clone()).unwrap_or_else(|e| panic!("round {round}: {e}"));
-        (0..30).for_each(|n| drop(store.put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
-        assert!(store.exists("t").unwrap());
+        (0..30).for_each(|n| drop(store.tree().put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
+        assert!(store.tree().exists("t").unwrap());
         // It is closed now, whatever goes on in the background.
         drop(store);
     }
@@ -531,10 +538,10 @@ fn row_groups_of_a_table_sorted_by_text_stay_apart() {
     let rows = RecordBatch::try_from_iter([("w", Arc::new(words) as ArrayRef), ("i", ids)]).unwrap();
     let sorted = drumlin::store::WriteOptions { sort: Some(vec!["w".into()]), ..Default::default() };
     store.write("t", rows, &sorted).unwrap();
-    store.delete_rows("t", "i % 3 = 0", &Default::default()).unwrap();
+    store.table("t").delete("i % 3 = 0", &Default::default()).unwrap();
     let report = checkpoint(&store);
     assert_eq!((report.rows_removed, report.groups_after), (100_000, 2));
-    let batches = store.collect("t", &Default::default()).unwrap();
+    let batches = store.table("t").collect(&Default::default()).unwrap();
     assert!(batches.len() == 2, "{} batches", batches.len());
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 200_000);
 }

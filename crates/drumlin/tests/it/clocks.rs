@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use drumlin::Store;
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::{AsOf, Options, ReclaimOptions};
+use drumlin::{Store, Tables};
 
 use crate::shared_support;
 use crate::support::{batch, env, numbered, open_with, read};
@@ -20,7 +20,7 @@ fn at(time: i64) -> Arc<ManualClock> {
 }
 
 fn times(store: &Store) -> Vec<i64> {
-    store.versions("t").unwrap().iter().map(|version| version.time.0).collect()
+    store.table("t").versions().unwrap().iter().map(|version| version.time.0).collect()
 }
 
 /// A process with a clock that is right and one whose clock is not, in one bucket, which tells the time or does not.
@@ -89,6 +89,7 @@ pub fn beside_a_wrong_clock(ahead: i64, told: bool) -> Result<(), String> {
     }
 }
 
+// faults: wrong clock x write, checkpoint, reclaim, read
 #[test]
 fn a_clock_that_is_years_off_costs_nobody_anything() {
     for ahead in [0, 20 * YEAR, DAY, -20 * YEAR] {
@@ -98,6 +99,7 @@ fn a_clock_that_is_years_off_costs_nobody_anything() {
     }
 }
 
+// faults: wrong clock x open
 #[test]
 fn a_store_that_was_idle_for_a_year_has_the_right_time_at_once() {
     let bucket = SimBucket::new();
@@ -117,6 +119,7 @@ fn a_store_that_was_idle_for_a_year_has_the_right_time_at_once() {
     shared_support::settled(&store, &bucket).unwrap();
 }
 
+// faults: wrong clock x write, checkpoint, open
 #[test]
 fn a_lone_process_has_its_own_time_and_expires_by_what_has_passed() {
     let disk = SimDisk::new();
@@ -157,5 +160,5 @@ fn a_lone_process_has_its_own_time_and_expires_by_what_has_passed() {
         store.write("t", batch(&numbered(11 + n, 2)), &Default::default()).unwrap();
     }
     assert_eq!(times(&store).len(), 3, "{:?}", times(&store));
-    store.put("n", Payload::from(1)).unwrap();
+    store.tree().put("n", Payload::from(1)).unwrap();
 }

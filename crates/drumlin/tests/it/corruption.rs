@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drumlin::base::Version;
 use drumlin::storage::SimDisk;
 use drumlin::store::AsOf;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::support::{Row, batch, numbered, open, read};
 
@@ -20,7 +20,7 @@ fn build() -> (SimDisk, Answers) {
     store.write("b/c", batch(&numbered(7, 9)), &Default::default()).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     store.reclaim(&Default::default()).unwrap();
-    store.delete_rows("a", "id % 3 = 0", &Default::default()).unwrap();
+    store.table("a").delete("id % 3 = 0", &Default::default()).unwrap();
     store.snapshot("s", "**").unwrap();
     store.write("b/c", batch(&numbered(1000, 5)), &Default::default()).unwrap();
     let answers = answers(&store).unwrap();
@@ -32,7 +32,7 @@ fn build() -> (SimDisk, Answers) {
 pub fn answers(store: &Store) -> drumlin::Result<Answers> {
     let mut all = Answers::new();
     for path in ["a", "b/c"] {
-        for version in store.versions(path)? {
+        for version in store.table(path).versions()? {
             let rows = read(store, path, AsOf::Version(Version(version.version.0)))?;
             all.insert((path.to_owned(), version.version.0), rows);
         }
@@ -56,6 +56,7 @@ fn judge(disk: &SimDisk, expected: &Answers, what: &dyn Fn() -> String) -> bool 
     }
 }
 
+// faults: bit rot x open, read, snapshot
 #[test]
 fn every_flipped_byte_is_found_or_harmless() {
     let (disk, expected) = build();
@@ -75,6 +76,7 @@ fn every_flipped_byte_is_found_or_harmless() {
     assert!(found > 1000, "only {found} flips were noticed");
 }
 
+// faults: bit rot, lost log x open, read
 #[test]
 fn a_file_cut_anywhere_is_found() {
     let (disk, expected) = build();
@@ -103,6 +105,7 @@ fn a_file_cut_anywhere_is_found() {
     }
 }
 
+// faults: bit rot x open, read, snapshot
 #[test]
 fn swapped_and_older_objects_are_found() {
     let (disk, expected) = build();
@@ -116,6 +119,7 @@ fn swapped_and_older_objects_are_found() {
     }
 }
 
+// faults: bit rot x open, read
 #[test]
 fn a_missing_file_is_named() {
     let (disk, expected) = build();
@@ -132,6 +136,7 @@ fn a_missing_file_is_named() {
     }
 }
 
+// faults: bit rot x verify
 #[test]
 fn verify_names_what_is_damaged() {
     let (disk, _) = build();

@@ -7,13 +7,23 @@ use std::sync::Arc;
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::storage::{Fault, Moment, SimDisk};
 use drumlin::store::ReclaimOptions;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::model::{Model, ModelTable};
 use crate::random::{Op, apply, check, compare, draw, run};
+use crate::seeds;
 use crate::support::{Opener, open_shared, opener};
+use crate::wide;
 
 type Trash = Vec<(String, ModelTable)>;
+
+/// Seeds from here on draw from all operations.
+const WIDE: u64 = 500;
+
+/// When the operation `at` of a workload is done.
+pub fn time_of(at: usize) -> i64 {
+    (at as i64 + 1) * 1000
+}
 
 /// Operations drawn from `seed`, all of which succeed.
 pub fn workload(seed: u64, steps: usize) -> Vec<Op> {
@@ -21,7 +31,8 @@ pub fn workload(seed: u64, steps: usize) -> Vec<Op> {
     let (mut model, mut trash) = (Model::default(), Trash::new());
     let mut ops = Vec::new();
     while ops.len() < steps {
-        let op = draw(&mut rng, &model, false);
+        let op = if seed >= WIDE { wide::draw(&mut rng, &model) } else { draw(&mut rng, &model, false) };
+        model.now = time_of(ops.len());
         let before = (model.clone(), trash.clone());
         if apply(&mut model, &mut trash, &op) {
             ops.push(op);
@@ -59,6 +70,8 @@ fn run_until_struck(
         Err(_) => return Some((0, model.clone(), model)),
     };
     for (at, op) in ops.iter().enumerate() {
+        model.now = time_of(at);
+        clock.set(Timestamp(1_000_000 + model.now));
         let before = model.clone();
         assert!(apply(&mut model, &mut trash, op));
         if run(&mut store, || open(disk, clock, 2), op).is_err() {
@@ -94,7 +107,7 @@ fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 
                 }
                 no_orphans(&store, &survived);
                 // The store goes on.
-                store.put("after/crash", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
+                store.tree().put("after/crash", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
                 store.close().unwrap();
             }
         }
@@ -102,39 +115,50 @@ fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 
     struck
 }
 
+// faults: crash, torn log tail x random operations, verify
 #[test]
 fn a_crash_at_any_operation_leaves_before_or_after() {
     let mut struck = 0;
-    for seed in 0..4 {
-        struck += strike_everywhere(opener(seed), seed, 25, 1);
-    }
-    for seed in 10..20 {
-        struck += strike_everywhere(opener(seed), seed, 40, 7);
-    }
-    assert!(struck > 1000, "only {struck} crashes were tried");
+    seeds::each(0..4, 0, |seed| struck += strike_everywhere(opener(seed), seed, 25, 1));
+    seeds::each(10..20, 0, |seed| struck += strike_everywhere(opener(seed), seed, 40, 7));
+    assert!(struck > 1000 || seeds::given(), "only {struck} crashes were tried");
 }
 
+// faults: crash, torn log tail x random operations, verify
+#[test]
+fn a_crash_among_all_operations_leaves_before_or_after() {
+    let mut struck = 0;
+    seeds::each(500..504, 4, |seed| struck += strike_everywhere(opener(seed), seed, 40, 9));
+    assert!(struck > 200 || seeds::given(), "only {struck} crashes were tried");
+}
+
+// faults: crash x random operations, verify
 #[test]
 fn a_crash_in_a_folder_of_many_processes_leaves_before_or_after() {
     let mut struck = 0;
-    for seed in 60..63 {
-        struck += strike_everywhere(open_shared, seed, 20, 1);
-    }
-    for seed in 70..76 {
-        struck += strike_everywhere(open_shared, seed, 40, 7);
-    }
-    assert!(struck > 1000, "only {struck} crashes were tried");
+    seeds::each(60..63, 0, |seed| struck += strike_everywhere(open_shared, seed, 20, 1));
+    seeds::each(70..76, 0, |seed| struck += strike_everywhere(open_shared, seed, 40, 7));
+    assert!(struck > 1000 || seeds::given(), "only {struck} crashes were tried");
 }
 
+// faults: crash x random operations, verify
+#[test]
+fn a_crash_among_all_operations_in_a_folder_of_many_processes_leaves_before_or_after() {
+    let mut struck = 0;
+    seeds::each(510..512, 2, |seed| struck += strike_everywhere(open_shared, seed, 40, 9));
+    assert!(struck > 100 || seeds::given(), "only {struck} crashes were tried");
+}
+
+// faults: crash, torn log tail x open
 #[test]
 fn a_crash_during_recovery_is_recovered_from() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    for seed in 30..40 {
+    seeds::each(30..40, 5, |seed| {
         let open = opener(seed);
         let ops = workload(seed, 15);
         let disk = SimDisk::new();
-        disk.plan(60 + seed, Fault::Crash(Moment::During));
-        let Some((_, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { continue };
+        disk.plan(60 + seed % 100, Fault::Crash(Moment::During));
+        let Some((_, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { return };
         let mut survived = disk.crash(seed);
         let mut opened = BTreeSet::new();
         for deep in 0..6 {
@@ -150,18 +174,18 @@ fn a_crash_during_recovery_is_recovered_from() {
             check(&store, &after);
         }
         no_orphans(&store, &survived);
-    }
+    });
 }
 
+// faults: full disk, failed sync x random operations, verify
 #[test]
 fn an_error_at_any_operation_fails_that_call_alone() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    let of_one = [(50, Fault::Fail), (51, Fault::Full), (52, Fault::Fail), (53, Fault::Full)];
-    let of_many = [(54, Fault::Fail), (55, Fault::Full)];
-    let of_one = of_one.map(|(seed, fault)| (opener(seed), seed, fault));
-    for (open, seed, fault) in
-        of_one.into_iter().chain(of_many.map(|(seed, fault)| (open_shared as Opener, seed, fault)))
-    {
+    // The last one is drawn from all operations.
+    seeds::each(50..57, 1, |seed| {
+        let seed = if seed == 56 { WIDE + 56 } else { seed };
+        let fault = if seed % 2 == 0 { Fault::Fail } else { Fault::Full };
+        let open = if [54, 55].contains(&seed) || seed % 5 == 4 { open_shared } else { opener(seed) };
         let ops = workload(seed, 20);
         let total = {
             let disk = SimDisk::new();
@@ -178,7 +202,9 @@ fn an_error_at_any_operation_fails_that_call_alone() {
                 check(&store, &model);
                 continue;
             };
-            for op in &ops {
+            for (step, op) in ops.iter().enumerate() {
+                model.now = time_of(step);
+                clock.set(Timestamp(1_000_000 + model.now));
                 let before = model.clone();
                 assert!(apply(&mut model, &mut trash, op));
                 let Err(e) = run(&mut store, || open(&disk, &clock, 2), op) else { continue };
@@ -187,14 +213,13 @@ fn an_error_at_any_operation_fails_that_call_alone() {
                 assert!(kinds.contains(&e.kind()), "{}", place());
                 let is_open = store.stat().is_ok();
                 // A full disk still reads; and but for what a composite operation had done, nothing has changed.
-                let composite = matches!(op, Op::Checkpoint | Op::Reclaim | Op::Reopen);
-                if is_open && e.kind() == ErrorKind::Unavailable && !composite {
+                if is_open && e.kind() == ErrorKind::Unavailable && !op.is_composite() {
                     compare(&store, &before).unwrap_or_else(|e| panic!("{}: {e}", place()));
                 }
                 disk.heal();
                 // What the same handle acknowledges after the failure is there for good.
                 let (mut before, mut after) = (before, model.clone());
-                if store.put("n/8", drumlin::catalog::Payload::from(8)).is_ok() {
+                if store.tree().put("n/8", drumlin::catalog::Payload::from(8)).is_ok() {
                     before.nodes.insert("n/8".into(), 8);
                     after.nodes.insert("n/8".into(), 8);
                 }
@@ -210,7 +235,7 @@ fn an_error_at_any_operation_fails_that_call_alone() {
             }
             // What strikes a best effort (deleting a leftover), or the close, fails no call.
             disk.heal();
-            store.put("goes/on", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
+            store.tree().put("goes/on", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
         }
-    }
+    });
 }

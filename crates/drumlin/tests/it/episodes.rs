@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use drumlin::base::{ManualClock, Timestamp};
-use drumlin::storage::SimDisk;
+use drumlin::storage::{FileStorage, SimDisk};
 use drumlin::table::ScanOptions;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::model::Model;
-use crate::random::{apply, check, draw, run};
+use crate::random::{Op, apply, check, compare, compare_trash, draw, run};
+use crate::seeds;
 use crate::support::{Row, opener, rows};
+use crate::wide::{self, Mirror, Noted};
 
 /// Filters, limits and tails agree with the whole.
 fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
@@ -82,24 +84,71 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
     assert_eq!(blocks.iter().map(|(name, _)| name).collect::<Vec<_>>(), Vec::<&String>::new(), "seed {seed}");
 }
 
+/// All operations, each followed by looks at times, at what a feed tells, and, now and then, at what a salvage gives.
+fn wide_episode(seed: u64, steps: usize) {
+    let open = opener(seed);
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let disk = SimDisk::new();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let mut store = open(&disk, &clock, 2).unwrap();
+    let (mut model, mut trash) = (Model { timed: true, ..Model::default() }, Vec::new());
+    let (mut noted, mut mirror) = (Noted::default(), Mirror::new(store.clone()).unwrap());
+    for step in 0..steps {
+        clock.advance(1000);
+        model.now = drumlin::base::Clock::now(&*clock).0;
+        let op = wide::draw(&mut rng, &model);
+        let place = |what: String| panic!("seed {seed}, step {step}, {op:?}: {what}");
+        let before = (model.clone(), trash.clone());
+        let expected = apply(&mut model, &mut trash, &op);
+        let done = run(&mut store, || open(&disk, &clock, 2), &op);
+        match (&done, expected) {
+            (Ok(()), true) => {}
+            (Err(e), false) => {
+                use ErrorKind::{AlreadyExists, ConditionFailed, InvalidArgument, NotFound};
+                let kinds = [NotFound, AlreadyExists, InvalidArgument, ConditionFailed];
+                if !kinds.contains(&e.kind()) {
+                    place(e.to_string());
+                }
+                (model, trash) = before;
+            }
+            _ => place(format!("gave {done:?}")),
+        }
+        if matches!(op, Op::Reopen) {
+            mirror = Mirror::new(store.clone()).unwrap();
+        }
+        compare(&store, &model).unwrap_or_else(place);
+        compare_trash(&store, &model, &trash).unwrap_or_else(place);
+        noted.note(Timestamp(model.now), &model, &op);
+        noted.check(&store, &mut rng).unwrap_or_else(place);
+        mirror.check(&model).unwrap_or_else(place);
+        if rng.u8(..25) == 0 {
+            let files = Arc::new(FileStorage::new(Arc::new(disk.clone())));
+            wide::salvaged(files, &clock, &model).unwrap_or_else(place);
+        }
+    }
+    let report = store.verify(&Default::default()).unwrap();
+    assert_eq!((report.faults, report.orphans), (vec![], vec![]), "seed {seed}");
+}
+
+#[test]
+fn all_operations_equal_the_model() {
+    seeds::each(3000..3020, 20, |seed| wide_episode(seed, 80));
+}
+
+// faults: wrong clock x random operations, verify
 #[test]
 fn random_operations_equal_the_model() {
-    for seed in 0..60 {
-        episode(seed, 60, false, 2);
-    }
+    seeds::each(0..60, 5, |seed| episode(seed, 60, false, 2));
 }
 
 #[test]
 fn random_operations_on_large_tables_equal_the_model() {
-    for seed in 1000..1004 {
-        episode(seed, 40, true, 2);
-    }
+    seeds::each(1000..1004, 1, |seed| episode(seed, 40, true, 2));
 }
 
+// faults: one thread x random operations, verify
 #[test]
 fn one_cpu_thread_finishes_everything() {
-    for seed in 2000..2010 {
-        episode(seed, 60, false, 1);
-    }
-    episode(2100, 30, true, 1);
+    seeds::each(2000..2010, 2, |seed| episode(seed, 60, false, 1));
+    seeds::each(2100..2101, 0, |seed| episode(seed, 30, true, 1));
 }

@@ -15,7 +15,7 @@ use arrow::datatypes::{Field, Int8Type, Int32Type};
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::{self, Action, Compare, Condition, Pattern, Payload, Projection, PutOptions, TriggerFilter};
 use drumlin::store::{AsOf, Mode, Options, TableOptions, WriteOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::support::{batch, numbered, read};
 
@@ -94,12 +94,12 @@ fn build(store: &Store) -> drumlin::Result<()> {
         &WriteOptions { metadata: Some("{\"by\":1}".into()), ..Default::default() },
     )?;
     store.append("t/a", batch(&numbered(500, 10)), &Default::default())?;
-    store.delete_rows("t/a", "id % 3 = 0", &Default::default())?;
+    store.table("t/a").delete("id % 3 = 0", &Default::default())?;
     store.snapshot("held", "t/**")?;
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create("k/t", batch(&[]).schema(), key)?;
+    store.table("k/t").create(batch(&[]).schema(), key)?;
     store.append("k/t", batch(&numbered(0, 2000)), &Default::default())?;
-    store.upsert("k/t", batch(&[(5, Some("five".into())), (5000, None)]), &Default::default())?;
+    store.table("k/t").upsert(batch(&[(5, Some("five".into())), (5000, None)]), &Default::default())?;
     store.checkpoint(&Default::default())?;
     store.write("t/a", batch(&numbered(7, 3)), &Default::default())?;
     store.delete_versions(&[("t/a".into(), vec![Version(3)])], Default::default())?;
@@ -107,27 +107,27 @@ fn build(store: &Store) -> drumlin::Result<()> {
     let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..Default::default() };
     store.write("t/sorted", batch(&numbered(10, 20)), &sorted)?;
     store.append("t/sorted", batch(&numbered(0, 15)), &Default::default())?;
-    store.put("config/x", Payload::json(&serde_json::json!({"url": "u", "n": [1, 2.5, null]})).unwrap())?;
-    store.put("config/y", Payload::bytes(&[0, 255]).unwrap())?;
+    store.tree().put("config/x", Payload::json(&serde_json::json!({"url": "u", "n": [1, 2.5, null]})).unwrap())?;
+    store.tree().put("config/y", Payload::bytes(&[0, 255]).unwrap())?;
     let field = |text: &str| catalog::Field::new(text).unwrap();
     let pattern = Pattern::new("owned/*").unwrap().and(Condition::HasPayload(true)).unwrap();
     let (key, value) = (vec![field("payload.by"), field("name")], vec![field("path")]);
-    store.put_projection("by owner", Projection { pattern: pattern.clone(), key, value, bag: false })?;
+    store.tree().put_projection("by owner", Projection { pattern: pattern.clone(), key, value, bag: false })?;
     let keep_while = Some(vec![("config/x".to_owned(), Condition::field("n.0", Compare::Less, Payload::from(5)))]);
     let owned = Payload::json(&serde_json::json!({"by": "me"})).unwrap();
-    store.put_with("owned/a", owned.clone(), PutOptions { keep_while, ..PutOptions::default() })?;
+    store.tree().put_with("owned/a", owned.clone(), PutOptions { keep_while, ..PutOptions::default() })?;
     store.transact(|tx| {
         for n in 0..300 {
-            tx.put(&format!("many/of/them/n{n}"), Payload::from(n))?;
+            tx.tree().put(&format!("many/of/them/n{n}"), Payload::from(n))?;
         }
-        tx.delete_many("many/of/them/n1*")?;
-        tx.clear_payload("many/of/them/n2", None).map(drop)
+        tx.tree().delete_many("many/of/them/n1*")?;
+        tx.tree().clear_payload("many/of/them/n2", None).map(drop)
     })?;
     let filter = TriggerFilter { pattern, actions: vec![Action::Create], priority: 1 };
-    store.on_durable("watcher", filter, Arc::new(|_| Ok(())))?;
-    store.delete_keys("k/t", batch(&numbered(10, 3)), &Default::default())?;
+    store.tree().on_durable("watcher", filter, Arc::new(|_| Ok(())))?;
+    store.table("k/t").delete_keys(batch(&numbered(10, 3)), &Default::default())?;
     store.snapshot("keyed", "k/**")?;
-    store.upsert("k/t", batch(&[(11, Some("again".into()))]), &Default::default())?;
+    store.table("k/t").upsert(batch(&[(11, Some("again".into()))]), &Default::default())?;
     store.write("t/gone", batch(&numbered(0, 5)), &Default::default())?;
     store.drop(&["t/gone".into()], Default::default())?;
     Ok(())
@@ -136,17 +136,17 @@ fn build(store: &Store) -> drumlin::Result<()> {
 /// What catalogs hold since version 6: rows written by key, commit by commit.
 fn build_times(store: &Store) -> drumlin::Result<()> {
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create("k/times", batch(&[]).schema(), key)?;
+    store.table("k/times").create(batch(&[]).schema(), key)?;
     for name in ["a", "b"] {
-        store.upsert("k/times", batch(&[(1, Some(name.into()))]), &Default::default())?;
+        store.table("k/times").upsert(batch(&[(1, Some(name.into()))]), &Default::default())?;
     }
     store.checkpoint(&Default::default())?;
-    store.upsert("k/times", batch(&[(2, None)]), &Default::default())?;
+    store.table("k/times").upsert(batch(&[(2, None)]), &Default::default())?;
     Ok(())
 }
 
 fn check_times(store: &Store) {
-    let last = store.versions("k/times").unwrap().last().unwrap().time;
+    let last = store.table("k/times").versions().unwrap().last().unwrap().time;
     let at = |time| read(store, "k/times", AsOf::Time(time)).unwrap();
     assert_eq!(at(Timestamp(last.0 - 1)), [(1, Some("a".to_owned()))]);
     assert_eq!(at(last), [(1, Some("b".to_owned()))]);
@@ -154,7 +154,7 @@ fn check_times(store: &Store) {
 }
 
 fn check(store: &Store) {
-    let found = store.collect("types/all", &Default::default()).unwrap();
+    let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
     let found = concat_batches(&found[0].schema(), &found).unwrap();
     assert_eq!(found.schema(), expected.schema());
@@ -180,22 +180,23 @@ fn check(store: &Store) {
     assert_eq!(read(store, "k/t", AsOf::Newest).unwrap(), keyed);
     let sorted: Vec<i64> = read(store, "t/sorted", AsOf::Newest).unwrap().into_iter().map(|(id, _)| id).collect();
     assert!(sorted.is_sorted() && sorted.len() == 35);
-    assert_eq!(store.versions("t/a").unwrap()[0].metadata.as_deref(), Some("{\"by\":1}"));
+    assert_eq!(store.table("t/a").versions().unwrap()[0].metadata.as_deref(), Some("{\"by\":1}"));
     assert_eq!(
-        store.get("config/x").unwrap(),
+        store.tree().get("config/x").unwrap(),
         Some(Payload::json(&serde_json::json!({"url": "u", "n": [1, 2.5, null]})).unwrap())
     );
-    assert_eq!(store.get("config/y").unwrap(), Some(Payload::bytes(&[0, 255]).unwrap()));
+    assert_eq!(store.tree().get("config/y").unwrap(), Some(Payload::bytes(&[0, 255]).unwrap()));
     assert_eq!(store.trash().unwrap()[0].path, "t/gone");
     let key = [Payload::try_from("me").unwrap(), Payload::try_from("a").unwrap()];
-    let by_owner = store.projection("by owner").unwrap();
+    let by_owner = store.tree().projection("by owner").unwrap();
     assert_eq!(by_owner.get(&key).unwrap(), Some(Payload::try_from("owned/a").unwrap()));
-    assert_eq!(store.count("many/of/them/*").unwrap(), 188);
-    assert_eq!(store.node("many/of/them").unwrap().unwrap().children_version, 412);
-    assert_eq!(store.triggers().unwrap(), ["watcher"]);
+    assert_eq!(store.tree().count("many/of/them/*").unwrap(), 188);
+    assert_eq!(store.tree().node("many/of/them").unwrap().unwrap().children_version, 412);
+    assert_eq!(store.tree().triggers().unwrap(), ["watcher"]);
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
 }
 
+// faults: other format x open
 #[test]
 fn stores_of_earlier_builds_open() {
     for version in VERSIONS {
@@ -208,6 +209,7 @@ fn stores_of_earlier_builds_open() {
     }
 }
 
+// faults: other format x open
 #[test]
 fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
     for format in REFUSED {

@@ -13,8 +13,9 @@ use drumlin::filter::Filter;
 use drumlin::segment::{Form, decode};
 use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::{AsOf, ReadOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
+use crate::seeds::rounds;
 use crate::shared_support;
 use crate::support::{batch, numbered, open};
 
@@ -36,6 +37,7 @@ fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
     }
 }
 
+// faults: hostile bytes x open, read
 #[test]
 fn decoders_take_any_bytes() {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -49,7 +51,7 @@ fn decoders_take_any_bytes() {
         DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)),
         DataType::List(Arc::new(Field::new("item", DataType::Int32, true))),
     ];
-    for round in 0..20_000 {
+    for round in 0..rounds(20_000) {
         let bytes: Vec<u8> = (0..rng.usize(..80)).map(|_| rng.u8(..)).collect();
         let what = |name: &str| format!("{name}, round {round}: {bytes:?}");
         let calm = |name: &str, work: &mut dyn FnMut()| {
@@ -77,21 +79,21 @@ fn build() -> SimDisk {
 fn fill(store: Store) {
     store.write("a/b", batch(&numbered(0, 20)), &Default::default()).unwrap();
     store.append("a/b", batch(&numbered(50, 5)), &Default::default()).unwrap();
-    store.delete_rows("a/b", "id = 3", &Default::default()).unwrap();
+    store.table("a/b").delete("id = 3", &Default::default()).unwrap();
     let key = drumlin::store::TableOptions { key: vec!["id".into()], ..Default::default() };
-    store.create("k", batch(&[]).schema(), key).unwrap();
-    store.upsert("k", batch(&numbered(0, 9)), &Default::default()).unwrap();
+    store.table("k").create(batch(&[]).schema(), key).unwrap();
+    store.table("k").upsert(batch(&numbered(0, 9)), &Default::default()).unwrap();
     store.snapshot("s", "**").unwrap();
     store.checkpoint(&Default::default()).unwrap();
     store.append("a/b", batch(&numbered(70, 5)), &Default::default()).unwrap();
-    store.delete_rows("a/b", "id = 4", &Default::default()).unwrap();
-    store.upsert("k", batch(&numbered(5, 9)), &Default::default()).unwrap();
-    store.delete_keys("k", batch(&numbered(2, 1)), &Default::default()).unwrap();
+    store.table("a/b").delete("id = 4", &Default::default()).unwrap();
+    store.table("k").upsert(batch(&numbered(5, 9)), &Default::default()).unwrap();
+    store.table("k").delete_keys(batch(&numbered(2, 1)), &Default::default()).unwrap();
     store.close().unwrap();
 }
 
 fn collect(store: &Store, path: &str, as_of: AsOf) -> bool {
-    store.collect(path, &ReadOptions { as_of, ..ReadOptions::default() }).is_ok()
+    store.table(path).collect(&ReadOptions { as_of, ..ReadOptions::default() }).is_ok()
 }
 
 /// Opens and uses the store; whatever it answers, it must answer.
@@ -101,18 +103,38 @@ fn exercise(disk: &SimDisk) -> bool {
 
 fn exercise_store(store: &Store) -> bool {
     let mut fine = store.verify(&Default::default()).is_ok();
-    for entry in store.list("**").unwrap_or_default().into_iter().filter(|entry| entry.table.is_some()) {
+    for entry in store.tree().list("**").unwrap_or_default().into_iter().filter(|entry| entry.table.is_some()) {
         let path = entry.path;
-        for version in store.versions(&path).unwrap_or_default() {
+        for version in store.table(&path).versions().unwrap_or_default() {
             fine &= collect(store, &path, AsOf::Version(version.version));
         }
         fine &= collect(store, &path, AsOf::Snapshot("s".into()));
-        let by_key = store.get_rows(&path, &batch(&numbered(0, 20)), &Default::default()).is_ok();
+        let by_key = store.table(&path).get_many(&batch(&numbered(0, 20)), &Default::default()).is_ok();
         fine &= by_key || path != "k";
-        fine &= store.delete_rows(&path, "id % 2 = 0", &Default::default()).is_ok();
+        fine &= store.table(&path).delete("id % 2 = 0", &Default::default()).is_ok();
     }
     fine &= store.checkpoint(&Default::default()).is_ok();
-    fine & store.reclaim(&Default::default()).is_ok()
+    fine &= store.reclaim(&Default::default()).is_ok();
+    // The rest of what can be done, of which some may be refused.
+    let none = Default::default();
+    let _ = store.append("a/b", batch(&numbered(90, 3)), &none);
+    let _ = store.write("new", batch(&numbered(0, 3)), &none);
+    let _ = store.table("k").upsert(batch(&numbered(1, 4)), &none);
+    let _ = store.tree().put("n", Payload::from(1));
+    let _ = store.snapshot("s2", "**");
+    let _ = store.transact(|tx| {
+        tx.tree().put("m", Payload::from(2))?;
+        tx.table("a/b").delete("id > 60", &Default::default())
+    });
+    let _ = store.drop(&["a/b".into()], Default::default());
+    let _ = store.undrop("a/b", None);
+    let _ = store.drop_snapshot("s");
+    if let Ok(mut feed) = store.changes(drumlin::base::Seq(0)) {
+        while let Ok(Some(commit)) = feed.next(Some(std::time::Duration::ZERO)) {
+            let _ = commit.events();
+        }
+    }
+    fine
 }
 
 /// A catalog snapshot taken apart: its object's header, its chunks, its index.
@@ -167,11 +189,12 @@ fn put_back(disk: &SimDisk, mut catalog: Catalog) {
     disk.damage(&name, object);
 }
 
+// faults: hostile bytes, hostile sizes x hostile operations
 #[test]
 fn a_catalog_made_to_deceive_is_refused_or_harmless() {
     let disk = build();
     let (mut opened, mut refused) = (0, 0);
-    for round in 0..6_000_u64 {
+    for round in 0..rounds(6_000) {
         let mut rng = fastrand::Rng::with_seed(round);
         let copy = disk.fork();
         let mut catalog = take_apart(&copy);
@@ -188,11 +211,12 @@ fn a_catalog_made_to_deceive_is_refused_or_harmless() {
     assert!(opened > 100 && refused > 100, "{opened} opened, {refused} refused");
 }
 
+// faults: hostile bytes, hostile sizes x hostile operations
 #[test]
 fn a_log_made_to_deceive_is_refused_or_harmless() {
     let disk = build();
     let (name, log) = disk.files().into_iter().rfind(|(name, _)| name.ends_with(".log")).unwrap();
-    for round in 0..6_000_u64 {
+    for round in 0..rounds(6_000) {
         let mut rng = fastrand::Rng::with_seed(round);
         let copy = disk.fork();
         let mut bytes = log.clone();
@@ -222,16 +246,17 @@ fn a_log_made_to_deceive_is_refused_or_harmless() {
     }
 }
 
+// faults: hostile bytes, hostile sizes x hostile operations
 #[test]
 fn a_root_made_to_deceive_is_refused_or_harmless() {
     let (mut opened, mut refused) = (0, 0);
-    for round in 0..400 {
+    for round in 0..rounds(400) {
         let mut rng = fastrand::Rng::with_seed(round);
         let (bucket, clock) = (SimBucket::new(), shared_support::clock());
         let store = shared_support::open(&bucket, &clock).unwrap();
         // Enough for the entries behind it to leave the root.
         let large = Payload::bytes(&vec![7; 60_000]).unwrap();
-        (0..3).for_each(|n| drop(store.put(&format!("large/{n}"), large.clone()).unwrap()));
+        (0..3).for_each(|n| drop(store.tree().put(&format!("large/{n}"), large.clone()).unwrap()));
         fill(store);
         let chunk = bucket.objects().into_iter().map(|(name, _)| name).find(|name| name.starts_with("log/"));
         let name = chunk.filter(|_| round % 8 == 0).unwrap_or_else(|| "root".into());

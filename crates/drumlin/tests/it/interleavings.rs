@@ -110,7 +110,7 @@ fn meet(first: &[Op], other: &[Op], pause: usize) -> bool {
     let client = bucket.client();
     let store = open(&client, &clock).unwrap();
     // With a pool of its own: it works while threads of the first's wait.
-    let options = Options { inline_bytes: 0, rest_micros: 0, ..Options::default() };
+    let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
     let beside = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
     let mut before: (Model, Trash) = Default::default();
     for op in setting() {
@@ -154,6 +154,8 @@ fn meet(first: &[Op], other: &[Op], pause: usize) -> bool {
     true
 }
 
+// faults: paused process, concurrent change, reclaim beside a writer x write, delete, drop, undrop, snapshot
+// faults: paused process, concurrent change, reclaim beside a writer x checkpoint, reclaim
 #[test]
 fn whatever_two_processes_do_at_once_has_an_order() {
     let mut meetings = 0;

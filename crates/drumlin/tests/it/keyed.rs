@@ -9,7 +9,7 @@ use drumlin::base::{ManualClock, Task, Timestamp};
 use drumlin::catalog::Payload;
 use drumlin::storage::{Fault, Moment, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Options, Sync, TableOptions, WriteOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::keyed_model::{KeyedModel, PATH, apply, compare, draw, run, texts};
 use crate::support::{Row, batch, env, numbered, open, opener, read};
@@ -17,7 +17,7 @@ use crate::support::{Row, batch, env, numbered, open, opener, read};
 /// Operations on a keyed table alone, with checkpoints and reopening in between: after each, all of it is read.
 #[test]
 fn random_operations_by_key_agree_with_a_map() {
-    for seed in 0..40 {
+    crate::seeds::each(0..40, 5, |seed| {
         let open = opener(seed);
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
         let disk = SimDisk::new();
@@ -56,13 +56,13 @@ fn random_operations_by_key_agree_with_a_map() {
         }
         let report = store.verify(&Default::default()).unwrap();
         assert_eq!(report.faults, []);
-    }
+    });
 }
 
 fn keyed(store: &Store, rows: &[Row]) {
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create(PATH, batch(&[]).schema(), options).unwrap();
-    store.upsert(PATH, batch(rows), &WriteOptions::default()).unwrap();
+    store.table(PATH).create(batch(&[]).schema(), options).unwrap();
+    store.table(PATH).upsert(batch(rows), &WriteOptions::default()).unwrap();
 }
 
 fn row(id: i64, name: &str) -> Row {
@@ -83,7 +83,7 @@ fn a_refused_insert_names_keys_and_writes_nothing() {
             (vec![row(20, "a"), row(3, "b"), row(4, "c")], "has rows with the keys 3, 4; nothing was written"),
             (vec![row(20, "a"), row(20, "b")], "more than one row with the key 20; nothing was written"),
         ] {
-            let error = store.insert(PATH, batch(&rows), &many).unwrap_err();
+            let error = store.table(PATH).insert(batch(&rows), &many).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::AlreadyExists);
             assert!(error.message().contains(words), "{error}");
             assert_eq!(read(&store, PATH, AsOf::Newest).unwrap(), before);
@@ -95,12 +95,12 @@ fn a_refused_insert_names_keys_and_writes_nothing() {
         ("id", Arc::new(Int64Array::from(vec![Some(1), None])) as ArrayRef),
         ("name", Arc::new(StringArray::from(vec!["a", "b"])) as ArrayRef),
     ]);
-    let error = store.upsert(PATH, null.unwrap(), &WriteOptions::default()).unwrap_err();
+    let error = store.table(PATH).upsert(null.unwrap(), &WriteOptions::default()).unwrap_err();
     assert!(error.message().contains("key column 'id' takes no nulls; the data has 1"), "{error}");
     store.write("plain", batch(&numbered(0, 3)), &Default::default()).unwrap();
     for error in [
-        store.upsert("plain", batch(&[]), &WriteOptions::default()).unwrap_err(),
-        store.get_rows("plain", &batch(&[]), &Default::default()).unwrap_err(),
+        store.table("plain").upsert(batch(&[]), &WriteOptions::default()).unwrap_err(),
+        store.table("plain").get_many(&batch(&[]), &Default::default()).unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().contains("'plain'") && error.message().contains("no key"), "{error}");
@@ -140,11 +140,11 @@ fn one_sync_serves_many_writers_and_each_key_is_inserted_once() {
                 started.wait();
                 for n in 0..EACH {
                     let own = row(1000 + thread * EACH + n, "own");
-                    store.upsert(PATH, batch(std::slice::from_ref(&own)), &WriteOptions::default()).unwrap();
+                    store.table(PATH).upsert(batch(std::slice::from_ref(&own)), &WriteOptions::default()).unwrap();
                     // What was acknowledged is there for the next look-up.
-                    let found = store.get_rows(PATH, &batch(&[own]), &Default::default()).unwrap();
+                    let found = store.table(PATH).get_many(&batch(&[own]), &Default::default()).unwrap();
                     assert_eq!(texts(&found), [Some(Some("own".to_owned()))]);
-                    match store.insert(PATH, batch(&[row(n, &thread.to_string())]), &WriteOptions::default()) {
+                    match store.table(PATH).insert(batch(&[row(n, &thread.to_string())]), &WriteOptions::default()) {
                         Ok(_) => won.fetch_add(1, Ordering::Relaxed),
                         Err(e) if e.kind() == ErrorKind::AlreadyExists => lost.fetch_add(1, Ordering::Relaxed),
                         Err(e) => panic!("{e}"),
@@ -174,7 +174,7 @@ fn readers_of_old_states_see_them_while_writers_and_checkpoints_go_on() {
         for _ in 0..2 {
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    let view = store.table_view(PATH, &AsOf::Newest).unwrap();
+                    let view = store.table(PATH).view(&AsOf::Newest).unwrap();
                     let asked = batch(&(0..500).map(|id| (id * 7 % 500, None)).collect::<Vec<_>>());
                     let look = || texts(&view.get_many(&asked, None, &Default::default()).unwrap());
                     let first = look();
@@ -190,7 +190,7 @@ fn readers_of_old_states_see_them_while_writers_and_checkpoints_go_on() {
         for round in 1..60 {
             let rows: Vec<Row> = (0..500).map(|id| row(id, &round.to_string())).collect();
             let many = if round % 4 == 0 { note() } else { WriteOptions::default() };
-            store.upsert(PATH, batch(&rows), &many).unwrap();
+            store.table(PATH).upsert(batch(&rows), &many).unwrap();
             if round % 5 == 0 {
                 store.checkpoint(&Default::default()).unwrap();
                 store.reclaim(&Default::default()).unwrap();
@@ -209,15 +209,15 @@ fn rows_written_while_a_checkpoint_runs_are_there_after_the_log_was_cut() {
     for part in 0..4 {
         store.append("t", batch(&numbered(part * 10, 10)), &Default::default()).err();
         store.write(&format!("t{part}"), batch(&numbered(0, 10)), &Default::default()).unwrap();
-        store.delete_rows(&format!("t{part}"), "id > 2", &Default::default()).unwrap();
+        store.table(&format!("t{part}")).delete("id > 2", &Default::default()).unwrap();
     }
     store.set_retention("**", Some(drumlin::catalog::Retention::KeepLast(1))).unwrap();
     let (during, calls) = (store.clone(), Arc::new(AtomicUsize::new(0)));
     let counted = calls.clone();
     let progress = move |_| {
         let n = counted.fetch_add(1, Ordering::Relaxed) as i64;
-        during.upsert(PATH, batch(&[row(100 + n, "during")]), &WriteOptions::default()).unwrap();
-        during.delete_keys(PATH, batch(&[row(2, "")]), &WriteOptions::default()).unwrap();
+        during.table(PATH).upsert(batch(&[row(100 + n, "during")]), &WriteOptions::default()).unwrap();
+        during.table(PATH).delete_keys(batch(&[row(2, "")]), &WriteOptions::default()).unwrap();
     };
     let task = Task { progress: Some(Arc::new(progress)), ..Task::default() };
     store.checkpoint(&CheckpointOptions { task, ..CheckpointOptions::default() }).unwrap();
@@ -244,13 +244,13 @@ fn an_idle_table_does_not_keep_the_log() {
     let store = open(&disk).unwrap();
     keyed(&store, &numbered(0, 5));
     for n in 0..200 {
-        store.put(&format!("n{n}"), Payload::from(n)).unwrap();
+        store.tree().put(&format!("n{n}"), Payload::from(n)).unwrap();
     }
     store.checkpoint(&Default::default()).unwrap();
     let log: u64 = disk.files().iter().filter(|(name, _)| name.starts_with("log/")).map(|(_, b)| b.len() as u64).sum();
     assert!(log < 100, "{log} bytes of log are left");
-    assert_eq!(store.table_stat(PATH).unwrap().memory_keys, 0);
-    assert_eq!(store.table_stat(PATH).unwrap().row_groups, 1);
+    assert_eq!(store.table(PATH).stat().unwrap().memory_keys, 0);
+    assert_eq!(store.table(PATH).stat().unwrap().row_groups, 1);
 }
 
 #[test]
@@ -260,11 +260,11 @@ fn what_takes_too_much_memory_is_checkpointed_by_itself() {
     keyed(&store, &[]);
     for n in 0..300 {
         let rows: Vec<Row> = (0..50).map(|id| row(n * 50 + id, &"x".repeat(100))).collect();
-        store.upsert(PATH, batch(&rows), &WriteOptions::default()).unwrap();
+        store.table(PATH).upsert(batch(&rows), &WriteOptions::default()).unwrap();
         assert!(store.stat().unwrap().memtable_bytes < 1 << 20);
     }
     store.wait_for_checkpoint();
-    assert!(store.table_stat(PATH).unwrap().row_groups > 0);
+    assert!(store.table(PATH).stat().unwrap().row_groups > 0);
     assert_eq!(read(&store, PATH, AsOf::Newest).unwrap().len(), 15_000);
 }
 
@@ -278,13 +278,13 @@ fn with_syncs_by_time_a_crash_loses_the_last_commits_only() {
         store.sync().unwrap();
         let syncs = disk.counters().syncs;
         for n in 0..10 {
-            store.upsert(PATH, batch(&[row(n, "a")]), &WriteOptions::default()).unwrap();
+            store.table(PATH).upsert(batch(&[row(n, "a")]), &WriteOptions::default()).unwrap();
         }
         assert_eq!(disk.counters().syncs, syncs, "nobody waits for a sync");
         store.sync().unwrap();
         assert_eq!(disk.counters().syncs, syncs + 2, "the log, and the mark that says up to where it is synced");
         for n in 10..20 {
-            store.upsert(PATH, batch(&[row(n, "b")]), &WriteOptions::default()).unwrap();
+            store.table(PATH).upsert(batch(&[row(n, "b")]), &WriteOptions::default()).unwrap();
         }
         let survived = disk.crash(seed);
         let again = open_set(&survived, interval()).unwrap();
@@ -308,7 +308,7 @@ fn a_sync_that_fails_is_told_to_whoever_writes_next() {
     disk.plan(disk.counters().changes + 1, Fault::Fail);
     let mut refused = None;
     for n in 0..2000 {
-        match store.upsert(PATH, batch(&[row(n, "a")]), &WriteOptions::default()) {
+        match store.table(PATH).upsert(batch(&[row(n, "a")]), &WriteOptions::default()) {
             Ok(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
             Err(e) => {
                 refused = Some(e);
@@ -330,7 +330,7 @@ fn a_look_up_reads_only_what_may_hold_the_keys() {
     let disk = SimDisk::new();
     let store = open(&disk).unwrap();
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create(PATH, batch(&[]).schema(), options).unwrap();
+    store.table(PATH).create(batch(&[]).schema(), options).unwrap();
     // Eight row groups of a range each, large enough not to be read whole.
     for group in 0..8_i64 {
         let mut rng = fastrand::Rng::with_seed(group as u64);
@@ -350,7 +350,7 @@ fn a_look_up_reads_only_what_may_hold_the_keys() {
         move |store: &Store| {
             let keys = batch(&ids.iter().map(|id| (*id, None)).collect::<Vec<_>>());
             let options = drumlin::store::LookupOptions { columns: columns.clone(), ..Default::default() };
-            let found = store.get_rows(PATH, &keys, &options).unwrap();
+            let found = store.table(PATH).get_many(&keys, &options).unwrap();
             assert_eq!(found.found.true_count(), ids.iter().filter(|id| **id % 2 == 0).count());
         }
     };
@@ -375,12 +375,12 @@ fn a_look_up_reads_only_what_may_hold_the_keys() {
 fn many_keys_of_many_rows_are_found() {
     let store = open(&SimDisk::in_memory()).unwrap();
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create(PATH, batch(&[]).schema(), options).unwrap();
+    store.table(PATH).create(batch(&[]).schema(), options).unwrap();
     let rows: Vec<Row> = (0..300_000).map(|id| (id, None)).collect();
     store.append(PATH, batch(&rows), &Default::default()).unwrap();
     for n in [1, 20, 5000] {
         let asked: Vec<Row> = (0..n).map(|at| (at * 7919 % 300_000, None)).collect();
-        let found = store.get_rows(PATH, &batch(&asked), &Default::default()).unwrap();
+        let found = store.table(PATH).get_many(&batch(&asked), &Default::default()).unwrap();
         assert_eq!(found.found.true_count() as i64, n);
     }
 }

@@ -9,7 +9,7 @@ use arrow::array::{
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::storage::{Fault, SimDisk};
 use drumlin::store::{AsOf, Frame, Options, ReadOptions, Sync, TableOptions, WriteOptions};
-use drumlin::{ErrorKind, Result, Store};
+use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::support::{Row, batch, env, open, read, rows};
 
@@ -35,8 +35,8 @@ fn key() -> TableOptions {
 /// A store whose keyed table has these rows, in memory.
 fn keyed(list: &[(i64, &str)]) -> Store {
     let store = open(&SimDisk::in_memory()).unwrap();
-    store.create(T, of(&[]).schema(), key()).unwrap();
-    store.upsert(T, of(list), &WriteOptions::default()).unwrap();
+    store.table(T).create(of(&[]).schema(), key()).unwrap();
+    store.table(T).upsert(of(list), &WriteOptions::default()).unwrap();
     store
 }
 
@@ -51,9 +51,9 @@ fn newest(store: &Store) -> Vec<Row> {
 #[test]
 fn what_a_transaction_appends_is_looked_for_again_at_its_commit() {
     let store = keyed(&[]);
-    let mut tx = store.transaction().unwrap();
+    let tx = store.transaction().unwrap();
     tx.append(T, of(&[(1, "tx")]), &WriteOptions::default()).unwrap();
-    store.insert(T, of(&[(1, "other")]), &WriteOptions::default()).unwrap();
+    store.table(T).insert(of(&[(1, "other")]), &WriteOptions::default()).unwrap();
     assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(newest(&store), some(&[(1, "other")]));
 }
@@ -61,9 +61,9 @@ fn what_a_transaction_appends_is_looked_for_again_at_its_commit() {
 #[test]
 fn a_transaction_does_not_mistake_row_groups_of_others_for_its_own() {
     let store = keyed(&[(1, "a"), (2, "b"), (3, "c")]);
-    let mut tx = store.transaction().unwrap();
-    tx.upsert(T, of(&[(100, "x"), (101, "y")]), &note()).unwrap();
-    tx.upsert(T, of(&[(100, "x2")]), &note()).unwrap();
+    let tx = store.transaction().unwrap();
+    tx.table(T).upsert(of(&[(100, "x"), (101, "y")]), &note()).unwrap();
+    tx.table(T).upsert(of(&[(100, "x2")]), &note()).unwrap();
     // It brings a row group of the number that the transaction gave one of its own.
     store.checkpoint(&Default::default()).unwrap();
     tx.commit().unwrap();
@@ -76,7 +76,7 @@ fn a_transaction_that_deletes_versions_has_rows_in_memory_flushed_first() {
     store.snapshot("s", "**").unwrap();
     store.write(T, of(&[(2, "b")]), &WriteOptions::default()).unwrap();
     store.transact(|tx| tx.delete_versions(&[(T.into(), vec![Version(2)])], Default::default())).unwrap();
-    store.upsert(T, of(&[(3, "c")]), &WriteOptions::default()).unwrap();
+    store.table(T).upsert(of(&[(3, "c")]), &WriteOptions::default()).unwrap();
     for _ in 0..2 {
         assert_eq!(newest(&store), some(&[(1, "a"), (3, "c")]));
         assert_eq!(read(&store, T, AsOf::Snapshot("s".into())).unwrap(), some(&[(1, "a")]));
@@ -84,13 +84,13 @@ fn a_transaction_that_deletes_versions_has_rows_in_memory_flushed_first() {
     }
     // A version that a snapshot holds, over rows that are in memory.
     let store = keyed(&[]);
-    store.upsert(T, of(&[(1, "a"), (2, "b")]), &note()).unwrap();
-    store.upsert(T, of(&[(1, "A"), (7, "G")]), &WriteOptions::default()).unwrap();
+    store.table(T).upsert(of(&[(1, "a"), (2, "b")]), &note()).unwrap();
+    store.table(T).upsert(of(&[(1, "A"), (7, "G")]), &WriteOptions::default()).unwrap();
     store.snapshot("s1", "**").unwrap();
-    store.upsert(T, of(&[(3, "c")]), &note()).unwrap();
+    store.table(T).upsert(of(&[(3, "c")]), &note()).unwrap();
     store.snapshot("s2", "**").unwrap();
     let held = read(&store, T, AsOf::Snapshot("s2".into())).unwrap();
-    let last = store.versions(T).unwrap().last().unwrap().version;
+    let last = store.table(T).versions().unwrap().last().unwrap().version;
     store.transact(|tx| tx.delete_versions(&[(T.into(), vec![last])], Default::default())).unwrap();
     for _ in 0..2 {
         assert_eq!(read(&store, T, AsOf::Snapshot("s2".into())).unwrap(), held);
@@ -108,12 +108,12 @@ fn keys_of_the_greatest_bytes_are_found_in_row_groups() {
     };
     let all = columns(vec![1, i64::MAX, i64::MIN], vec![vec![0xff; 24], vec![0xff; 60], vec![]]);
     let options = TableOptions { key: vec!["a".into(), "b".into()], ..TableOptions::default() };
-    store.create(T, all.schema(), options).unwrap();
-    store.insert(T, all.clone(), &WriteOptions::default()).unwrap();
+    store.table(T).create(all.schema(), options).unwrap();
+    store.table(T).insert(all.clone(), &WriteOptions::default()).unwrap();
     for _ in 0..2 {
-        assert_eq!(store.get_rows(T, &all, &Default::default()).unwrap().found.true_count(), 3);
+        assert_eq!(store.table(T).get_many(&all, &Default::default()).unwrap().found.true_count(), 3);
         assert_eq!(
-            store.insert(T, all.clone(), &WriteOptions::default()).unwrap_err().kind(),
+            store.table(T).insert(all.clone(), &WriteOptions::default()).unwrap_err().kind(),
             ErrorKind::AlreadyExists
         );
         store.checkpoint(&Default::default()).unwrap();
@@ -126,10 +126,10 @@ fn commits_that_a_sync_by_time_failed_on_are_written_again_when_the_store_is_ope
     for seed in 0..100 {
         let disk = SimDisk::new();
         let store = open_set(&disk, options()).unwrap();
-        store.create(T, of(&[]).schema(), key()).unwrap();
+        store.table(T).create(of(&[]).schema(), key()).unwrap();
         store.sync().unwrap();
         for n in 0..6 {
-            store.upsert(T, of(&[(n, "a")]), &WriteOptions::default()).unwrap();
+            store.table(T).upsert(of(&[(n, "a")]), &WriteOptions::default()).unwrap();
         }
         disk.plan(disk.counters().changes, Fault::Fail);
         store.sync().unwrap_err();
@@ -139,7 +139,7 @@ fn commits_that_a_sync_by_time_failed_on_are_written_again_when_the_store_is_ope
         drop(store);
         let store = open_set(&disk, options()).unwrap();
         let there = newest(&store).len();
-        store.upsert(T, of(&[(50, "a")]), &WriteOptions::default()).unwrap();
+        store.table(T).upsert(of(&[(50, "a")]), &WriteOptions::default()).unwrap();
         store.sync().unwrap();
         let again = open_set(&disk.crash(seed), options()).unwrap();
         assert_eq!(newest(&again).len(), there + 1);
@@ -151,7 +151,7 @@ fn a_path_that_becomes_keyed_while_it_is_written_refuses_the_write() {
     let store = open(&SimDisk::in_memory()).unwrap();
     let other = store.clone();
     let batches = std::iter::once(()).map(move |()| {
-        other.create(T, of(&[]).schema(), key())?;
+        other.table(T).create(of(&[]).schema(), key())?;
         Ok(of(&[(1, "a"), (1, "b")]))
     });
     let options = WriteOptions { sort: Some(vec!["id".into()]), ..WriteOptions::default() };
@@ -163,13 +163,13 @@ fn a_path_that_becomes_keyed_while_it_is_written_refuses_the_write() {
 #[test]
 fn little_memory_and_empty_frames_lose_nothing() {
     let store = Store::open("memory://", Options { memory_bytes: 0, ..Options::default() }).unwrap();
-    store.create(T, of(&[]).schema(), key()).unwrap();
+    store.table(T).create(of(&[]).schema(), key()).unwrap();
     assert_eq!(store.append(T, of(&[(1, "x")]), &WriteOptions::default()).unwrap().rows, 1);
     assert_eq!(newest(&store), some(&[(1, "x")]));
     let nothing = || Frame::new(of(&[]).schema(), std::iter::empty());
-    store.update(T, nothing(), &WriteOptions::default()).unwrap();
+    store.replace(T, nothing(), &WriteOptions::default()).unwrap();
     store.append(T, nothing(), &WriteOptions::default()).unwrap();
-    store.upsert(T, nothing(), &WriteOptions::default()).unwrap();
+    store.table(T).upsert(nothing(), &WriteOptions::default()).unwrap();
     assert_eq!(newest(&store), some(&[(1, "x")]));
 }
 
@@ -179,10 +179,10 @@ fn a_checkpoint_that_ends_between_two_parts_leaves_a_table_that_can_be_written()
     for at in 0..60 {
         let disk = SimDisk::new();
         let store = open_set(&disk, Options { inline_bytes: 0, ..Options::default() }).unwrap();
-        store.create(T, of(&[]).schema(), key()).unwrap();
-        store.upsert(T, of(&[(1, "a"), (2, "b"), (3, "c")]), &WriteOptions::default()).unwrap();
+        store.table(T).create(of(&[]).schema(), key()).unwrap();
+        store.table(T).upsert(of(&[(1, "a"), (2, "b"), (3, "c")]), &WriteOptions::default()).unwrap();
         store.snapshot("a", "**").unwrap();
-        store.upsert(T, of(&[(4, "d")]), &WriteOptions::default()).unwrap();
+        store.table(T).upsert(of(&[(4, "d")]), &WriteOptions::default()).unwrap();
         store.snapshot("b", "**").unwrap();
         let planned = disk.counters().changes + at;
         disk.plan(planned, Fault::Fail);
@@ -195,12 +195,12 @@ fn a_checkpoint_that_ends_between_two_parts_leaves_a_table_that_can_be_written()
             // The mark beside the log may fail.
             continue;
         }
-        let Ok(stat) = store.table_stat(T) else { continue };
+        let Ok(stat) = store.table(T).stat() else { continue };
         halfway += u64::from(stat.row_groups == 1);
-        if store.delete_rows(T, "id < 3", &Default::default()).is_ok() {
+        if store.table(T).delete("id < 3", &Default::default()).is_ok() {
             for _ in 0..2 {
                 assert_eq!(newest(&store), some(&[(3, "c"), (4, "d")]));
-                assert_eq!(store.versions(T).unwrap().last().unwrap().rows, 2);
+                assert_eq!(store.table(T).versions().unwrap().last().unwrap().rows, 2);
                 if store.checkpoint(&Default::default()).is_err() {
                     break;
                 }
@@ -210,12 +210,13 @@ fn a_checkpoint_that_ends_between_two_parts_leaves_a_table_that_can_be_written()
     assert!(halfway > 0);
 }
 
+// faults: reclaim beside a reader x upsert
 #[test]
 fn what_an_append_searches_is_not_reclaimed_meanwhile() {
     let disk = SimDisk::new();
     let options = Options { inline_bytes: 0, cache_bytes: 0, ..Options::default() };
     let store = open_set(&disk, options).unwrap();
-    store.create(T, of(&[]).schema(), key()).unwrap();
+    store.table(T).create(of(&[]).schema(), key()).unwrap();
     store.append(T, of(&[(1, "a"), (2, "b"), (3, "c")]), &WriteOptions::default()).unwrap();
     store.append(T, of(&[(4, "a"), (5, "b"), (6, "c")]), &WriteOptions::default()).unwrap();
     let other = store.clone();
@@ -236,12 +237,12 @@ fn types_that_cannot_come_back_are_refused_when_the_table_is_made() {
     let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true]));
     let keyed_flags = DictionaryArray::try_new(Int32Array::from(vec![0]), flags).unwrap();
     let rows = RecordBatch::try_from_iter([("id", ids()), ("d", Arc::new(keyed_flags) as ArrayRef)]).unwrap();
-    let refused = store.create(T, rows.schema(), key()).unwrap_err();
+    let refused = store.table(T).create(rows.schema(), key()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert!(refused.message().contains("cannot have a column of type Dictionary"), "{refused}");
     let empty = FixedSizeBinaryArray::try_new_with_len(0, arrow::buffer::Buffer::from(Vec::<u8>::new()), None, 1);
     let rows = RecordBatch::try_from_iter([("id", ids()), ("f", Arc::new(empty.unwrap()) as ArrayRef)]).unwrap();
-    let refused = store.create(T, rows.schema(), key()).unwrap_err();
+    let refused = store.table(T).create(rows.schema(), key()).unwrap_err();
     assert!(refused.message().contains("column 'f' of type FixedSizeBinary(0) cannot be stored"), "{refused}");
 }
 
@@ -249,9 +250,9 @@ fn types_that_cannot_come_back_are_refused_when_the_table_is_made() {
 fn a_flush_overtaken_by_a_write_leaves_no_block() {
     let disk = SimDisk::new();
     let store = open_set(&disk, Options { inline_bytes: 0, ..Options::default() }).unwrap();
-    store.create(T, of(&[]).schema(), key()).unwrap();
+    store.table(T).create(of(&[]).schema(), key()).unwrap();
     for round in 0..20 {
-        store.upsert(T, of(&[(round, "a")]), &WriteOptions::default()).unwrap();
+        store.table(T).upsert(of(&[(round, "a")]), &WriteOptions::default()).unwrap();
         let other = store.clone();
         std::thread::scope(|scope| {
             scope.spawn(move || other.write(T, of(&[(100, "w")]), &WriteOptions::default()).unwrap());
@@ -269,13 +270,13 @@ fn a_flush_overtaken_by_a_write_leaves_no_block() {
 #[test]
 fn a_version_of_a_transaction_s_own_shows_nothing_of_others() {
     let store = keyed(&[(1, "a")]);
-    let mut tx = store.transaction().unwrap();
-    tx.upsert(T, of(&[(9, "tx")]), &note()).unwrap();
-    store.upsert(T, of(&[(2, "other")]), &WriteOptions::default()).unwrap();
+    let tx = store.transaction().unwrap();
+    tx.table(T).upsert(of(&[(9, "tx")]), &note()).unwrap();
+    store.table(T).upsert(of(&[(2, "other")]), &WriteOptions::default()).unwrap();
     let expected = some(&[(1, "a"), (9, "tx")]);
     for as_of in [AsOf::Newest, AsOf::Version(Version(1))] {
         let options = ReadOptions { as_of, ..ReadOptions::default() };
-        assert_eq!(rows(&tx.collect(T, &options).unwrap()), expected);
+        assert_eq!(rows(&tx.table(T).collect(&options).unwrap()), expected);
     }
 }
 
@@ -286,12 +287,12 @@ fn a_row_of_a_large_frame_costs_the_log_a_row() {
     let ids = Int64Array::from_iter_values(0..20_000);
     let rows = RecordBatch::try_from_iter([("id", Arc::new(ids) as ArrayRef), ("s", Arc::new(texts) as ArrayRef)]);
     let rows = rows.unwrap();
-    store.create(T, rows.schema(), key()).unwrap();
+    store.table(T).create(rows.schema(), key()).unwrap();
     let before = store.stat().unwrap().log_bytes;
-    store.upsert(T, rows.slice(5, 1), &WriteOptions::default()).unwrap();
+    store.table(T).upsert(rows.slice(5, 1), &WriteOptions::default()).unwrap();
     let bytes = store.stat().unwrap().log_bytes - before;
     assert!(bytes < 2000, "{bytes} bytes of log for a row");
-    assert_eq!(store.collect(T, &Default::default()).unwrap()[0].column(1).len(), 1);
+    assert_eq!(store.table(T).collect(&Default::default()).unwrap()[0].column(1).len(), 1);
 }
 
 #[test]
@@ -299,7 +300,7 @@ fn many_commits_are_followed_in_time_that_grows_with_them() {
     let store = keyed(&[]);
     let from = store.seq().unwrap();
     for id in 0..3000 {
-        store.upsert(T, of(&[(id, "a")]), &WriteOptions::default()).unwrap();
+        store.table(T).upsert(of(&[(id, "a")]), &WriteOptions::default()).unwrap();
     }
     let mut feed = store.changes(from).unwrap();
     let mut seen = 0;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array, AsArray};
-use drumlin::Store;
 use drumlin::base::Version;
 use drumlin::catalog::Payload;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{Lookup, ScanOptions};
+use drumlin::{Store, Tables};
 
 use crate::support::{Row, batch, read, rows};
 
@@ -24,6 +24,17 @@ pub struct KeyedModel {
     /// Whether rows were written that no version has.
     active: bool,
     pub snapshots: BTreeMap<String, Content>,
+    pub place: Place,
+}
+
+/// Where a keyed table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Place {
+    #[default]
+    There,
+    Trash,
+    /// Only its snapshots are left.
+    Gone,
 }
 
 /// One operation on it. Many rows are written as row groups, few into the log.
@@ -98,7 +109,7 @@ impl KeyedModel {
         self.active = false;
     }
 
-    fn wrote(&mut self, many: bool, some: bool) {
+    pub fn wrote(&mut self, many: bool, some: bool) {
         if many {
             self.number();
         } else {
@@ -106,10 +117,17 @@ impl KeyedModel {
         }
     }
 
-    /// As a checkpoint does.
+    /// As a checkpoint does, in the trash too.
     pub fn checkpoint(&mut self) {
-        if self.active {
+        if self.active && self.place != Place::Gone {
             self.number();
+        }
+    }
+
+    /// As a reclaim does that empties the trash.
+    pub fn reclaim(&mut self) {
+        if self.place == Place::Trash {
+            self.place = Place::Gone;
         }
     }
 }
@@ -117,7 +135,8 @@ impl KeyedModel {
 /// Does `op` to the model; says whether the store must succeed at it.
 pub fn apply(model: &mut Option<KeyedModel>, nodes: &mut BTreeMap<String, i64>, op: &KeyedOp) -> bool {
     if let KeyedOp::Create = op {
-        let mut new = KeyedModel::default();
+        let snapshots = model.take().map(|gone| gone.snapshots).unwrap_or_default();
+        let mut new = KeyedModel { snapshots, ..KeyedModel::default() };
         new.number();
         *model = Some(new);
         return true;
@@ -206,15 +225,15 @@ pub fn run(store: &Store, op: &KeyedOp) -> drumlin::Result<()> {
     match op {
         KeyedOp::Create => {
             let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-            store.create(PATH, batch(&[]).schema(), options)?;
+            store.table(PATH).create(batch(&[]).schema(), options)?;
         }
-        KeyedOp::Upsert { rows, many } => drop(store.upsert(PATH, batch(rows), &note(many))?),
-        KeyedOp::Insert { rows, many } => drop(store.insert(PATH, batch(rows), &note(many))?),
-        KeyedOp::Delete { keys: ids, many } => drop(store.delete_keys(PATH, keys(ids), &note(many))?),
+        KeyedOp::Upsert { rows, many } => drop(store.table(PATH).upsert(batch(rows), &note(many))?),
+        KeyedOp::Insert { rows, many } => drop(store.table(PATH).insert(batch(rows), &note(many))?),
+        KeyedOp::Delete { keys: ids, many } => drop(store.table(PATH).delete_keys(keys(ids), &note(many))?),
         KeyedOp::Write(rows) => drop(store.write(PATH, batch(rows), &WriteOptions::default())?),
-        KeyedOp::Update(rows) => drop(store.update(PATH, batch(rows), &WriteOptions::default())?),
+        KeyedOp::Update(rows) => drop(store.replace(PATH, batch(rows), &WriteOptions::default())?),
         KeyedOp::DeleteWhere(divisor, rest) => {
-            store.delete_rows(PATH, &format!("id % {divisor} = {rest}"), &Default::default())?;
+            store.table(PATH).delete(&format!("id % {divisor} = {rest}"), &Default::default())?;
         }
         KeyedOp::DeleteVersions(versions) => {
             store.delete_versions(
@@ -225,15 +244,15 @@ pub fn run(store: &Store, op: &KeyedOp) -> drumlin::Result<()> {
         KeyedOp::Snapshot(name) => drop(store.snapshot(name, PATH)?),
         KeyedOp::DropSnapshot(name) => store.drop_snapshot(name)?,
         KeyedOp::Transact { read, rows, delete } => store.transact(|tx| {
-            tx.get_rows(PATH, &keys(&[*read]), &Default::default())?;
-            tx.upsert(PATH, batch(&[(*read, Some("read".into()))]), &WriteOptions::default())?;
-            let own = tx.get_rows(PATH, &keys(&[*read]), &Default::default())?;
+            tx.table(PATH).get_many(&keys(&[*read]), &Default::default())?;
+            tx.table(PATH).upsert(batch(&[(*read, Some("read".into()))]), &WriteOptions::default())?;
+            let own = tx.table(PATH).get_many(&keys(&[*read]), &Default::default())?;
             assert_eq!(texts(&own), [Some(Some("read".to_owned()))]);
-            tx.upsert(PATH, batch(rows), &WriteOptions::default())?;
-            tx.delete_keys(PATH, keys(&[*delete]), &WriteOptions::default())?;
-            let gone = tx.get_rows(PATH, &keys(&[*delete]), &Default::default())?;
+            tx.table(PATH).upsert(batch(rows), &WriteOptions::default())?;
+            tx.table(PATH).delete_keys(keys(&[*delete]), &WriteOptions::default())?;
+            let gone = tx.table(PATH).get_many(&keys(&[*delete]), &Default::default())?;
             assert_eq!(texts(&gone), [None]);
-            tx.put("n/7", Payload::from(*read)).map(drop)
+            tx.tree().put("n/7", Payload::from(*read)).map(drop)
         })?,
     }
     Ok(())
@@ -257,16 +276,22 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Re
 /// All that can be read of the table is what the model says; else what is not.
 pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> {
     let text = |e: drumlin::Error| e.to_string();
-    let Some(model) = model else {
-        return same(store.list("k/*").map_err(text)?.len(), 0, "tables with a key");
-    };
+    let there = store.tree().list("k/*").map_err(text)?.into_iter().filter(|entry| entry.table.is_some()).count();
+    let is_there = model.is_some_and(|model| model.place == Place::There);
+    same(there, usize::from(is_there), "tables with a key")?;
+    let Some(model) = model else { return Ok(()) };
+    if !is_there {
+        return model.snapshots.iter().try_for_each(|(name, content)| {
+            same(read(store, PATH, AsOf::Snapshot(name.clone())).map_err(text)?, listed(content), name)
+        });
+    }
     same(read(store, PATH, AsOf::Newest).map_err(text)?, listed(&model.rows), "rows by key")?;
-    same(store.table_stat(PATH).map_err(text)?.rows, model.rows.len() as u64, "count of rows by key")?;
+    same(store.table(PATH).stat().map_err(text)?.rows, model.rows.len() as u64, "count of rows by key")?;
     // Every key there may be, in any order, one of them twice.
     let asked: Vec<i64> = (-35..65).map(|n| (n * 37_i64 + 11).rem_euclid(100) - 35).chain([3]).collect();
     let look_up = |as_of: AsOf| {
         let options = drumlin::store::LookupOptions { as_of, ..Default::default() };
-        let found = store.get_rows(PATH, &keys(&asked), &options).map_err(text)?;
+        let found = store.table(PATH).get_many(&keys(&asked), &options).map_err(text)?;
         let ids = found.rows["id"].as_primitive::<arrow::datatypes::Int64Type>();
         same(ids.values().to_vec(), asked.clone(), "keys answered")?;
         Ok::<_, String>(texts(&found))
@@ -275,7 +300,7 @@ pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> 
     same(look_up(AsOf::Newest)?, answers(&model.rows), "look-up")?;
     let scan = |scan: ScanOptions| {
         let options = ReadOptions { scan, ..ReadOptions::default() };
-        store.collect(PATH, &options).map(|batches| rows(&batches)).map_err(text)
+        store.table(PATH).collect(&options).map(|batches| rows(&batches)).map_err(text)
     };
     let filter = Some(drumlin::filter::Filter::parse("id % 3 = 0 and name <> 'k7'").unwrap());
     let kept = |(id, name): &&Row| id % 3 == 0 && name.as_ref().is_some_and(|name| name != "k7");
@@ -285,7 +310,7 @@ pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> 
     let n = all.len().min(5);
     same(scan(ScanOptions { limit: Some(5), ..Default::default() })?, all[..n].to_vec(), "first rows")?;
     same(scan(ScanOptions { tail: Some(5), ..Default::default() })?, all[all.len() - n..].to_vec(), "last rows")?;
-    let versions = store.versions(PATH).map_err(text)?;
+    let versions = store.table(PATH).versions().map_err(text)?;
     let numbers: Vec<u64> = versions.iter().map(|version| version.version.0).collect();
     same(numbers, model.versions.keys().copied().collect(), "versions by key")?;
     for (info, (number, content)) in versions.iter().zip(&model.versions) {

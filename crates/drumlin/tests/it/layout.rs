@@ -8,7 +8,7 @@ use drumlin::catalog::Payload;
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::PlanOptions;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::support::{Row, batch, env, numbered, open, opener, read, rows};
 
@@ -39,7 +39,7 @@ impl Model {
         assert_eq!(read(store, "sorted", AsOf::Newest).unwrap(), self.sorted, "{what}: sorted");
         assert_eq!(read(store, "keyed", AsOf::Newest).unwrap(), self.keyed(), "{what}: keyed");
         for (path, value) in &self.nodes {
-            assert_eq!(store.get(path).unwrap(), Some(Payload::from(*value)), "{what}: {path}");
+            assert_eq!(store.tree().get(path).unwrap(), Some(Payload::from(*value)), "{what}: {path}");
         }
     }
 }
@@ -47,11 +47,11 @@ impl Model {
 /// Transactions of one thread, and checkpoints between their steps: none meets a conflict, and each does what it says.
 #[test]
 fn checkpoints_between_the_steps_of_transactions_are_no_conflict() {
-    transactions_beside_checkpoints(60).unwrap();
+    crate::seeds::each(0..60, 6, |seed| transactions_beside_checkpoints(seed..seed + 1).unwrap());
 }
 
-pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
-    for seed in 0..seeds {
+pub fn transactions_beside_checkpoints(seeds: std::ops::Range<u64>) -> Result<(), String> {
+    for seed in seeds {
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
         let disk = SimDisk::new();
         let store = opener(seed)(&disk, &clock, 2).unwrap();
@@ -60,12 +60,12 @@ pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
         let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..WriteOptions::default() };
         store.write("plain", batch(&[]), &Default::default()).unwrap();
         store.write("sorted", batch(&[]), &sorted).unwrap();
-        store.create("keyed", batch(&[]).schema(), keyed()).unwrap();
+        store.table("keyed").create(batch(&[]).schema(), keyed()).unwrap();
         let mut next = 0;
         for round in 0..12 {
             let mut what = format!("seed {seed}, round {round}");
             let mut after = model.clone();
-            let mut tx = store.transaction().unwrap();
+            let tx = store.transaction().unwrap();
             for _ in 0..rng.usize(1..6) {
                 if rng.u8(..3) == 0 {
                     let options = if rng.bool() { purge() } else { CheckpointOptions::default() };
@@ -90,17 +90,17 @@ pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
                         after.sorted.extend(new);
                     }
                     2 => {
-                        tx.delete_rows("plain", &filter, &Default::default()).unwrap();
+                        tx.table("plain").delete(&filter, &Default::default()).unwrap();
                         after.plain.retain(|(id, _)| !goes(*id));
                     }
                     3 => {
-                        tx.delete_rows("keyed", &filter, &Default::default()).unwrap();
+                        tx.table("keyed").delete(&filter, &Default::default()).unwrap();
                         after.keyed.retain(|id, _| !goes(*id));
                     }
                     4 => {
                         let from = rng.i64(0..next + 1);
                         let new: Vec<Row> = (from..from + 3).map(|id| (id, Some(format!("new {round}")))).collect();
-                        tx.update("sorted", batch(&new), &Default::default()).unwrap();
+                        tx.replace("sorted", batch(&new), &Default::default()).unwrap();
                         after.sorted.retain(|(id, _)| !(from..from + 3).contains(id));
                         after.sorted.extend(new);
                         after.sorted.sort_by_key(|(id, _)| *id);
@@ -113,13 +113,13 @@ pub fn transactions_beside_checkpoints(seeds: u64) -> Result<(), String> {
                         let from = rng.i64(0..60);
                         let new: Vec<Row> =
                             (from..from + n as i64).map(|id| (id, Some(format!("{round}-{id}")))).collect();
-                        tx.upsert("keyed", batch(&new), &options).unwrap();
+                        tx.table("keyed").upsert(batch(&new), &options).unwrap();
                         after.keyed.extend(new);
                     }
                     _ => {
                         let path = format!("n/{}", rng.u8(..4));
                         let value = rng.i64(..);
-                        tx.put(&path, Payload::from(value)).unwrap();
+                        tx.tree().put(&path, Payload::from(value)).unwrap();
                         after.nodes.insert(path, value);
                     }
                 }
@@ -149,13 +149,13 @@ fn an_automatic_checkpoint_is_no_conflict() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let store = Store::open_on(Arc::new(SimDisk::new()), env(&clock, 3, 2), "sim", options).unwrap();
     store.write("a", batch(&numbered(-1, 1)), &Default::default()).unwrap();
-    store.create("k", batch(&[]).schema(), keyed()).unwrap();
+    store.table("k").create(batch(&[]).schema(), keyed()).unwrap();
     for i in 0..1500 {
-        let mut tx = store.transaction().unwrap();
+        let tx = store.transaction().unwrap();
         tx.append("a", batch(&numbered(i, 1)), &Default::default()).unwrap();
-        tx.delete_rows("a", &format!("id = {}", i - 5), &Default::default()).unwrap();
-        tx.upsert("k", batch(&numbered(i % 50, 1)), &Default::default()).unwrap();
-        tx.put("n", Payload::from(i)).unwrap();
+        tx.table("a").delete(&format!("id = {}", i - 5), &Default::default()).unwrap();
+        tx.table("k").upsert(batch(&numbered(i % 50, 1)), &Default::default()).unwrap();
+        tx.tree().put("n", Payload::from(i)).unwrap();
         tx.commit().unwrap_or_else(|e| panic!("transaction {i}: {e}"));
     }
     let left: Vec<i64> = read(&store, "a", AsOf::Newest).unwrap().into_iter().map(|(id, _)| id).collect();
@@ -171,20 +171,20 @@ fn keys(id: i64) -> arrow::array::RecordBatch {
 fn what_others_wrote_is_a_conflict_all_the_same() {
     let store = open(&SimDisk::new()).unwrap();
     store.write("a", batch(&numbered(0, 100)), &Default::default()).unwrap();
-    store.create("k", batch(&[]).schema(), keyed()).unwrap();
-    store.upsert("k", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    store.table("k").create(batch(&[]).schema(), keyed()).unwrap();
+    store.table("k").upsert(batch(&numbered(0, 10)), &Default::default()).unwrap();
     let conflicts: [(&str, fn(&Store)); 4] = [
-        ("rows deleted", |store| drop(store.delete_rows("a", "id = 50", &Default::default()).unwrap())),
+        ("rows deleted", |store| drop(store.table("a").delete("id = 50", &Default::default()).unwrap())),
         ("rows appended", |store| drop(store.append("a", batch(&numbered(900, 1)), &Default::default()).unwrap())),
         ("all replaced", |store| drop(store.write("a", batch(&numbered(0, 90)), &Default::default()).unwrap())),
-        ("a key written", |store| drop(store.upsert("k", batch(&numbered(3, 1)), &Default::default()).unwrap())),
+        ("a key written", |store| drop(store.table("k").upsert(batch(&numbered(3, 1)), &Default::default()).unwrap())),
     ];
     for (what, other) in conflicts {
         for flushed in [false, true] {
             store.write("a", batch(&numbered(0, 100)), &Default::default()).unwrap();
-            let mut tx = store.transaction().unwrap();
-            tx.delete_rows("a", "id % 7 = 0", &Default::default()).unwrap();
-            tx.get_rows("k", &keys(3), &Default::default()).unwrap();
+            let tx = store.transaction().unwrap();
+            tx.table("a").delete("id % 7 = 0", &Default::default()).unwrap();
+            tx.table("k").get_many(&keys(3), &Default::default()).unwrap();
             other(&store);
             if flushed {
                 store.checkpoint(&purge()).unwrap();
@@ -193,17 +193,17 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
         }
     }
     // Other keys are none, though the part they were in has been flushed.
-    store.upsert("k", batch(&numbered(0, 1)), &Default::default()).unwrap();
-    let mut tx = store.transaction().unwrap();
-    tx.get_rows("k", &keys(3), &Default::default()).unwrap();
-    tx.put("n", Payload::from(1)).unwrap();
-    store.upsert("k", batch(&numbered(7, 1)), &Default::default()).unwrap();
+    store.table("k").upsert(batch(&numbered(0, 1)), &Default::default()).unwrap();
+    let tx = store.transaction().unwrap();
+    tx.table("k").get_many(&keys(3), &Default::default()).unwrap();
+    tx.tree().put("n", Payload::from(1)).unwrap();
+    store.table("k").upsert(batch(&numbered(7, 1)), &Default::default()).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     tx.commit().unwrap();
     // Nor is a layout that changed under what was only read.
-    let mut tx = store.transaction().unwrap();
-    let read = rows(&tx.collect("a", &ReadOptions::default()).unwrap());
-    tx.put("n", Payload::from(read.len() as i64)).unwrap();
+    let tx = store.transaction().unwrap();
+    let read = rows(&tx.table("a").collect(&ReadOptions::default()).unwrap());
+    tx.tree().put("n", Payload::from(read.len() as i64)).unwrap();
     store.append("b", batch(&numbered(0, 1)), &Default::default()).err();
     store.checkpoint(&purge()).unwrap();
     tx.commit().unwrap();

@@ -2,12 +2,13 @@
 //! storage is not listed for deletion.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{Disk, Fault, FileStorage, Moment, SimDisk};
+use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, Fault, FileStorage, Guard, Moment, Rename, SimDisk};
 use drumlin::store::{AsOf, Options, ReclaimOptions};
-use drumlin::{Result, Store};
+use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
 use crate::support::{batch, env, numbered, open, open_inline, read};
 
@@ -24,7 +25,7 @@ fn place(disk: &SimDisk, name: &str) {
 
 fn work(store: &Store, n: i64) -> Result<()> {
     store.write("t", batch(&numbered(n, 50)), &Default::default())?;
-    store.put("n", Payload::from(n))?;
+    store.tree().put("n", Payload::from(n))?;
     store.checkpoint(&Default::default()).map(drop)
 }
 
@@ -55,7 +56,7 @@ fn temporary_files_of_a_store_of_one_process_are_listed_and_deleted() {
 #[test]
 fn temporary_files_of_a_shared_folder_are_deleted_once_the_log_has_passed_them() {
     let (disk, clock) = (SimDisk::in_memory(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
-    let options = Options { inline_bytes: 0, rest_micros: 0, ..Options::default() };
+    let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
     let storage = Arc::new(FileStorage::new(Arc::new(disk.clone())));
     let store = Store::open_bucket(storage, env(&clock, 1, 1), "folder", options).unwrap();
     work(&store, 1).unwrap();
@@ -77,6 +78,7 @@ fn temporary_files_of_a_shared_folder_are_deleted_once_the_log_has_passed_them()
     assert!(temporaries(&disk).is_empty() && store.verify(&Default::default()).unwrap().orphans.is_empty());
 }
 
+// faults: crash x write, nodes, checkpoint, reclaim, open
 #[test]
 fn a_crash_anywhere_leaves_no_temporary_file_after_the_next_reclaim() {
     let mut left = 0;
@@ -158,4 +160,110 @@ fn a_store_that_is_closed_holds_nothing_open() {
         drop((store, again));
         std::fs::remove_dir_all(&folder).unwrap();
     }
+}
+
+/// A disk whose process has no file descriptor left, once it is told so.
+#[derive(Debug)]
+struct Starved(SimDisk, AtomicBool);
+
+impl Starved {
+    fn descriptor(&self) -> Result<()> {
+        match self.1.load(Ordering::SeqCst) {
+            true => Err(Error::unavailable("too many open files")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Disk for Starved {
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        self.descriptor().and_then(|()| self.0.create(name))
+    }
+
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn DiskFile>> {
+        self.descriptor().and_then(|()| self.0.open(name, access))
+    }
+
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
+        self.descriptor().and_then(|()| self.0.rename(from, to, mode))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.descriptor().and_then(|()| self.0.remove(name))
+    }
+
+    fn make_dir(&self, name: &str) -> Result<()> {
+        self.descriptor().and_then(|()| self.0.make_dir(name))
+    }
+
+    fn remove_dir(&self, name: &str) -> Result<()> {
+        self.descriptor().and_then(|()| self.0.remove_dir(name))
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<DiskEntry>> {
+        self.descriptor().and_then(|()| self.0.list(folder))
+    }
+
+    fn sync_dir(&self, folder: &str) -> Result<()> {
+        self.descriptor().and_then(|()| self.0.sync_dir(folder))
+    }
+
+    fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>> {
+        self.descriptor().and_then(|()| self.0.lock(name, holder))
+    }
+
+    fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {
+        self.descriptor().and_then(|()| self.0.wait_lock(name))
+    }
+}
+
+#[test]
+fn a_reclaim_without_file_descriptors_says_what_it_did() {
+    let disk = Arc::new(Starved(SimDisk::in_memory(), AtomicBool::new(false)));
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let options = Options { inline_bytes: 0, ..Options::default() };
+    let store = Store::open_on(disk.clone(), env(&clock, 1, 1), "sim", options).unwrap();
+    work(&store, 1).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    // Nothing is given up, so nothing was done.
+    disk.1.store(true, Ordering::SeqCst);
+    let e = store.reclaim(&Default::default()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Unavailable, "{e}");
+    store.drop(&["t".into()], Default::default()).unwrap();
+    let report = store.reclaim(&Default::default()).unwrap();
+    assert_eq!((report.tables, report.blocks), (1, 0));
+    assert!(report.failures.iter().any(|(name, why)| name == "(reclaim)" && why.contains("too many open files")));
+    assert!(report.failures.iter().any(|(name, _)| name.starts_with("blocks/")), "{:?}", report.failures);
+    assert!(store.trash().unwrap().is_empty());
+    disk.1.store(false, Ordering::SeqCst);
+    let report = store.reclaim(&Default::default()).unwrap();
+    assert!(report.blocks > 0 && report.failures.is_empty(), "{report}");
+    assert!(store.verify(&Default::default()).unwrap().orphans.is_empty());
+}
+
+#[test]
+fn a_reclaim_that_says_nothing_was_done_has_done_nothing() {
+    let disk = SimDisk::new();
+    let store = open(&disk).unwrap();
+    work(&store, 1).unwrap();
+    store.drop(&["t".into()], Default::default()).unwrap();
+    store.close().unwrap();
+    let (mut failed, mut told) = (0, 0);
+    for strike in 0..60 {
+        let copy = disk.fork();
+        let store = open(&copy).unwrap();
+        copy.plan(copy.counters().changes + strike, Fault::Fail);
+        match store.reclaim(&Default::default()) {
+            Err(e) if e.kind() == ErrorKind::Unavailable => {
+                failed += 1;
+                assert_eq!(store.trash().unwrap().len(), 1, "operation {strike}: {e}");
+            }
+            Err(_) => {}
+            Ok(report) => {
+                told += usize::from(!report.failures.is_empty());
+                assert_eq!((report.tables, store.trash().unwrap().len()), (1, 0), "operation {strike}");
+            }
+        }
+    }
+    assert!(failed > 0 && told > 0, "{failed} failed, {told} told");
 }

@@ -8,7 +8,7 @@ use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
 use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, SimDisk};
 use drumlin::store::{Options, Sync};
-use drumlin::{Error, ErrorKind, Result, Store};
+use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
 use crate::support::env;
 
@@ -30,7 +30,7 @@ pub fn by_time() -> Options {
 pub fn cut_after_close() -> std::result::Result<(), String> {
     let disk = SimDisk::new();
     let store = open(&disk, Options::default()).unwrap();
-    (0..4).for_each(|n| drop(store.put("n", Payload::from(n)).unwrap()));
+    (0..4).for_each(|n| drop(store.tree().put("n", Payload::from(n)).unwrap()));
     store.close().unwrap();
     let (name, content) = disk.files().into_iter().filter(|(name, _)| name.ends_with(".log")).max().unwrap();
     disk.damage(&name, content[..content.len() - 100].to_vec());
@@ -137,13 +137,14 @@ pub fn sync_together(roll: bool) -> std::result::Result<(), String> {
     let (sim, syncs) = (SimDisk::new(), Arc::new(Syncs::default()));
     let log = drumlin::log::LogOptions { segment_bytes_max: if roll { 200 } else { 1 << 20 }, ..Default::default() };
     let store = open_on(Arc::new(Flaky(sim.clone(), syncs.clone())), 1, Options { log, ..by_time() }).unwrap();
-    store.put("before", Payload::from(1)).unwrap();
+    store.tree().put("before", Payload::from(1)).unwrap();
     store.sync().unwrap();
-    store.put("n/1", Payload::bytes(&[7; 300]).unwrap()).unwrap();
+    store.tree().put("n/1", Payload::bytes(&[7; 300]).unwrap()).unwrap();
     syncs.armed.store(1, SeqCst);
     let told: Vec<Result<()>> = std::thread::scope(|scope| {
-        let second =
-            |store: Store| move || if roll { store.put("n/2", Payload::from(2)).map(drop) } else { store.sync() };
+        let second = |store: Store| {
+            move || if roll { store.tree().put("n/2", Payload::from(2)).map(drop) } else { store.sync() }
+        };
         let first = scope.spawn({
             let store = store.clone();
             move || store.sync()
@@ -160,7 +161,7 @@ pub fn sync_together(roll: bool) -> std::result::Result<(), String> {
         return Err(format!("the sync that failed was told to one caller only: {told:?}"));
     }
     // Nothing is built upon it either.
-    match store.put("later", Payload::from(3)) {
+    match store.tree().put("later", Payload::from(3)) {
         Err(e) if e.kind() == ErrorKind::Closed => Ok(()),
         other => Err(format!("a log whose sync failed takes more: {other:?}")),
     }

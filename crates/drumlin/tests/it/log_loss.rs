@@ -4,7 +4,7 @@
 use drumlin::catalog::Payload;
 use drumlin::storage::{Disk, SimDisk};
 use drumlin::store::Options;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::log_faults::{by_time, cut_after_close, open, sync_together};
 
@@ -12,12 +12,12 @@ const MARK: &str = "log/synced";
 
 fn put(store: &Store, range: std::ops::Range<i64>) {
     for n in range {
-        store.put(&format!("n/{n}"), Payload::from(n)).unwrap();
+        store.tree().put(&format!("n/{n}"), Payload::from(n)).unwrap();
     }
 }
 
 fn count(store: &Store) -> u64 {
-    store.count("n/*").unwrap()
+    store.tree().count("n/*").unwrap()
 }
 
 /// How a store came to be as it is: how many nodes have been acknowledged as durable, and the disk.
@@ -61,6 +61,7 @@ fn judge(disk: &SimDisk, expected: u64, what: &str) -> bool {
     }
 }
 
+// faults: lost log, torn log tail x open
 #[test]
 fn what_was_synced_is_there_or_the_store_is_corrupt() {
     for (how, expected, disk) in made() {
@@ -94,6 +95,7 @@ fn what_was_synced_is_there_or_the_store_is_corrupt() {
     }
 }
 
+// faults: lost log x open
 #[test]
 fn a_log_with_its_newest_segment_gone_is_corrupt() {
     let disk = SimDisk::new();
@@ -146,6 +148,7 @@ fn a_good_entry_behind_a_damaged_end_mark_is_evidence_of_its_own() {
     }
 }
 
+// faults: lost log x open, verify
 #[test]
 fn loss_is_accepted_by_name_only_and_the_store_goes_on() {
     let (_, _, disk) = made().remove(1);
@@ -166,6 +169,7 @@ fn loss_is_accepted_by_name_only_and_the_store_goes_on() {
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
 }
 
+// faults: failed sync x nodes
 #[test]
 fn a_failed_sync_is_told_to_everybody_who_waits() {
     sync_together(false).unwrap();

@@ -11,6 +11,8 @@ pub struct ModelTable {
     pub sorted: bool,
     pub versions: BTreeMap<u64, Vec<Row>>,
     pub next_version: u64,
+    /// When each was written, where the model is told the time.
+    pub times: BTreeMap<u64, i64>,
 }
 
 impl ModelTable {
@@ -35,6 +37,12 @@ pub struct Model {
     pub snapshots: BTreeMap<String, BTreeMap<String, Vec<Row>>>,
     /// Keep the last so many versions, by path.
     pub keep_last: BTreeMap<String, u64>,
+    /// Keep versions that were the newest within so many microseconds, by path.
+    pub keep_for: BTreeMap<String, u64>,
+    /// The time, where it matters.
+    pub now: i64,
+    /// Whether that is the time of commits exactly, nobody waiting in between.
+    pub timed: bool,
     pub nodes: BTreeMap<String, i64>,
     /// Whether there is a projection of the nodes by their value.
     pub projected: bool,
@@ -45,6 +53,18 @@ pub struct Model {
 impl Model {
     /// Takes off what retention does not keep.
     pub fn expire(&mut self, path: &str) {
+        if let Some(table) = self.tables.get_mut(path) {
+            for version in table.versions.keys() {
+                table.times.entry(*version).or_insert(self.now);
+            }
+            if let Some(&keep) = self.keep_for.get(path) {
+                let since = self.now.saturating_sub(i64::try_from(keep).unwrap_or(i64::MAX));
+                let all: Vec<u64> = table.versions.keys().copied().collect();
+                // Each was the newest until the next one came.
+                let old = all.windows(2).filter(|pair| table.times[&pair[1]] < since).map(|pair| pair[0]);
+                old.collect::<Vec<_>>().iter().for_each(|version| drop(table.versions.remove(version)));
+            }
+        }
         if let (Some(&keep), Some(table)) = (self.keep_last.get(path), self.tables.get_mut(path)) {
             while table.versions.len() as u64 > keep {
                 table.versions.pop_first();

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use drumlin::Store;
 use drumlin::catalog::Retention;
 use drumlin::storage::SimDisk;
 use drumlin::store::{CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::PlanOptions;
+use drumlin::{Store, Tables};
 
 use crate::support::env;
 
@@ -65,28 +65,30 @@ fn no_byte_of_a_deleted_row_is_left() {
             // Others share its blocks.
             paths.extend((0..3).map(|at| (format!("other/{at}"), rows(4, 1).into())));
         }
-        store.create("p", frame.schema(), TableOptions { key, ..TableOptions::default() }).unwrap();
+        store.table("p").create(frame.schema(), TableOptions { key, ..TableOptions::default() }).unwrap();
         store.write_many(paths, &WriteOptions::default()).unwrap();
         store.checkpoint(&Default::default()).unwrap();
         if keyed {
             let keys: ArrayRef = Arc::new(Int64Array::from(vec![5]));
             store
-                .delete_keys("p", RecordBatch::try_from_iter([("id", keys)]).unwrap(), &WriteOptions::default())
+                .table("p")
+                .delete_keys(RecordBatch::try_from_iter([("id", keys)]).unwrap(), &WriteOptions::default())
                 .unwrap();
         } else {
-            store.delete_rows("p", "id = 5", &Default::default()).unwrap();
+            store.table("p").delete("id = 5", &Default::default()).unwrap();
         }
         // A version that is kept still has it.
         purge(&store);
         let old = ReadOptions { as_of: drumlin::store::AsOf::Version(drumlin::base::Version(1)), ..Default::default() };
-        let before: usize = store.collect("p", &old).unwrap().iter().map(RecordBatch::num_rows).sum();
+        let before: usize = store.table("p").collect(&old).unwrap().iter().map(RecordBatch::num_rows).sum();
         assert_eq!(before as i64, n, "{what}");
         store.set_retention("p", Some(Retention::KeepLast(1))).unwrap();
         purge(&store);
         assert_eq!(places(&disk, SECRET), Vec::<String>::new(), "{what}");
         // No fragment of it in the dictionary of long texts either.
         assert_eq!(places(&disk, "jane.roe"), Vec::<String>::new(), "{what}");
-        let after: usize = store.collect("p", &Default::default()).unwrap().iter().map(RecordBatch::num_rows).sum();
+        let after: usize =
+            store.table("p").collect(&Default::default()).unwrap().iter().map(RecordBatch::num_rows).sum();
         assert_eq!(after as i64, n - 1, "{what}");
         assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
         // There is nothing left to do: a purge is no perpetual rewriting.
@@ -103,17 +105,19 @@ fn rows_that_only_a_snapshot_left_behind_go_too() {
     let disk = SimDisk::in_memory();
     let store = open(&disk, 0);
     store.write("p", rows(1000, 1), &WriteOptions::default()).unwrap();
-    let deleted = store.delete_rows("p", "id = 5", &Default::default()).unwrap();
+    let deleted = store.table("p").delete("id = 5", &Default::default()).unwrap();
     store.snapshot("held", "p").unwrap();
     // The table goes on from before the version that the snapshot holds, without the row either.
-    store.delete_versions(&[("p".to_owned(), vec![deleted.version.version])], drumlin::store::Missing::Refuse).unwrap();
-    store.delete_rows("p", "id <= 5", &Default::default()).unwrap();
+    store
+        .delete_versions(&[("p".to_owned(), vec![deleted.version.unwrap().version])], drumlin::store::Missing::Refuse)
+        .unwrap();
+    store.table("p").delete("id <= 5", &Default::default()).unwrap();
     store.set_retention("p", Some(Retention::KeepLast(1))).unwrap();
     purge(&store);
     assert_eq!(places(&disk, SECRET), Vec::<String>::new());
     let held = ReadOptions { as_of: drumlin::store::AsOf::Snapshot("held".into()), ..Default::default() };
     let count = |options: &ReadOptions| -> usize {
-        store.collect("p", options).unwrap().iter().map(RecordBatch::num_rows).sum()
+        store.table("p").collect(options).unwrap().iter().map(RecordBatch::num_rows).sum()
     };
     assert_eq!((count(&held), count(&Default::default())), (999, 994));
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
@@ -123,7 +127,7 @@ fn rows_that_only_a_snapshot_left_behind_go_too() {
 fn by_default_few_dead_rows_stay_and_the_plan_says_so() {
     let store = open(&SimDisk::in_memory(), 0);
     store.write("p", rows(122_880, 0), &WriteOptions::default()).unwrap();
-    store.delete_rows("p", "id = 5", &Default::default()).unwrap();
+    store.table("p").delete("id = 5", &Default::default()).unwrap();
     store.set_retention("p", Some(Retention::KeepLast(1))).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     let (_, plan) = store.vacuum_plan(&PlanOptions::default()).unwrap().remove(0);

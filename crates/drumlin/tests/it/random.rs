@@ -1,13 +1,14 @@
 //! Random operations, what they do to the model and to the store, and whether the two agree.
 
-use drumlin::Store;
 use drumlin::base::Version;
 use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
+use drumlin::{Store, Tables};
 
-use crate::keyed_model::{self, KeyedModel, KeyedOp};
+use crate::keyed_model::{self, KeyedModel, KeyedOp, Place};
 use crate::model::{Model, ModelTable};
 use crate::support::{Row, batch, read};
+use crate::wide::{self, WideOp};
 
 /// One operation, so that the crash tests can replay the same ones.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub enum Op {
     Project,
     /// On a table with a key.
     Keyed(KeyedOp),
+    /// One of those that `wide` draws.
+    Wide(WideOp),
     Checkpoint,
     Reclaim,
     Reopen,
@@ -139,8 +142,13 @@ pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) 
             let (path, table) = trash.remove(at);
             model.tables.insert(path, table);
         }
-        Op::KeepLast(path, Some(n)) => drop(model.keep_last.insert(path.clone(), *n)),
-        Op::KeepLast(path, None) => drop(model.keep_last.remove(path)),
+        Op::KeepLast(path, n) => {
+            model.keep_for.remove(path);
+            match n {
+                Some(n) => drop(model.keep_last.insert(path.clone(), *n)),
+                None => drop(model.keep_last.remove(path)),
+            }
+        }
         Op::PutNode(path, value) => drop(model.nodes.insert(path.clone(), *value)),
         Op::DeleteNode(path) => return model.nodes.remove(path).is_some(),
         Op::Both(nodes, path, rows) => {
@@ -152,12 +160,16 @@ pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) 
         }
         Op::Project => model.projected = true,
         Op::Keyed(op) => return keyed_model::apply(&mut model.keyed, &mut model.nodes, op),
+        Op::Wide(op) => return wide::apply(model, trash, op),
         Op::Checkpoint => {
             let paths: Vec<String> = model.tables.keys().cloned().collect();
             paths.iter().for_each(|path| model.expire(path));
             model.keyed.iter_mut().for_each(KeyedModel::checkpoint);
         }
-        Op::Reclaim => trash.clear(),
+        Op::Reclaim => {
+            trash.clear();
+            model.keyed.iter_mut().for_each(KeyedModel::reclaim);
+        }
         Op::Reopen => {}
     }
     true
@@ -172,9 +184,9 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             drop(store.write(path, batch(rows), &WriteOptions { sort, ..options })?);
         }
         Op::Append(path, rows) => drop(store.append(path, batch(rows), &options)?),
-        Op::Update(path, rows) => drop(store.update(path, batch(rows), &options)?),
+        Op::Update(path, rows) => drop(store.replace(path, batch(rows), &options)?),
         Op::Delete(path, divisor, rest) => {
-            drop(store.delete_rows(path, &format!("id % {divisor} = {rest}"), &Default::default())?);
+            drop(store.table(path).delete(&format!("id % {divisor} = {rest}"), &Default::default())?);
         }
         Op::DeleteVersions(path, versions) => {
             store.delete_versions(
@@ -187,11 +199,11 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         Op::Drop(path) => drop(store.drop(std::slice::from_ref(path), Default::default())?),
         Op::Undrop(path) => store.undrop(path, None)?,
         Op::KeepLast(path, n) => store.set_retention(path, n.map(Retention::KeepLast))?,
-        Op::PutNode(path, value) => drop(store.put(path, Payload::from(*value))?),
-        Op::DeleteNode(path) => drop(store.delete(path, None)?),
+        Op::PutNode(path, value) => drop(store.tree().put(path, Payload::from(*value))?),
+        Op::DeleteNode(path) => drop(store.tree().delete(path, None)?),
         Op::Both(nodes, path, rows) => store.transact(|tx| {
             for (node, value) in nodes {
-                tx.put(node, Payload::from(*value))?;
+                tx.tree().put(node, Payload::from(*value))?;
             }
             tx.append(path, batch(rows), &options)
         })?,
@@ -199,9 +211,10 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             let field = |text: &str| vec![Field::new(text).expect("it is one")];
             let pattern = Pattern::new("n/*")?;
             let projection = Projection { pattern, key: field("payload"), value: field("path"), bag: true };
-            store.put_projection("nodes", projection)?;
+            store.tree().put_projection("nodes", projection)?;
         }
         Op::Keyed(op) => keyed_model::run(store, op)?,
+        Op::Wide(op) => wide::run(store, op)?,
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {
@@ -218,10 +231,10 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
         if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
     }
     let text = |e: drumlin::Error| e.to_string();
-    let tables = store.list("t/**").map_err(text)?.into_iter().filter(|e| e.table.is_some());
+    let tables = store.tree().list("t/**").map_err(text)?.into_iter().filter(|e| e.table.is_some());
     same(&tables.map(|e| e.path).collect(), &model.tables.keys().cloned().collect::<Vec<_>>(), "tables")?;
     for (path, table) in &model.tables {
-        let versions = store.versions(path).map_err(text)?;
+        let versions = store.table(path).versions().map_err(text)?;
         let numbers = versions.iter().map(|version| version.version.0).collect::<Vec<u64>>();
         same(&numbers, &table.versions.keys().copied().collect(), &format!("versions of {path}"))?;
         for (version, (number, expected)) in versions.iter().zip(&table.versions) {
@@ -230,6 +243,9 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
             same(&read(store, path, AsOf::Version(Version(*number))).map_err(text)?, expected, &what)?;
         }
         same(&read(store, path, AsOf::Newest).map_err(text)?, table.newest(), path)?;
+        let kept = model.keep_last.get(path).map(|n| Retention::KeepLast(*n));
+        let kept = kept.or_else(|| model.keep_for.get(path).map(|micros| Retention::KeepMicros(*micros)));
+        same(&store.retention(path).map_err(text)?, &kept.unwrap_or_default(), &format!("retention of {path}"))?;
     }
     let names = store.snapshots().map_err(text)?.into_iter().map(|snapshot| snapshot.name);
     let of_keyed = model.keyed.iter().flat_map(|keyed| keyed.snapshots.keys());
@@ -243,11 +259,11 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
             same(&found, expected, &format!("{path} in {name}"))?;
         }
     }
-    let nodes = store.list("n/*").map_err(text)?.into_iter().map(|e| (e.path, e.node.payload));
+    let nodes = store.tree().list("n/*").map_err(text)?.into_iter().map(|e| (e.path, e.node.payload));
     let expected = model.nodes.iter().map(|(path, value)| (path.clone(), Some(Payload::from(*value))));
     same(&nodes.collect(), &expected.collect::<Vec<_>>(), "nodes")?;
     if model.projected {
-        let entries = store.projection("nodes").map_err(text)?;
+        let entries = store.tree().projection("nodes").map_err(text)?;
         let mut expected: Vec<_> = model.nodes.iter().map(|(path, value)| (*value, path.clone())).collect();
         expected.sort();
         let expected = expected.into_iter().map(|(value, path)| (vec![Payload::from(value)], path));
@@ -255,6 +271,17 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
         same(&found, &expected.collect::<Vec<_>>(), "projection")?;
     }
     Ok(())
+}
+
+/// What can be taken back is what the model says; else what is not.
+pub fn compare_trash(store: &Store, model: &Model, trash: &[(String, ModelTable)]) -> Result<(), String> {
+    let mut found: Vec<String> = store.trash().map_err(|e| e.to_string())?.into_iter().map(|item| item.path).collect();
+    let mut expected: Vec<String> = trash.iter().map(|(path, _)| path.clone()).collect();
+    let keyed = model.keyed.iter().filter(|keyed| keyed.place == Place::Trash);
+    expected.extend(keyed.map(|_| keyed_model::PATH.to_owned()));
+    found.sort();
+    expected.sort();
+    if found == expected { Ok(()) } else { Err(format!("trash: {found:?}, expected {expected:?}")) }
 }
 
 pub fn check(store: &Store, model: &Model) {

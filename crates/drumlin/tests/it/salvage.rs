@@ -8,7 +8,7 @@ use drumlin::base::{ManualClock, Task, Timestamp, Version};
 use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::{Disk, FileStorage, SimBucket, SimDisk, Storage};
 use drumlin::store::{AsOf, LossKind, Mode, Options, SalvageReport, SalvageTarget, TableOptions};
-use drumlin::{ErrorKind, Result, Store};
+use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::corruption::{Answers, answers};
 use crate::shared_support;
@@ -29,23 +29,23 @@ fn fill(store: &Store) {
     store.append("a", batch(&numbered(100, 3)), &Default::default()).unwrap();
     store.write("b/c", batch(&numbered(7, 9)), &Default::default()).unwrap();
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    store.create("k", batch(&[]).schema(), options).unwrap();
-    store.upsert("k", batch(&numbered(0, 20)), &Default::default()).unwrap();
+    store.table("k").create(batch(&[]).schema(), options).unwrap();
+    store.table("k").upsert(batch(&numbered(0, 20)), &Default::default()).unwrap();
     for n in 0..5 {
-        store.put(&format!("n/{n}/leaf"), Payload::from(n)).unwrap();
+        store.tree().put(&format!("n/{n}/leaf"), Payload::from(n)).unwrap();
     }
     store.set_retention("n", Some(Retention::KeepLast(9))).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     store.reclaim(&Default::default()).unwrap();
-    store.delete_rows("a", "id % 3 = 0", &Default::default()).unwrap();
+    store.table("a").delete("id % 3 = 0", &Default::default()).unwrap();
     store.snapshot("s", "**").unwrap();
-    store.upsert("k", batch(&numbered(15, 10)), &Default::default()).unwrap();
+    store.table("k").upsert(batch(&numbered(15, 10)), &Default::default()).unwrap();
     store.write("b/c", batch(&numbered(1000, 5)), &Default::default()).unwrap();
-    store.put("n/9", Payload::from(9)).unwrap();
+    store.tree().put("n/9", Payload::from(9)).unwrap();
 }
 
 fn show(store: &Store) -> Result<Shown> {
-    let nodes = store.get_many("n/**")?.into_iter().collect();
+    let nodes = store.tree().get_many("n/**")?.into_iter().collect();
     Ok(Shown { tables: answers(store)?, keyed: read(store, "k", AsOf::Newest)?, nodes })
 }
 
@@ -123,7 +123,7 @@ fn judge(store: &Store, report: &SalvageReport, expected: &Shown, what: &str) {
         }
         Err(e) => assert!(older, "{what}: {e}: {report:?}"),
     }
-    let nodes: BTreeMap<String, Payload> = store.get_many("n/**").unwrap().into_iter().collect();
+    let nodes: BTreeMap<String, Payload> = store.tree().get_many("n/**").unwrap().into_iter().collect();
     assert!(older || nodes == expected.nodes, "{what}: {nodes:?}: {report:?}");
 }
 
@@ -156,13 +156,14 @@ fn an_undamaged_store_comes_out_as_it_is() {
     assert_eq!(store.snapshots().unwrap().len(), 1);
     judge(&store, &report, &expected, "undamaged");
     // A killed one too, and again what was salvaged.
-    store.upsert("k", batch(&numbered(500, 3)), &Default::default()).unwrap();
+    store.table("k").upsert(batch(&numbered(500, 3)), &Default::default()).unwrap();
     let expected = show(&store).unwrap();
     let (again, report) = salvage_disk(&new.fork()).unwrap();
     assert_eq!(report.losses, []);
     assert_eq!(show(&open(&again).unwrap()).unwrap(), expected);
 }
 
+// faults: bit rot, lost log, torn log tail x salvage
 #[test]
 fn every_flip_and_cut_of_every_file_costs_what_is_named() {
     let (disk, expected) = build();
@@ -186,6 +187,7 @@ fn every_flip_and_cut_of_every_file_costs_what_is_named() {
     assert!(saved * 100 > all * 95, "{saved} of {all}");
 }
 
+// faults: bit rot, lost log x salvage
 #[test]
 fn missing_swapped_and_doubly_damaged_files_cost_what_is_named() {
     let (disk, expected) = build();
@@ -223,6 +225,7 @@ fn missing_swapped_and_doubly_damaged_files_cost_what_is_named() {
     }
 }
 
+// faults: bit rot, lost log x salvage
 #[test]
 fn a_store_in_a_bucket_is_salvaged_too() {
     let bucket = SimBucket::new();
@@ -231,7 +234,7 @@ fn a_store_in_a_bucket_is_salvaged_too() {
     fill(&store);
     // Enough for a chunk of the log.
     for n in 0..4 {
-        store.put(&format!("n/large/{n}"), Payload::bytes(&noise(n, 50_000)).unwrap()).unwrap();
+        store.tree().put(&format!("n/large/{n}"), Payload::bytes(&noise(n, 50_000)).unwrap()).unwrap();
     }
     let expected = show(&store).unwrap();
     store.close().unwrap();
@@ -265,7 +268,7 @@ fn a_store_in_a_bucket_is_salvaged_too() {
     assert_eq!(report.losses, []);
     let store = shared_support::open(&new, &clock).unwrap();
     assert_eq!(show(&store).unwrap(), expected);
-    store.put("n/more", Payload::from(1)).unwrap();
+    store.tree().put("n/more", Payload::from(1)).unwrap();
     shared_support::settled(&store, &new).unwrap();
     for (name, content) in &objects {
         check(fork(&|other, content| (other != name).then(|| content.to_vec())), format!("{name} removed"));
@@ -303,6 +306,7 @@ fn a_place_that_is_taken_is_refused_and_so_is_what_is_no_store() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
+// faults: odd name x salvage
 #[test]
 fn folders_are_salvaged_by_name_and_none_into_itself() {
     let dir = std::env::temp_dir().join(format!("drumlin-salvage-{}", std::process::id()));

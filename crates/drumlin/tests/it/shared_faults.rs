@@ -6,7 +6,7 @@ use drumlin::base::ManualClock;
 use drumlin::catalog::Payload;
 use drumlin::storage::{BucketFault, BucketOp, SimBucket};
 use drumlin::store::{AsOf, Mode, Options, ReclaimOptions};
-use drumlin::{ErrorKind, Result, Store};
+use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::shared_support::{clock, open, open_as, settled};
 use crate::support::{batch, numbered, read};
@@ -27,11 +27,11 @@ fn large(n: i64) -> Payload {
 /// Everything that can happen to a log while somebody sleeps: commits, chunks, catalog snapshots, cuts, deletions.
 fn go_on(store: &Store, n: i64) -> Result<()> {
     for at in 0..25 {
-        store.put(&format!("others/{n}/{at}"), large(at))?;
+        store.tree().put(&format!("others/{n}/{at}"), large(at))?;
     }
     store.write(&format!("others/t{n}"), batch(&numbered(n, 20)), &Default::default())?;
     store.checkpoint(&Default::default())?;
-    store.put(&format!("others/{n}/end"), Payload::from(n))?;
+    store.tree().put(&format!("others/{n}/end"), Payload::from(n))?;
     store.write(&format!("others/t{n}"), batch(&numbered(n, 21)), &Default::default())?;
     store.checkpoint(&Default::default())?;
     store.reclaim(&ReclaimOptions { audit: true, ..Default::default() })?;
@@ -46,7 +46,7 @@ fn sleep_at(
 ) -> std::result::Result<bool, String> {
     let (bucket, clock) = (SimBucket::new(), clock());
     let other = open(&bucket, &clock).map_err(text)?;
-    other.put("mine", Payload::from(0)).map_err(text)?;
+    other.tree().put("mine", Payload::from(0)).map_err(text)?;
     let client = bucket.client();
     let sleeper = open(&client, &clock).map_err(text)?;
     let slept = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -72,7 +72,7 @@ fn sleep_at(
         store.refresh().map_err(|e| place(text(e)))?;
         check(store).map_err(place)?;
         if slept.load(std::sync::atomic::Ordering::SeqCst) {
-            let end = store.get("others/1/end").map_err(text)?;
+            let end = store.tree().get("others/1/end").map_err(text)?;
             if end != Some(Payload::from(1)) {
                 return Err(place(format!("what the others did is {end:?}")));
             }
@@ -89,16 +89,16 @@ fn sleep_at(
 /// A process sleeps before each of its requests in turn, while others do all that can be done to the log.
 pub fn sleepers() -> Outcome {
     fn writes(store: &Store) -> Result<()> {
-        store.put("mine", Payload::from(1))?;
+        store.tree().put("mine", Payload::from(1))?;
         store.write("mine/t", batch(&numbered(0, 30)), &Default::default())?;
-        (0..10).try_for_each(|at| store.put(&format!("mine/{at}"), large(at)).map(drop))?;
+        (0..10).try_for_each(|at| store.tree().put(&format!("mine/{at}"), large(at)).map(drop))?;
         store.checkpoint(&Default::default())?;
         store.append("mine/t", batch(&numbered(30, 3)), &Default::default())?;
         store.refresh().map(drop)
     }
     fn written(store: &Store) -> Outcome {
-        let (one, rows) = (store.get("mine").map_err(text)?, read(store, "mine/t", AsOf::Newest).map_err(text)?);
-        let nine = store.get("mine/9").map_err(text)?;
+        let (one, rows) = (store.tree().get("mine").map_err(text)?, read(store, "mine/t", AsOf::Newest).map_err(text)?);
+        let nine = store.tree().get("mine/9").map_err(text)?;
         match one == Some(Payload::from(1)) && nine == Some(large(9)) && rows == numbered(0, 33) {
             true => Ok(()),
             false => Err(format!("mine is {one:?} with {} rows", rows.len())),
@@ -118,10 +118,10 @@ pub fn killed_while_cutting() -> Outcome {
             let (bucket, clock) = (SimBucket::new(), clock());
             let client = bucket.client();
             let store = open(&client, &clock).map_err(text)?;
-            (0..20).try_for_each(|n| store.put(&format!("n/{n}"), large(n)).map(drop)).map_err(text)?;
+            (0..20).try_for_each(|n| store.tree().put(&format!("n/{n}"), large(n)).map(drop)).map_err(text)?;
             store.write("t", batch(&numbered(0, 9)), &Default::default()).map_err(text)?;
             store.checkpoint(&Default::default()).map_err(text)?;
-            (0..20).try_for_each(|n| store.put(&format!("n/{n}"), large(n + 1)).map(drop)).map_err(text)?;
+            (0..20).try_for_each(|n| store.tree().put(&format!("n/{n}"), large(n + 1)).map(drop)).map_err(text)?;
             let mut seen = 0;
             client.plan(move |op, _| {
                 seen += 1;
@@ -135,7 +135,7 @@ pub fn killed_while_cutting() -> Outcome {
             let done = store.checkpoint(&Default::default());
             let place = |what: String| format!("killed at request {at}, after it: {after}: {what}");
             let fresh = open(&bucket.client(), &clock).map_err(|e| place(text(e)))?;
-            if fresh.get("n/19").map_err(text)? != Some(large(20)) {
+            if fresh.tree().get("n/19").map_err(text)? != Some(large(20)) {
                 return Err(place("a commit is lost".into()));
             }
             settled(&fresh, &bucket).map_err(place)?;
@@ -184,12 +184,12 @@ pub fn ended_session() -> Outcome {
 
 /// The answer to each of a process's puts is lost in turn, or the put lands late: a commit is done once, or is said to be in doubt.
 pub fn lost_answers() -> Outcome {
-    for late in [None, Some(1), Some(3), Some(30)] {
+    for late in [None, Some(1), Some(2), Some(3), Some(4), Some(30)] {
         for at in 0..12 {
             let (bucket, clock) = (SimBucket::new(), clock());
             let client = bucket.client();
             let store = open(&client, &clock).map_err(text)?;
-            store.put("count", Payload::from(0)).map_err(text)?;
+            store.tree().put("count", Payload::from(0)).map_err(text)?;
             let mut puts = 0;
             client.plan(move |op, _| {
                 puts += u64::from(op == BucketOp::PutIf);
@@ -202,8 +202,9 @@ pub fn lost_answers() -> Outcome {
             let mut expected = vec![0_i64];
             for _ in 0..10 {
                 let added = store.transact(|tx| {
-                    let now = tx.get("count")?.and_then(|count| count.to_json()).and_then(|count| count.as_i64());
-                    tx.put("count", Payload::from(now.unwrap_or(-1) + 1))
+                    let now =
+                        tx.tree().get("count")?.and_then(|count| count.to_json()).and_then(|count| count.as_i64());
+                    tx.tree().put("count", Payload::from(now.unwrap_or(-1) + 1))
                 });
                 expected = match added {
                     Ok(_) => expected.into_iter().map(|n| n + 1).collect(),
@@ -217,7 +218,8 @@ pub fn lost_answers() -> Outcome {
                 let _ = open(&bucket.client(), &clock).map_err(text)?;
             }
             let fresh = open(&bucket.client(), &clock).map_err(text)?;
-            let count = fresh.get("count").map_err(text)?.and_then(|count| count.to_json()).and_then(|n| n.as_i64());
+            let count =
+                fresh.tree().get("count").map_err(text)?.and_then(|count| count.to_json()).and_then(|n| n.as_i64());
             if !count.is_some_and(|count| expected.contains(&count)) {
                 return Err(format!("put {at}, late by {late:?}: {count:?}, expected one of {expected:?}"));
             }
@@ -249,7 +251,7 @@ pub fn out_of_reach() -> Outcome {
     let (bucket, clock) = (SimBucket::new(), clock());
     let client = bucket.client();
     let store = open(&client, &clock).map_err(text)?;
-    store.put("n", Payload::from(1)).map_err(text)?;
+    store.tree().put("n", Payload::from(1)).map_err(text)?;
     let mut cut = false;
     client.plan(move |op, _| {
         cut |= op == BucketOp::PutIf;
@@ -259,18 +261,18 @@ pub fn out_of_reach() -> Outcome {
             _ => None,
         }
     });
-    let e = store.put("n", Payload::from(2)).err().ok_or("it was told that it was done")?;
+    let e = store.tree().put("n", Payload::from(2)).err().ok_or("it was told that it was done")?;
     if e.kind() != ErrorKind::InDoubt || !e.to_string().contains("transaction") {
         return Err(format!("{:?}: {e}", e.kind()));
     }
-    let read = store.get("n").map_err(text)?;
+    let read = store.tree().get("n").map_err(text)?;
     client.heal();
     store.refresh().map_err(text)?;
-    match (read, store.get("n").map_err(text)?) {
+    match (read, store.tree().get("n").map_err(text)?) {
         (Some(before), Some(after)) if before == Payload::from(1) && after == Payload::from(2) => {}
         other => return Err(format!("{other:?}")),
     }
-    store.put("n", Payload::from(3)).map_err(text)?;
+    store.tree().put("n", Payload::from(3)).map_err(text)?;
     settled(&store, &bucket)
 }
 
@@ -286,7 +288,7 @@ pub fn clocks_that_disagree() -> Outcome {
     for n in 0..30_i64 {
         let who = (n * 7 % 3) as usize;
         clocks[who].advance(if n % 5 == 0 { -1_000_000_000 } else { 17 });
-        stores[who].put("n", Payload::from(n)).map_err(text)?;
+        stores[who].tree().put("n", Payload::from(n)).map_err(text)?;
         stores[who].write("t", batch(&numbered(n, 5)), &Default::default()).map_err(text)?;
         if n % 4 == 0 {
             stores[who].reclaim(&Default::default()).map_err(text)?;
@@ -297,7 +299,7 @@ pub fn clocks_that_disagree() -> Outcome {
         if read(store, "t", AsOf::Newest).map_err(text)? != numbered(29, 5) {
             return Err("the last write is not the newest".into());
         }
-        let versions = store.versions("t").map_err(text)?;
+        let versions = store.table("t").versions().map_err(text)?;
         if versions.len() != 30 || !versions.is_sorted_by_key(|version| version.time) {
             return Err(format!("{} versions", versions.len()));
         }
@@ -317,7 +319,7 @@ pub fn reader_only() -> Outcome {
     let between = bucket.requests();
     reader.refresh().map_err(text)?;
     let rows = read(&reader, "t", AsOf::Newest).map_err(text)?;
-    let refused = reader.put("n", Payload::from(1)).err().map(|e| e.kind());
+    let refused = reader.tree().put("n", Payload::from(1)).err().map(|e| e.kind());
     reader.close().map_err(text)?;
     let (after, wrote) = (bucket.requests(), between.puts - before.puts);
     match rows == numbered(0, 8)

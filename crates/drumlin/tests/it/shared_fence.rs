@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use drumlin::Store;
 use drumlin::base::Result;
 use drumlin::catalog::Payload;
 use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, FileStorage, Guard, Rename, SimBucket, SimDisk};
 use drumlin::store::{AsOf, Frame, Options, ReclaimOptions, TableOptions, WriteOptions};
+use drumlin::{Store, Tables};
 
 use crate::shared_support::{clock, open, open_as, settled};
 use crate::support::{batch, env, numbered, read};
@@ -19,7 +19,7 @@ type Work = (&'static str, fn(&Store) -> Result<()>, fn(&Store) -> Result<bool>)
 
 fn options() -> Options {
     // Rows by key are written as row groups, what is small in blocks of its own, and a write fills several.
-    Options { inline_bytes: 0, row_write_bytes: 0, block_bytes: 600, rest_micros: 0, ..Options::default() }
+    Options { inline_bytes: 0, row_write_bytes: 0, block_bytes: 600, block_grace_micros: 0, ..Options::default() }
 }
 
 fn all() -> ReclaimOptions {
@@ -58,23 +58,23 @@ const WORK: [Work; 7] = [
     ),
     (
         "update",
-        |store| store.update("there", batch(&numbered(10, 30)), &Default::default()).map(drop),
+        |store| store.replace("there", batch(&numbered(10, 30)), &Default::default()).map(drop),
         |store| Ok(read(store, "there", AsOf::Newest)? == numbered(0, 50)),
     ),
     (
         "upsert",
-        |store| store.upsert("keyed", batch(&numbered(10, 30)), &Default::default()).map(drop),
+        |store| store.table("keyed").upsert(batch(&numbered(10, 30)), &Default::default()).map(drop),
         |store| Ok(read(store, "keyed", AsOf::Newest)? == numbered(0, 40)),
     ),
     (
         "transact",
         |store| {
             store.transact(|tx| {
-                tx.put("n", Payload::from(1))?;
+                tx.tree().put("n", Payload::from(1))?;
                 tx.write("new", batch(&numbered(0, 30)), &Default::default()).map(drop)
             })
         },
-        |store| Ok(store.exists("n")? && read(store, "new", AsOf::Newest)? == numbered(0, 30)),
+        |store| Ok(store.tree().exists("n")? && read(store, "new", AsOf::Newest)? == numbered(0, 30)),
     ),
     (
         "checkpoint",
@@ -86,8 +86,8 @@ const WORK: [Work; 7] = [
 fn prepare(store: &Store) -> Result<()> {
     store.write("there", batch(&numbered(0, 20)), &sorted())?;
     (2..5).try_for_each(|n| store.append("there", batch(&numbered(n * 10, 10)), &Default::default()).map(drop))?;
-    store.create("keyed", batch(&[]).schema(), keyed())?;
-    store.upsert("keyed", batch(&numbered(0, 20)), &Default::default()).map(drop)
+    store.table("keyed").create(batch(&[]).schema(), keyed())?;
+    store.table("keyed").upsert(batch(&numbered(0, 20)), &Default::default()).map(drop)
 }
 
 /// In a bucket, before each request in turn.
@@ -108,7 +108,7 @@ pub fn in_a_bucket() -> Outcome {
                 seen += 1;
                 if seen - 1 == at {
                     told.store(true, Ordering::SeqCst);
-                    other.put("other", Payload::from(1)).expect("nothing disturbs it");
+                    other.tree().put("other", Payload::from(1)).expect("nothing disturbs it");
                     other.reclaim(&all()).expect("nothing disturbs it");
                 }
                 None
@@ -236,7 +236,7 @@ pub fn in_a_folder() -> Outcome {
                 seen += 1;
                 if seen - 1 == at {
                     told.store(true, Ordering::SeqCst);
-                    other.put("other", Payload::from(1)).expect("nothing disturbs it");
+                    other.tree().put("other", Payload::from(1)).expect("nothing disturbs it");
                     other.reclaim(&all()).expect("nothing disturbs it");
                 }
             }));
@@ -271,11 +271,13 @@ pub fn in_a_folder() -> Outcome {
     Ok(())
 }
 
+// faults: paused process, reclaim beside a writer x write, upsert, transaction, checkpoint
 #[test]
 fn a_process_taken_for_dead_goes_on_in_a_bucket() {
     in_a_bucket().unwrap();
 }
 
+// faults: paused process, reclaim beside a writer x write, upsert, transaction, checkpoint
 #[test]
 fn a_process_taken_for_dead_goes_on_in_a_folder() {
     in_a_folder().unwrap();

@@ -8,8 +8,9 @@ use drumlin::filter::Filter;
 use drumlin::storage::{BucketOp, SimBucket, Storage};
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{PlanOptions, Scan, ScanOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
+use crate::seeds;
 use crate::shared_support::{clock, open, open_as, settled};
 use crate::support::{Row, batch, env, numbered, read, rows};
 
@@ -34,6 +35,7 @@ fn rest(scan: Scan) -> Result<Vec<Row>> {
     Ok(rows(&scan.collect()?))
 }
 
+// faults: reclaim beside a reader x read
 #[test]
 fn a_reader_finds_rows_where_they_are_now() {
     let (_, writer, reader) = writer_and_reader();
@@ -44,7 +46,7 @@ fn a_reader_finds_rows_where_they_are_now() {
             n => writer.append("t", batch(&numbered(n * 50, 50)), &Default::default()).unwrap(),
         };
     }
-    writer.delete_rows("t", "id % 3 = 0", &Default::default()).unwrap();
+    writer.table("t").delete("id % 3 = 0", &Default::default()).unwrap();
     reader.refresh().unwrap();
     let expected: Vec<Row> = numbered(0, 500).into_iter().filter(|(id, _)| id % 3 != 0).collect();
     let scan = |options: ScanOptions| reader.read("t", &ReadOptions { scan: options, ..ReadOptions::default() });
@@ -74,6 +76,7 @@ fn a_reader_finds_rows_where_they_are_now() {
     }
 }
 
+// faults: reclaim beside a reader x read
 #[test]
 fn a_reader_whose_version_is_gone_is_told() {
     let (_, writer, reader) = writer_and_reader();
@@ -101,20 +104,23 @@ fn write_more(writer: &Store, rng: &mut fastrand::Rng, sorted: bool) {
     let data: Vec<Row> = (0..rng.usize(1..40)).map(|_| (rng.i64(..6), Some(rng.u32(..).to_string()))).collect();
     let options = WriteOptions { sort: sorted.then(|| vec!["id".into()]), ..WriteOptions::default() };
     match rng.u8(..8) {
-        0 if writer.list("t").is_ok_and(|list| !list.is_empty()) => {
+        0 if writer.tree().list("t").is_ok_and(|list| !list.is_empty()) => {
             let below = rng.i64(..3);
-            writer.delete_rows("t", &format!("id = {below}"), &Default::default()).map(drop).unwrap();
+            writer.table("t").delete(&format!("id = {below}"), &Default::default()).map(drop).unwrap();
         }
         1 => writer.write("t", batch(&data), &options).map(drop).unwrap(),
-        _ if writer.versions("t").is_ok() => writer.append("t", batch(&data), &Default::default()).map(drop).unwrap(),
+        _ if writer.table("t").versions().is_ok() => {
+            writer.append("t", batch(&data), &Default::default()).map(drop).unwrap()
+        }
         _ => writer.write("t", batch(&data), &options).map(drop).unwrap(),
     }
 }
 
+// faults: reclaim beside a reader x read
 #[test]
 fn what_is_read_on_elsewhere_is_what_was_begun() {
     let mut renewed = 0;
-    for seed in 0..200 {
+    seeds::each(0..200, 20, |seed| {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (_, writer, reader) = writer_and_reader();
         let sorted = seed % 2 == 0;
@@ -122,10 +128,10 @@ fn what_is_read_on_elsewhere_is_what_was_begun() {
             write_more(&writer, &mut rng, sorted);
         }
         reader.refresh().unwrap();
-        let versions = reader.versions("t").unwrap();
+        let versions = reader.table("t").versions().unwrap();
         let version = versions[rng.usize(..versions.len())].version;
         let options = ReadOptions { as_of: AsOf::Version(version), ..ReadOptions::default() };
-        let expected = rows(&reader.collect("t", &options).unwrap());
+        let expected = rows(&reader.table("t").collect(&options).unwrap());
         let mut scan = reader.read("t", &options).unwrap();
         let (mut seen, mut partly, begun) = (Vec::new(), false, reader.seq().unwrap());
         for _ in 0..3 {
@@ -144,23 +150,24 @@ fn what_is_read_on_elsewhere_is_what_was_begun() {
         assert_eq!(seen, expected, "seed {seed}");
         // Whoever goes on elsewhere has looked at what others did.
         renewed += usize::from(partly && reader.seq().unwrap() > begun);
-    }
-    assert!(renewed > 20, "{renewed} scans went on in the middle");
+    });
+    assert!(renewed > 20 || seeds::given(), "{renewed} scans went on in the middle");
 }
 
+// faults: reclaim beside a reader x read, look-up
 #[test]
 fn rows_by_key_are_found_where_they_are_now() {
     let (bucket, writer, reader) = writer_and_reader();
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    writer.create("k", batch(&[]).schema(), key).unwrap();
-    let upsert = |rows: &[Row]| writer.upsert("k", batch(rows), &Default::default()).unwrap();
+    writer.table("k").create(batch(&[]).schema(), key).unwrap();
+    let upsert = |rows: &[Row]| writer.table("k").upsert(batch(rows), &Default::default()).unwrap();
     upsert(&numbered(0, 100));
     writer.checkpoint(&Default::default()).unwrap();
     upsert(&[(3, Some("three".into()))]);
     reader.refresh().unwrap();
     let mut expected = numbered(0, 100);
     expected[3] = (3, Some("three".into()));
-    let view = reader.table_view("k", &AsOf::Newest).unwrap();
+    let view = reader.table("k").view(&AsOf::Newest).unwrap();
     let scan = || reader.read("k", &ReadOptions::default()).unwrap();
     let (quiet, busy) = (scan(), scan());
     let keys = batch(&numbered(0, 10)).project(&[0]).unwrap();
@@ -187,43 +194,45 @@ fn rows_by_key_are_found_where_they_are_now() {
         Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired, "{e}"),
     }
     // A new look finds what is there.
-    let newest = reader.get_rows("k", &keys, &Default::default()).unwrap();
+    let newest = reader.table("k").get_many(&keys, &Default::default()).unwrap();
     reader.refresh().unwrap();
-    let now = look_up(&reader.table_view("k", &AsOf::Newest).unwrap()).unwrap();
+    let now = look_up(&reader.table("k").view(&AsOf::Newest).unwrap()).unwrap();
     assert_eq!((now[4].1.as_deref(), now[5].1.as_deref()), (Some("four"), Some("five")));
     assert!(newest.found.true_count() == 10 && bucket.requests().gets > 0);
 }
 
+// faults: reclaim beside a reader, concurrent change x transaction
 #[test]
 fn a_transaction_reads_its_own_writes_and_nobody_elses() {
     let (_, writer, reader) = writer_and_reader();
     writer.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();
     writer.append("t", batch(&numbered(50, 50)), &Default::default()).unwrap();
-    let mut tx = reader.transaction().unwrap();
-    let begun = tx.read_table("t", &ReadOptions::default()).unwrap();
+    let tx = reader.transaction().unwrap();
+    let begun = tx.read("t", &ReadOptions::default()).unwrap();
     let frame = vec![("own".to_owned(), batch(&numbered(0, 5)).into())];
     tx.write_many(frame, &WriteOptions::default()).unwrap();
-    let mut again = reader.transaction().unwrap();
+    let again = reader.transaction().unwrap();
     again.append_many(vec![("t".to_owned(), batch(&numbered(100, 5)).into())], &WriteOptions::default()).unwrap();
     // A table with the number of the one made in the transaction.
     writer.write("other", batch(&numbered(9, 9)), &Default::default()).unwrap();
     rewrite(&writer);
     assert_eq!(rows(&begun.collect().unwrap()), numbered(0, 100));
-    assert_eq!(rows(&tx.collect("own", &ReadOptions::default()).unwrap()), numbered(0, 5));
-    match again.collect("t", &ReadOptions::default()) {
+    assert_eq!(rows(&tx.table("own").collect(&ReadOptions::default()).unwrap()), numbered(0, 5));
+    match again.table("t").collect(&ReadOptions::default()) {
         Ok(read) => assert_eq!(rows(&read), numbered(0, 105)),
         Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired),
     }
     // What was only rewritten is no conflict.
     again.commit().unwrap();
-    assert_eq!(rows(&reader.collect("t", &ReadOptions::default()).unwrap()), numbered(0, 105));
+    assert_eq!(rows(&reader.table("t").collect(&ReadOptions::default()).unwrap()), numbered(0, 105));
 }
 
+// faults: reclaim beside a reader, concurrent change x delete, upsert
 #[test]
 fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
     let (bucket, clock) = (SimBucket::new(), clock());
     // With a pool of its own: it works while a thread of the other's waits.
-    let options = Options { inline_bytes: 0, rest_micros: 0, ..Options::default() };
+    let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
     let writer = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
     let client = bucket.client();
     let other = open(&client, &clock).unwrap();
@@ -234,8 +243,8 @@ fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
         };
     }
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    writer.create("k", batch(&[]).schema(), key).unwrap();
-    writer.upsert("k", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    writer.table("k").create(batch(&[]).schema(), key).unwrap();
+    writer.table("k").upsert(batch(&numbered(0, 50)), &Default::default()).unwrap();
     // Right before its first look at a block they are all elsewhere.
     let beside = |writer: Store| {
         let mut writer = Some(writer);
@@ -249,13 +258,13 @@ fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
         });
     };
     beside(writer.clone());
-    assert_eq!(other.delete_rows("t", "id < 100", &Default::default()).unwrap().rows, 100);
+    assert_eq!(other.table("t").delete("id < 100", &Default::default()).unwrap().rows, 100);
     assert_eq!(read(&other, "t", AsOf::Newest).unwrap(), numbered(100, 150));
-    writer.upsert("k", batch(&numbered(50, 50)), &Default::default()).unwrap();
+    writer.table("k").upsert(batch(&numbered(50, 50)), &Default::default()).unwrap();
     beside(writer.clone());
-    let there = other.insert("k", batch(&numbered(40, 1)), &Default::default()).unwrap_err();
+    let there = other.table("k").insert(batch(&numbered(40, 1)), &Default::default()).unwrap_err();
     assert_eq!(there.kind(), ErrorKind::AlreadyExists, "{there}");
-    other.insert("k", batch(&numbered(100, 1)), &Default::default()).unwrap();
+    other.table("k").insert(batch(&numbered(100, 1)), &Default::default()).unwrap();
     assert_eq!(read(&other, "k", AsOf::Newest).unwrap(), numbered(0, 101));
 }
 
@@ -281,16 +290,17 @@ fn puts_a_block(op: BucketOp, name: &str) -> bool {
     op == BucketOp::Put && name.starts_with("blocks/")
 }
 
+// faults: paused process, concurrent change x checkpoint
 #[test]
 fn rows_are_flushed_beside_a_vacuum_of_another_process() {
     let (bucket, clock) = (SimBucket::new(), clock());
     let clients = [bucket.client(), bucket.client()];
     let [a, b] = [0, 1].map(|n| open(&clients[n], &clock).unwrap());
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    a.create("k", batch(&[]).schema(), key).unwrap();
+    a.table("k").create(batch(&[]).schema(), key).unwrap();
     let upsert = |from: i64, n: usize, name: &str| {
         let rows: Vec<Row> = (from..).take(n).map(|id| (id, Some(name.to_owned()))).collect();
-        a.upsert("k", batch(&rows), &Default::default()).unwrap();
+        a.table("k").upsert(batch(&rows), &Default::default()).unwrap();
     };
     let plan = PlanOptions { dead_share_min: 0.0, ..PlanOptions::default() };
     let fold = CheckpointOptions { plan, ..Default::default() };
@@ -330,21 +340,21 @@ fn rows_are_flushed_beside_a_vacuum_of_another_process() {
 fn rows_by_key_whose_version_was_taken_back_are_told_to_be_gone() {
     let (_, writer, reader) = writer_and_reader();
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    writer.create("k", batch(&[]).schema(), key).unwrap();
-    writer.upsert("k", batch(&numbered(0, 100)), &Default::default()).unwrap();
+    writer.table("k").create(batch(&[]).schema(), key).unwrap();
+    writer.table("k").upsert(batch(&numbered(0, 100)), &Default::default()).unwrap();
     writer.checkpoint(&Default::default()).unwrap();
-    writer.upsert("k", batch(&[(3, Some("three".into()))]), &Default::default()).unwrap();
+    writer.table("k").upsert(batch(&[(3, Some("three".into()))]), &Default::default()).unwrap();
     reader.refresh().unwrap();
     let before = read(&reader, "k", AsOf::Newest).unwrap();
     let scan = reader.read("k", &ReadOptions::default()).unwrap();
     // Those rows get a version, which is deleted; the one before it is the newest again, and has other rows since.
-    let base = writer.versions("k").unwrap().pop().unwrap().version;
+    let base = writer.table("k").versions().unwrap().pop().unwrap().version;
     rewrite(&writer);
-    let versions = writer.versions("k").unwrap().into_iter().map(|info| info.version);
+    let versions = writer.table("k").versions().unwrap().into_iter().map(|info| info.version);
     let newer: Vec<Version> = versions.filter(|version| *version > base).collect();
     assert!(!newer.is_empty());
     writer.delete_versions(&[("k".into(), newer)], Default::default()).unwrap();
-    writer.upsert("k", batch(&[(4, Some("four".into()))]), &Default::default()).unwrap();
+    writer.table("k").upsert(batch(&[(4, Some("four".into()))]), &Default::default()).unwrap();
     let begun = reader.seq().unwrap();
     match scan.collect() {
         Ok(read) => assert_eq!(rows(&read), before),
@@ -360,10 +370,10 @@ fn a_sorted_table_is_found_before_its_directories_are_read() {
     writer.write("s", batch(&numbered(0, 50)), &sorted).unwrap();
     (1..4).for_each(|n| drop(writer.append("s", batch(&numbered(n * 50, 50)), &Default::default()).unwrap()));
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
-    writer.create("k", batch(&[]).schema(), key).unwrap();
-    writer.upsert("k", batch(&numbered(0, 50)), &Default::default()).unwrap();
+    writer.table("k").create(batch(&[]).schema(), key).unwrap();
+    writer.table("k").upsert(batch(&numbered(0, 50)), &Default::default()).unwrap();
     writer.checkpoint(&Default::default()).unwrap();
-    writer.upsert("k", batch(&numbered(40, 20)), &Default::default()).unwrap();
+    writer.table("k").upsert(batch(&numbered(40, 20)), &Default::default()).unwrap();
     writer.snapshot("s", "k").unwrap();
     reader.refresh().unwrap();
     let scan = reader.read("s", &ReadOptions::default()).unwrap();
@@ -371,12 +381,16 @@ fn a_sorted_table_is_found_before_its_directories_are_read() {
     rewrite(&writer);
     let anew = || rows(&scan.anew().unwrap().collect().unwrap());
     assert_eq!(anew(), numbered(0, 200));
-    assert_eq!(rows(&reader.scan_view(view, &ScanOptions::default()).unwrap().collect().unwrap()), numbered(0, 200));
+    assert_eq!(
+        rows(&reader.table("s").read_again(&view, &ScanOptions::default(), 0).unwrap().collect().unwrap()),
+        numbered(0, 200)
+    );
     // So is what is counted.
-    assert_eq!(reader.versions("k").unwrap().pop().unwrap().rows, 60);
-    assert_eq!(reader.table_stat("k").unwrap().rows, 60);
+    assert_eq!(reader.table("k").versions().unwrap().pop().unwrap().rows, 60);
+    assert_eq!(reader.table("k").stat().unwrap().rows, 60);
 }
 
+// faults: bit rot x read
 #[test]
 fn a_block_that_nobody_let_go_of_is_damage() {
     let (bucket, writer, reader) = writer_and_reader();
@@ -385,7 +399,7 @@ fn a_block_that_nobody_let_go_of_is_damage() {
     reader.refresh().unwrap();
     let (name, _) = bucket.objects().into_iter().find(|(name, _)| name.starts_with("blocks/")).unwrap();
     assert!(bucket.delete_many(&[name]).iter().all(Result::is_ok));
-    let lost = reader.collect("t", &ReadOptions::default()).unwrap_err();
+    let lost = reader.table("t").collect(&ReadOptions::default()).unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::Corrupt, "{lost}");
-    assert_eq!(rows(&reader.collect("u", &ReadOptions::default()).unwrap()), numbered(0, 50));
+    assert_eq!(rows(&reader.table("u").collect(&ReadOptions::default()).unwrap()), numbered(0, 50));
 }

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use drumlin::base::{ManualClock, Timestamp};
+use drumlin::base::{Clock, ManualClock, Timestamp};
 use drumlin::storage::SimBucket;
 use drumlin::store::{Options, ReclaimOptions};
 use drumlin::{Result, Store};
 
+use crate::keyed_model::{self, KeyedOp, PATH, Place};
+use crate::model::Model;
+use crate::random::{Op, apply, compare, compare_trash, run};
 use crate::support::env;
+use crate::wide::{Trash, WideOp};
 
 static SEEDS: AtomicU64 = AtomicU64::new(1);
 
@@ -18,7 +22,7 @@ pub fn open(bucket: &SimBucket, clock: &Arc<ManualClock>) -> Result<Store> {
 }
 
 pub fn open_as(bucket: &SimBucket, clock: &Arc<ManualClock>, options: Options) -> Result<Store> {
-    let options = Options { rest_micros: 0, ..options };
+    let options = Options { block_grace_micros: 0, ..options };
     let seed = SEEDS.fetch_add(1, Ordering::Relaxed);
     Store::open_bucket(Arc::new(bucket.clone()), env(clock, seed, 2), "bucket", options)
 }
@@ -45,4 +49,73 @@ pub fn settled(store: &Store, bucket: &SimBucket) -> std::result::Result<(), Str
         true => Ok(()),
         false => Err(format!("{report}; {:?}; {} blocks known; {names:?}; {again}", verified.faults, stat.blocks)),
     }
+}
+
+/// What no reading shows is as the model says too: the versions of what is in the trash, and whether rows by key were written that
+/// a version is due for. It shows in a copy of the bucket, where all is taken back and a snapshot numbers those rows.
+pub fn compare_hidden(
+    bucket: &SimBucket,
+    clock: &ManualClock,
+    model: &Model,
+    trash: &Trash,
+) -> std::result::Result<(), String> {
+    let copy = SimBucket::new();
+    for (name, _) in bucket.objects() {
+        copy.overwrite(&name, bucket.content(&name).expect("just listed").to_vec());
+    }
+    let text = |e: drumlin::Error| format!("in a copy: {e}");
+    let store = open(&copy, &Arc::new(ManualClock::new(clock.now()))).map_err(text)?;
+    compare_trash(&store, model, trash)?;
+    let mut model = model.clone();
+    // Of one path the last dropped comes first.
+    for (at, (path, table)) in trash.iter().rev().enumerate() {
+        let to = format!("t/taken-back-{at:03}");
+        store.undrop(path, Some(&to)).map_err(text)?;
+        model.tables.insert(to, table.clone());
+    }
+    if let Some(keyed) = model.keyed.as_mut().filter(|keyed| keyed.place == Place::Trash) {
+        store.undrop(PATH, None).map_err(text)?;
+        keyed.place = Place::There;
+    }
+    compare(&store, &model).map_err(|e| format!("taken back: {e}"))?;
+    if model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There) {
+        let numbers = KeyedOp::Snapshot("hidden".into());
+        keyed_model::run(&store, &numbers).map_err(text)?;
+        assert!(keyed_model::apply(&mut model.keyed, &mut model.nodes, &numbers));
+    }
+    compare(&store, &model).map_err(|e| format!("all numbered: {e}"))
+}
+
+#[test]
+fn what_no_reading_shows_is_compared() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    let (mut model, mut trash) = (Model::default(), Trash::new());
+    let mut attempt = |model: &mut Model, op: Op| {
+        assert!(apply(model, &mut trash, &op));
+        clock.advance(1000);
+        run(&mut store.clone(), || unreachable!(), &op).unwrap();
+    };
+    attempt(&mut model, Op::Keyed(KeyedOp::Create));
+    // Changes no row, but the next checkpoint makes a version for it.
+    let before = model.clone();
+    attempt(&mut model, Op::Keyed(KeyedOp::Delete { keys: vec![1], many: false }));
+    compare(&store, &before).unwrap();
+    assert!(compare_hidden(&bucket, &clock, &before, &Trash::new()).is_err());
+    compare_hidden(&bucket, &clock, &model, &Trash::new()).unwrap();
+    // As it does of a table in the trash.
+    attempt(&mut model, Op::Wide(WideOp::DropKeyed));
+    let before = model.clone();
+    attempt(&mut model, Op::Checkpoint);
+    compare(&store, &before).unwrap();
+    assert!(compare_hidden(&bucket, &clock, &before, &Trash::new()).is_err());
+    compare_hidden(&bucket, &clock, &model, &Trash::new()).unwrap();
+    // The versions of other tables in it, too.
+    let row = vec![(1, None)];
+    attempt(&mut model, Op::Write("t/a".into(), row.clone(), false));
+    attempt(&mut model, Op::Drop("t/a".into()));
+    compare_hidden(&bucket, &clock, &model, &trash).unwrap();
+    trash[0].1.add(row);
+    compare_trash(&store, &model, &trash).unwrap();
+    assert!(compare_hidden(&bucket, &clock, &model, &trash).is_err());
 }

@@ -8,7 +8,7 @@ use drumlin::base::{Clock, Env, OsThreads, SeededEntropy};
 use drumlin::catalog::Payload;
 use drumlin::storage::{BucketFault, BucketOp, SimBucket};
 use drumlin::store::{Options, TableOptions};
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::sim_time::SimTime;
 use crate::support::{batch, pool};
@@ -38,7 +38,7 @@ struct Race {
 /// How long each commit of each process took, in microseconds.
 fn race(seed: u64, race: &Race) -> Vec<Vec<i64>> {
     let (bucket, time) = (SimBucket::new(), Arc::new(SimTime::default()));
-    open(&bucket, &time, seed).put("n", Payload::from(0)).unwrap();
+    open(&bucket, &time, seed).tree().put("n", Payload::from(0)).unwrap();
     let taken = Arc::new(Mutex::new(i64::MIN / 2));
     time.run(race.processes, |n| {
         let mut rng = fastrand::Rng::with_seed(seed * 100 + n as u64);
@@ -63,9 +63,12 @@ fn race(seed: u64, race: &Race) -> Vec<Vec<i64>> {
             let begun = time.micros();
             match (race.blind)(n) {
                 true => drop(
-                    store.create(&format!("t/{n}/{}", times.len()), schema.clone(), TableOptions::default()).unwrap(),
+                    store
+                        .table(&format!("t/{n}/{}", times.len()))
+                        .create(schema.clone(), TableOptions::default())
+                        .unwrap(),
                 ),
-                false => drop(store.put(&format!("n/{n}"), Payload::from(times.len() as i64)).unwrap()),
+                false => drop(store.tree().put(&format!("n/{n}"), Payload::from(times.len() as i64)).unwrap()),
             }
             times.push(time.micros() - begun);
         }
@@ -113,11 +116,13 @@ pub fn one_put_a_second() -> Outcome {
     Ok(())
 }
 
+// faults: concurrent change x write, nodes
 #[test]
 fn processes_take_turns() {
     turns().unwrap();
 }
 
+// faults: throttling x nodes
 #[test]
 fn a_bucket_that_takes_one_put_a_second_is_waited_for() {
     one_put_a_second().unwrap();
@@ -130,14 +135,15 @@ fn who_commits_alone_is_not_held_up() {
     assert!(commits * 100 >= bare * 93, "{commits} commits, {bare} without any pauses");
 }
 
+// faults: throttling x nodes
 #[test]
 fn a_bucket_that_refuses_for_good_is_unavailable_after_a_while_and_nothing_is_done() {
     let (bucket, time) = (SimBucket::new(), Arc::new(SimTime::default()));
     let store = open(&bucket, &time, 1);
-    store.put("n", Payload::from(1)).unwrap();
+    store.tree().put("n", Payload::from(1)).unwrap();
     bucket.plan(|op, _| (op == BucketOp::PutIf).then_some(BucketFault::Throttled));
     let (begun, before) = (time.micros(), bucket.requests());
-    let e = store.put("n", Payload::from(2)).unwrap_err();
+    let e = store.tree().put("n", Payload::from(2)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unavailable, "{e}");
     let (waited, tries) = (time.micros() - begun, bucket.requests().puts - before.puts);
     assert!((55_000_000..70_000_000).contains(&waited), "{waited} microseconds");
@@ -145,20 +151,21 @@ fn a_bucket_that_refuses_for_good_is_unavailable_after_a_while_and_nothing_is_do
     // One that would be refused again is told at once.
     bucket.plan(|op, _| (op == BucketOp::PutIf).then_some(BucketFault::Refused));
     let (begun, before) = (time.micros(), bucket.requests());
-    let e = store.put("n", Payload::from(3)).unwrap_err();
+    let e = store.tree().put("n", Payload::from(3)).unwrap_err();
     assert_eq!((e.kind(), time.micros() - begun), (ErrorKind::Unavailable, 0), "{e}");
     assert_eq!(bucket.requests().puts - before.puts, 1);
     bucket.heal();
-    assert_eq!(open(&bucket.client(), &time, 2).get("n").unwrap(), Some(Payload::from(1)));
-    store.put("n", Payload::from(4)).unwrap();
+    assert_eq!(open(&bucket.client(), &time, 2).tree().get("n").unwrap(), Some(Payload::from(1)));
+    store.tree().put("n", Payload::from(4)).unwrap();
 }
 
+// faults: lost answer, throttling x nodes
 #[test]
 fn what_may_have_been_done_is_in_doubt_also_if_it_is_refused_later() {
     for late in [false, true] {
         let (bucket, time) = (SimBucket::new(), Arc::new(SimTime::default()));
         let store = open(&bucket, &time, 1);
-        store.put("n", Payload::from(1)).unwrap();
+        store.tree().put("n", Payload::from(1)).unwrap();
         // The first put is on its way for long; later ones are refused, so that the root tells nothing.
         let mut first = true;
         bucket.plan(move |op, _| match (op, std::mem::take(&mut first)) {
@@ -171,13 +178,13 @@ fn what_may_have_been_done_is_in_doubt_also_if_it_is_refused_later() {
             (BucketOp::PutIf, _) => Some(BucketFault::Throttled),
             _ => None,
         });
-        let e = store.put("n", Payload::from(2)).unwrap_err();
+        let e = store.tree().put("n", Payload::from(2)).unwrap_err();
         let expected = if late { ErrorKind::InDoubt } else { ErrorKind::Unavailable };
         assert_eq!(e.kind(), expected, "{e}");
         assert!(e.to_string().contains("commit 2 (transaction "), "{e}");
         bucket.heal();
         store.refresh().unwrap();
-        assert_eq!(store.get("n").unwrap(), Some(Payload::from(1)));
+        assert_eq!(store.tree().get("n").unwrap(), Some(Payload::from(1)));
     }
 }
 
@@ -185,7 +192,7 @@ fn what_may_have_been_done_is_in_doubt_also_if_it_is_refused_later() {
 fn a_store_that_is_gone_is_not_found() {
     let (bucket, time) = (SimBucket::new(), Arc::new(SimTime::default()));
     let store = open(&bucket, &time, 1);
-    store.put("n", Payload::from(1)).unwrap();
+    store.tree().put("n", Payload::from(1)).unwrap();
     let other = bucket.client();
     bucket.plan(move |op, _| {
         if op == BucketOp::PutIf {
@@ -193,6 +200,6 @@ fn a_store_that_is_gone_is_not_found() {
         }
         None
     });
-    let e = store.put("n", Payload::from(2)).unwrap_err();
+    let e = store.tree().put("n", Payload::from(2)).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::NotFound, "{e}");
 }

@@ -8,10 +8,11 @@ use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Frame, Missing, Mode, Options, ReadOptions, WriteOptions};
 use drumlin::table::ScanOptions;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::support::{batch, numbered, open, open_with, read, rows};
 
+// faults: second process x open
 #[test]
 fn a_store_on_disk_is_found_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -20,10 +21,10 @@ fn a_store_on_disk_is_found_again() {
     let store = Store::open(uri, Options::default()).unwrap();
     store.write("t", batch(&numbered(0, 1000)), &Default::default()).unwrap();
     let second = Store::open(uri, Options::default()).unwrap();
-    second.put("n", 1.into()).unwrap();
+    second.tree().put("n", 1.into()).unwrap();
     second.close().unwrap();
-    assert_eq!(second.get("n").unwrap_err().kind(), ErrorKind::Closed);
-    assert_eq!(store.get("n").unwrap(), Some(1.into()));
+    assert_eq!(second.tree().get("n").unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(store.tree().get("n").unwrap(), Some(1.into()));
     let other = Store::open(uri, Options { cpu_threads: 1, ..Options::default() }).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Locked);
     assert!(other.message().contains("in this process already"), "{other}");
@@ -37,13 +38,14 @@ fn a_store_on_disk_is_found_again() {
     store.append("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     reader.refresh().unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap().len(), 1010);
-    assert_eq!(reader.put("x", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(reader.tree().put("x", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
     store.close().unwrap();
-    assert_eq!(store.versions("t").unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(store.table("t").versions().unwrap_err().kind(), ErrorKind::Closed);
     let store = Store::open(uri, Options { mode: Mode::Write, ..Options::default() }).unwrap();
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap().len(), 1010);
 }
 
+// faults: reclaim beside a reader x read
 #[test]
 fn a_reader_whose_blocks_are_reclaimed_is_told() {
     let disk = SimDisk::in_memory();
@@ -86,13 +88,13 @@ fn a_multi_row_group_table_reads_back_in_order() {
     let frame = Frame::new(parts[0].schema(), parts.clone().into_iter().map(Ok));
     let version = store.write("t", frame, &Default::default()).unwrap();
     assert_eq!(version.rows, 300_000);
-    assert_eq!(store.table_stat("t").unwrap().row_groups, 3);
+    assert_eq!(store.table("t").stat().unwrap().row_groups, 3);
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), all);
     let options = ReadOptions {
         scan: ScanOptions { columns: Some(vec!["name".into(), "id".into()]), tail: Some(3), ..Default::default() },
         ..Default::default()
     };
-    let tail = store.collect("t", &options).unwrap();
+    let tail = store.table("t").collect(&options).unwrap();
     assert_eq!(tail[0].schema().field(0).name(), "name");
     assert_eq!(tail.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
 }
@@ -105,7 +107,7 @@ fn deleting_half_gives_half_the_space_back() {
     let all = numbered(0, 500_000);
     store.write("t", batch(&all), &Default::default()).unwrap();
     let before = store.stat().unwrap().block_bytes;
-    let deleted = store.delete_rows("t", "id % 2 = 0", &Default::default()).unwrap();
+    let deleted = store.table("t").delete("id % 2 = 0", &Default::default()).unwrap();
     assert_eq!(deleted.rows, 250_000);
     let report = store.checkpoint(&Default::default()).unwrap();
     assert_eq!(report.rows_removed, 250_000);
@@ -153,7 +155,7 @@ fn as_of_a_time_gives_the_version_of_that_time() {
         store.write("t", batch(&numbered(0, n)), &Default::default()).unwrap();
     }
     // The clock went back, time in the log did not.
-    let times: Vec<i64> = store.versions("t").unwrap().iter().map(|version| version.time.0).collect();
+    let times: Vec<i64> = store.table("t").versions().unwrap().iter().map(|version| version.time.0).collect();
     assert_eq!(times, [100, 200, 200]);
     let count = |time| read(&store, "t", AsOf::Time(Timestamp(time))).map(|rows| rows.len());
     assert_eq!(count(150).unwrap(), 1);
@@ -161,6 +163,7 @@ fn as_of_a_time_gives_the_version_of_that_time() {
     assert_eq!(count(99).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
+// faults: odd name x write
 #[test]
 fn bad_input_is_named_and_changes_nothing() {
     let store = Store::open("memory://", Options::default()).unwrap();
@@ -181,9 +184,9 @@ fn bad_input_is_named_and_changes_nothing() {
         (store.write("z", batch(&[]), &sort).err(), ErrorKind::InvalidArgument, "nope"),
         (store.append("t", other, &Default::default()).err(), ErrorKind::SchemaMismatch, "'name'"),
         (store.append("z", batch(&[]), &Default::default()).err(), ErrorKind::NotFound, "'z'"),
-        (store.update("t", batch(&[]), &Default::default()).err(), ErrorKind::InvalidArgument, "sort order"),
-        (store.delete_rows("t", "wat = 1", &Default::default()).err(), ErrorKind::InvalidArgument, "wat"),
-        (store.delete_rows("t", "id >", &Default::default()).err(), ErrorKind::InvalidArgument, ""),
+        (store.replace("t", batch(&[]), &Default::default()).err(), ErrorKind::InvalidArgument, "sort order"),
+        (store.table("t").delete("wat = 1", &Default::default()).err(), ErrorKind::InvalidArgument, "wat"),
+        (store.table("t").delete("id >", &Default::default()).err(), ErrorKind::InvalidArgument, ""),
         (store.read("t", &columns(&["id", "x"])).err(), ErrorKind::InvalidArgument, "'x'"),
         (store.read("t", &columns(&["id", "id"])).err(), ErrorKind::InvalidArgument, "twice"),
         (store.read("t", &columns(&[])).err(), ErrorKind::InvalidArgument, "no column"),
@@ -199,8 +202,8 @@ fn bad_input_is_named_and_changes_nothing() {
             "version 7, 't' version 8",
         ),
         (store.delete_versions(&one("u", &[1]), Default::default()).err(), ErrorKind::NotFound, "'u'"),
-        (store.delete("t", None).err(), ErrorKind::InvalidArgument, "holds a table"),
-        (store.delete("nothing", None).err(), ErrorKind::NotFound, "nothing"),
+        (store.tree().delete("t", None).err(), ErrorKind::InvalidArgument, "holds a table"),
+        (store.tree().delete("nothing", None).err(), ErrorKind::NotFound, "nothing"),
         (store.undrop("t", None).err(), ErrorKind::NotFound, "'t'"),
         (store.snapshot("", "**").err(), ErrorKind::InvalidArgument, "snapshot name"),
         (store.snapshot("s", "q/*").err(), ErrorKind::NotFound, "q/*"),
@@ -253,12 +256,12 @@ fn group_commit_shares_syncs() {
             let store = store.clone();
             scope.spawn(move || {
                 for i in 0..50 {
-                    store.put(&format!("n/{thread}/{i}"), Payload::from(i)).unwrap();
+                    store.tree().put(&format!("n/{thread}/{i}"), Payload::from(i)).unwrap();
                 }
             });
         }
     });
-    assert_eq!(store.list("n/*/*").unwrap().len(), 800);
+    assert_eq!(store.tree().list("n/*/*").unwrap().len(), 800);
     let syncs = disk.counters().syncs - before.syncs;
     assert!(syncs <= 800, "{syncs} syncs");
     assert_eq!(store.seq().unwrap().0, syncs, "one sync for each entry");
@@ -277,7 +280,7 @@ fn concurrent_appends_are_all_there() {
                     store.append("t", batch(&numbered(thread * 1000 + i, 1)), &Default::default()).unwrap();
                     if i % 5 == 0 {
                         store.checkpoint(&Default::default()).unwrap();
-                        store.delete_rows("t", &format!("id = {}", thread * 1000 + i), &Default::default()).unwrap();
+                        store.table("t").delete(&format!("id = {}", thread * 1000 + i), &Default::default()).unwrap();
                     }
                 }
             });
@@ -304,7 +307,7 @@ fn a_cancelled_write_leaves_nothing() {
     });
     let error = store.write("t", Frame::new(batch(&[]).schema(), parts), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
-    assert_eq!(store.versions("t").unwrap().len(), 1);
+    assert_eq!(store.table("t").versions().unwrap().len(), 1);
     assert_eq!(disk.files().iter().filter(|(name, _)| name.starts_with("blocks/")).count(), 1);
 }
 
@@ -315,6 +318,6 @@ fn retention_reaches_tables_below() {
     for n in 0..5 {
         store.write("p/x", batch(&numbered(0, n)), &Default::default()).unwrap();
     }
-    let versions: Vec<u64> = store.versions("p/x").unwrap().iter().map(|v| v.version.0).collect();
+    let versions: Vec<u64> = store.table("p/x").versions().unwrap().iter().map(|v| v.version.0).collect();
     assert_eq!(versions, [3, 4]);
 }

@@ -7,7 +7,7 @@ use arrow::datatypes::Int64Type;
 use drumlin::base::{Env, ManualClock, OsThreads, Pool, SeededEntropy, Timestamp};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Options, ReadOptions};
-use drumlin::{Result, Store};
+use drumlin::{Result, Store, Tables};
 
 /// One row of the tables that these tests write.
 pub type Row = (i64, Option<String>);
@@ -47,7 +47,12 @@ pub fn open_inline(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> 
 
 /// Opens the store on `disk` as one that other processes write too.
 pub fn open_shared(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
-    open_as(disk, clock, threads, Options { shared: true, inline_bytes: 0, rest_micros: 0, ..Options::default() })
+    open_as(
+        disk,
+        clock,
+        threads,
+        Options { shared: true, inline_bytes: 0, block_grace_micros: 0, ..Options::default() },
+    )
 }
 
 /// How a test opens its store.
@@ -86,7 +91,7 @@ pub fn rows(batches: &[RecordBatch]) -> Vec<Row> {
 }
 
 pub fn read(store: &Store, path: &str, as_of: AsOf) -> Result<Vec<Row>> {
-    Ok(rows(&store.collect(path, &ReadOptions { as_of, ..ReadOptions::default() })?))
+    Ok(rows(&store.table(path).collect(&ReadOptions { as_of, ..ReadOptions::default() })?))
 }
 
 /// `n` rows with ids from `from`.

@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use drumlin::catalog::{Compare, Condition, Pattern, Payload, PutOptions};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
-use drumlin::{Error, ErrorKind, Result, Store};
+use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
 use crate::support::{batch, numbered, open, read, rows};
 
 fn number(store: &Store, path: &str) -> i64 {
-    store.get(path).unwrap().and_then(|payload| payload.to_json()?.as_i64()).unwrap_or(0)
+    store.tree().get(path).unwrap().and_then(|payload| payload.to_json()?.as_i64()).unwrap_or(0)
 }
 
 fn write_options() -> WriteOptions {
     WriteOptions::default()
 }
 
+// faults: concurrent change x transaction
 #[test]
 fn counters_of_many_threads_lose_no_count() {
     let store = open(&SimDisk::in_memory()).unwrap();
@@ -30,9 +31,9 @@ fn counters_of_many_threads_lose_no_count() {
                     store
                         .transact(|tx| -> Result<()> {
                             runs.fetch_add(1, Ordering::Relaxed);
-                            let count = tx.get("count")?.and_then(|p| p.to_json()?.as_i64()).unwrap_or(0);
-                            tx.put("count", Payload::from(count + 1))?;
-                            tx.put(&format!("done/{thread}/{n}"), Payload::from(count))?;
+                            let count = tx.tree().get("count")?.and_then(|p| p.to_json()?.as_i64()).unwrap_or(0);
+                            tx.tree().put("count", Payload::from(count + 1))?;
+                            tx.tree().put(&format!("done/{thread}/{n}"), Payload::from(count))?;
                             Ok(())
                         })
                         .unwrap();
@@ -41,10 +42,15 @@ fn counters_of_many_threads_lose_no_count() {
         }
     });
     assert_eq!(number(&store, "count"), 800);
-    assert_eq!(store.count("done/*/*").unwrap(), 800);
+    assert_eq!(store.tree().count("done/*/*").unwrap(), 800);
     // Each saw another count.
-    let mut seen: Vec<i64> =
-        store.get_many("done/*/*").unwrap().iter().map(|(_, p)| p.to_json().unwrap().as_i64().unwrap()).collect();
+    let mut seen: Vec<i64> = store
+        .tree()
+        .get_many("done/*/*")
+        .unwrap()
+        .iter()
+        .map(|(_, p)| p.to_json().unwrap().as_i64().unwrap())
+        .collect();
     seen.sort_unstable();
     assert_eq!(seen, (0..800).collect::<Vec<_>>());
 }
@@ -52,12 +58,12 @@ fn counters_of_many_threads_lose_no_count() {
 /// Begins, reads, lets another commit, and says whether the commit that follows meets a conflict.
 fn meets(
     store: &Store,
-    work: impl FnOnce(&mut drumlin::store::Transaction) -> Result<()>,
+    work: impl FnOnce(&drumlin::Transaction) -> Result<()>,
     other: impl FnOnce(&Store) -> Result<()>,
 ) -> bool {
-    let mut tx = store.transaction().unwrap();
-    work(&mut tx).unwrap();
-    tx.put("mine/written", Payload::from(1)).unwrap();
+    let tx = store.transaction().unwrap();
+    work(&tx).unwrap();
+    tx.tree().put("mine/written", Payload::from(1)).unwrap();
     other(store).unwrap();
     match tx.commit() {
         Ok(_) => false,
@@ -70,25 +76,25 @@ fn meets(
 fn what_was_read_or_written_and_touched_is_a_conflict_and_nothing_else_is() {
     let store = open(&SimDisk::in_memory()).unwrap();
     for path in ["a/x", "a/y", "b/x", "b/deep/z"] {
-        store.put(path, Payload::from(1)).unwrap();
+        store.tree().put(path, Payload::from(1)).unwrap();
     }
     store.write("t", batch(&numbered(0, 10)), &write_options()).unwrap();
     store.write("u", batch(&numbered(0, 10)), &write_options()).unwrap();
-    let put = |path: &'static str| move |store: &Store| store.put(path, Payload::from(2)).map(drop);
-    let get = |path: &'static str| move |tx: &mut drumlin::store::Transaction| tx.get(path).map(drop);
-    let count = |text: &'static str| move |tx: &mut drumlin::store::Transaction| tx.count(text).map(drop);
-    let set = |path: &'static str| move |tx: &mut drumlin::store::Transaction| tx.put(path, Payload::from(3)).map(drop);
+    let put = |path: &'static str| move |store: &Store| store.tree().put(path, Payload::from(2)).map(drop);
+    let get = |path: &'static str| move |tx: &drumlin::Transaction| tx.tree().get(path).map(drop);
+    let count = |text: &'static str| move |tx: &drumlin::Transaction| tx.tree().count(text).map(drop);
+    let set = |path: &'static str| move |tx: &drumlin::Transaction| tx.tree().put(path, Payload::from(3)).map(drop);
     // A node read and written by another; also one that was not there.
     assert!(meets(&store, get("a/x"), put("a/x")));
     assert!(!meets(&store, get("a/x"), put("a/y")));
     assert!(meets(&store, get("a/new"), put("a/new")));
     // A list of children.
-    assert!(meets(&store, |tx| tx.node("a").map(drop), put("a/other")));
-    assert!(!meets(&store, |tx| tx.node("a").map(drop), put("a/x")));
+    assert!(meets(&store, |tx| tx.tree().node("a").map(drop), put("a/other")));
+    assert!(!meets(&store, |tx| tx.tree().node("a").map(drop), put("a/x")));
     // A pattern, against one that newly matches, one that changes, one that goes, one beside it.
     assert!(meets(&store, count("a/*"), put("a/newer")));
     assert!(meets(&store, count("a/*"), put("a/x")));
-    assert!(meets(&store, count("a/*"), |store| store.delete("a/newer", None).map(drop)));
+    assert!(meets(&store, count("a/*"), |store| store.tree().delete("a/newer", None).map(drop)));
     assert!(!meets(&store, count("a/*"), put("b/x")));
     assert!(!meets(&store, count("a/*"), put("b/deep/new")));
     // A condition on a node above.
@@ -98,24 +104,24 @@ fn what_was_read_or_written_and_touched_is_a_conflict_and_nothing_else_is() {
     };
     assert!(meets(
         &store,
-        |tx| tx.count(above()).map(drop),
-        |store| { store.put("k", Payload::json(&serde_json::json!({"k": 1}))?).map(drop) }
+        |tx| tx.tree().count(above()).map(drop),
+        |store| { store.tree().put("k", Payload::json(&serde_json::json!({"k": 1}))?).map(drop) }
     ));
     // Writes that meet writes, and deletes that meet what is put below.
     assert!(meets(&store, set("a/x"), put("a/x")));
     assert!(!meets(&store, set("a/x"), put("a/y")));
-    assert!(meets(&store, |tx| tx.delete("b", None).map(drop), put("b/deep/newer")));
+    assert!(meets(&store, |tx| tx.tree().delete("b", None).map(drop), put("b/deep/newer")));
     // Rows.
     let append = |path: &'static str| {
         move |store: &Store| store.append(path, batch(&numbered(50, 1)), &WriteOptions::default()).map(drop)
     };
-    let look = |tx: &mut drumlin::store::Transaction| tx.collect("t", &ReadOptions::default()).map(drop);
+    let look = |tx: &drumlin::Transaction| tx.table("t").collect(&ReadOptions::default()).map(drop);
     assert!(meets(&store, look, append("t")));
     assert!(!meets(&store, look, append("u")));
-    let add = |tx: &mut drumlin::store::Transaction| tx.append("t", batch(&numbered(70, 1)), &WriteOptions::default());
+    let add = |tx: &drumlin::Transaction| tx.append("t", batch(&numbered(70, 1)), &WriteOptions::default());
     assert!(!meets(&store, add, append("t")));
     assert!(meets(&store, add, |store| store.drop(&["t".into()], Missing::Refuse).map(drop)));
-    let drop_u = |tx: &mut drumlin::store::Transaction| tx.drop(&["u".into()], Missing::Refuse).map(drop);
+    let drop_u = |tx: &drumlin::Transaction| tx.drop(&["u".into()], Missing::Refuse).map(drop);
     assert!(meets(&store, drop_u, put("u")));
 }
 
@@ -124,29 +130,30 @@ fn a_transaction_over_nodes_and_tables_sees_its_own_writes_and_happens_whole_or_
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     store.write("old", batch(&numbered(0, 5)), &write_options()).unwrap();
-    let work = |tx: &mut drumlin::store::Transaction| -> Result<()> {
+    let work = |tx: &drumlin::Transaction| -> Result<()> {
         tx.write("new/a", batch(&numbered(0, 4)), &write_options())?;
         tx.append("new/a", batch(&numbered(4, 4)), &write_options())?;
-        assert_eq!(tx.delete_rows("new/a", "id % 2 = 0", &UpdateOptions::default())?, 4);
-        tx.create("new/b", batch(&[]).schema(), TableOptions { sort: vec!["id".into()], ..Default::default() })?;
+        assert_eq!(tx.table("new/a").delete("id % 2 = 0", &UpdateOptions::default())?.rows, 4);
+        tx.table("new/b")
+            .create(batch(&[]).schema(), TableOptions { sort: vec!["id".into()], ..Default::default() })?;
         tx.append("new/b", batch(&numbered(9, 1)), &write_options())?;
         tx.append("new/b", batch(&numbered(2, 1)), &write_options())?;
-        tx.update("new/b", batch(&[(9, Some("now".into()))]), &write_options())?;
+        tx.replace("new/b", batch(&[(9, Some("now".into()))]), &write_options())?;
         tx.append("old", batch(&numbered(5, 1)), &write_options())?;
-        tx.put("new/about", Payload::from(1))?;
-        let found = rows(&tx.collect("new/a", &ReadOptions::default())?);
+        tx.tree().put("new/about", Payload::from(1))?;
+        let found = rows(&tx.table("new/a").collect(&ReadOptions::default())?);
         assert_eq!(found.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 3, 5, 7]);
-        assert_eq!(rows(&tx.collect("old", &ReadOptions::default())?).len(), 6);
-        assert_eq!(rows(&tx.collect("new/b", &ReadOptions::default())?)[1], (9, Some("now".into())));
-        assert_eq!(tx.count("new/*")?, 3);
+        assert_eq!(rows(&tx.table("old").collect(&ReadOptions::default())?).len(), 6);
+        assert_eq!(rows(&tx.table("new/b").collect(&ReadOptions::default())?)[1], (9, Some("now".into())));
+        assert_eq!(tx.tree().count("new/*")?, 3);
         Ok(())
     };
     let mut left = store.transaction().unwrap();
     work(&mut left).unwrap();
-    assert!(!store.exists("new").unwrap());
+    assert!(!store.tree().exists("new").unwrap());
     drop(left);
     assert_eq!(store.transact(|tx| work(tx).and(Err::<(), _>(Error::closed("no")))).unwrap_err().message(), "no");
-    assert_eq!((store.count("**").unwrap(), store.stat().unwrap().tables), (1, 1));
+    assert_eq!((store.tree().count("**").unwrap(), store.stat().unwrap().tables), (1, 1));
     // Aborted ones leave no block behind.
     store.reclaim(&Default::default()).unwrap();
     let before = disk.counters();
@@ -168,7 +175,7 @@ fn a_transaction_over_nodes_and_tables_sees_its_own_writes_and_happens_whole_or_
         let ids = |path: &str| read(store, path, AsOf::Newest).unwrap().iter().map(|(id, _)| *id).collect::<Vec<_>>();
         assert_eq!((ids("new/a"), ids("new/b")), (vec![1, 3, 5, 7], vec![2, 9]));
         assert_eq!((ids("old").len(), ids("other/1").len()), (6, 1));
-        assert_eq!(store.versions("new/a").unwrap().len(), 3);
+        assert_eq!(store.table("new/a").versions().unwrap().len(), 3);
         assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
     };
     check(&store);
@@ -179,57 +186,57 @@ fn a_transaction_over_nodes_and_tables_sees_its_own_writes_and_happens_whole_or_
 #[test]
 fn a_read_transaction_stays_as_it_was_and_writes_nothing() {
     let store = open(&SimDisk::in_memory()).unwrap();
-    store.put("a", Payload::from(1)).unwrap();
+    store.tree().put("a", Payload::from(1)).unwrap();
     store.write("t", batch(&numbered(0, 3)), &write_options()).unwrap();
-    let mut tx = store.read_transaction().unwrap();
-    store.delete("a", None).unwrap();
+    let tx = store.read_transaction().unwrap();
+    store.tree().delete("a", None).unwrap();
     store.drop(&["t".into()], Missing::Refuse).unwrap();
     store.reclaim(&Default::default()).unwrap();
-    assert_eq!(tx.get("a").unwrap(), Some(Payload::from(1)));
-    assert_eq!(rows(&tx.collect("t", &ReadOptions::default()).unwrap()).len(), 3);
-    assert_eq!(tx.put("b", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(tx.tree().get("a").unwrap(), Some(Payload::from(1)));
+    assert_eq!(rows(&tx.table("t").collect(&ReadOptions::default()).unwrap()).len(), 3);
+    assert_eq!(tx.tree().put("b", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(tx.drop(&["t".into()], Missing::Refuse).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert!(tx.commit().is_ok());
-    assert_eq!(store.count("**").unwrap(), 0);
+    assert_eq!(store.tree().count("**").unwrap(), 0);
 }
 
 #[test]
 fn a_caller_learns_what_was_and_what_became_of_it() {
     let store = open(&SimDisk::in_memory()).unwrap();
-    let change = store.put("lock", Payload::from(1)).unwrap();
+    let change = store.tree().put("lock", Payload::from(1)).unwrap();
     assert_eq!((change.before, change.after.unwrap().payload_version), (None, 1));
     let keep = |path: &str| PutOptions {
         keep_while: Some(vec![(path.to_owned(), Condition::Exists(true))]),
         ..PutOptions::default()
     };
-    store.put_with("work/1", Payload::from(1), keep("lock")).unwrap();
-    store.put("work/1/part", Payload::from(1)).unwrap();
-    store.put_with("more", Payload::from(1), keep("work/1")).unwrap();
-    store.put_with("work/2", Payload::from(1), keep("more")).unwrap();
+    store.tree().put_with("work/1", Payload::from(1), keep("lock")).unwrap();
+    store.tree().put("work/1/part", Payload::from(1)).unwrap();
+    store.tree().put_with("more", Payload::from(1), keep("work/1")).unwrap();
+    store.tree().put_with("work/2", Payload::from(1), keep("more")).unwrap();
     // In a circle.
-    store.put_with("lock", Payload::from(2), keep("work/2")).unwrap();
-    let missing = store.put_with("x", Payload::from(1), keep("nothing")).unwrap_err();
+    store.tree().put_with("lock", Payload::from(2), keep("work/2")).unwrap();
+    let missing = store.tree().put_with("x", Payload::from(1), keep("nothing")).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::ConditionFailed);
     assert!(missing.message().contains("'nothing'"), "{missing}");
     store.write("work/2/table", batch(&numbered(0, 1)), &write_options()).unwrap();
-    let held = store.delete("lock", None).unwrap_err();
+    let held = store.tree().delete("lock", None).unwrap_err();
     assert!(held.kind() == ErrorKind::InvalidArgument && held.message().contains("work/2/table"), "{held}");
-    assert_eq!(store.count("**").unwrap(), 7);
+    assert_eq!(store.tree().count("**").unwrap(), 7);
     store.drop(&["work/2/table".into()], Missing::Refuse).unwrap();
-    let change = store.delete("lock", None).unwrap();
+    let change = store.tree().delete("lock", None).unwrap();
     assert_eq!(change.before.unwrap().payload, Some(Payload::from(2)));
     let mut gone: Vec<_> = change.indirect.unwrap().iter().map(|one| (one.path, format!("{:?}", one.cause))).collect();
     gone.sort();
     let gone: Vec<(&str, &str)> = gone.iter().map(|(path, cause)| (path.as_str(), cause.as_str())).collect();
     let expected = [("more", "KeepWhile"), ("work/1", "KeepWhile"), ("work/1/part", "Above"), ("work/2", "KeepWhile")];
     assert_eq!(gone, expected);
-    assert_eq!(store.count("**").unwrap(), 0);
-    let failed = store.compare_and_swap("x", Payload::from(1), Payload::from(2)).unwrap_err();
+    assert_eq!(store.tree().count("**").unwrap(), 0);
+    let failed = store.tree().compare_and_swap("x", Payload::from(1), Payload::from(2)).unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::NotFound);
-    store.put("x", Payload::from(5)).unwrap();
-    let failed = store.compare_and_swap("x", Payload::from(1), Payload::from(2)).unwrap_err();
+    store.tree().put("x", Payload::from(5)).unwrap();
+    let failed = store.tree().compare_and_swap("x", Payload::from(1), Payload::from(2)).unwrap_err();
     assert!(failed.kind() == ErrorKind::ConditionFailed && failed.message().contains("is 5"), "{failed}");
-    store.compare_and_swap("x", Payload::from(5), Payload::from(2)).unwrap();
+    store.tree().compare_and_swap("x", Payload::from(5), Payload::from(2)).unwrap();
     assert_eq!(number(&store, "x"), 2);
 }
 
@@ -242,48 +249,49 @@ fn many_threads_share_syncs() {
         std::thread::sleep(std::time::Duration::from_micros(50));
         Vec::new()
     };
-    store.put_projection_fn("slow", Pattern::new("**").unwrap(), true, Arc::new(slow)).unwrap();
+    store.tree().put_projection_fn("slow", Pattern::new("**").unwrap(), true, Arc::new(slow)).unwrap();
     let before = disk.counters().syncs;
     std::thread::scope(|scope| {
         for thread in 0..32 {
             let store = store.clone();
             scope.spawn(move || {
                 for n in 0..50 {
-                    store.put(&format!("c/{thread}/{n}"), Payload::from(n)).unwrap();
+                    store.tree().put(&format!("c/{thread}/{n}"), Payload::from(n)).unwrap();
                 }
             });
         }
     });
-    assert_eq!(store.count("c/*/*").unwrap(), 32 * 50);
+    assert_eq!(store.tree().count("c/*/*").unwrap(), 32 * 50);
     let (commits, syncs) = (store.seq().unwrap().0, disk.counters().syncs - before);
     assert!(syncs <= commits + 1 && commits < 32 * 50 / 4, "{syncs} syncs for {commits} commits");
 }
 
+// faults: odd name x nodes
 #[test]
 fn what_cannot_be_read_back_is_refused_and_odd_names_come_back() {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     let odd = "a\"b\\c/ü 'x'";
-    store.put(odd, Payload::from(1)).unwrap();
+    store.tree().put(odd, Payload::from(1)).unwrap();
     let keep = |condition: Condition| PutOptions {
         keep_while: Some(vec![(odd.to_owned(), condition)]),
         ..PutOptions::default()
     };
-    store.put_with("lives", Payload::from(1), keep(Condition::Exists(true))).unwrap();
+    store.tree().put_with("lives", Payload::from(1), keep(Condition::Exists(true))).unwrap();
     let deep = (0..60).fold(Condition::Exists(true), |condition, _| Condition::All(vec![condition]));
     let nested = (0..125).fold(serde_json::json!(1), |value, _| serde_json::json!([value]));
     let nested = Condition::Not(Box::new(Condition::payload(Payload::json(&nested).unwrap())));
     for condition in [(0..63).fold(deep.clone(), |c, _| Condition::Any(vec![c])), nested] {
-        let refused = store.put_with("x", Payload::from(1), keep(condition)).unwrap_err();
+        let refused = store.tree().put_with("x", Payload::from(1), keep(condition)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
     }
     store.checkpoint(&Default::default()).unwrap();
-    store.put_with("too", Payload::from(1), keep(Condition::HasPayload(true))).unwrap();
+    store.tree().put_with("too", Payload::from(1), keep(Condition::HasPayload(true))).unwrap();
     store.close().unwrap();
     let store = open(&disk).unwrap();
-    assert_eq!(store.count("**").unwrap(), 4);
-    store.delete(odd, None).unwrap();
-    assert_eq!(store.count("**").unwrap(), 0);
+    assert_eq!(store.tree().count("**").unwrap(), 4);
+    store.tree().delete(odd, None).unwrap();
+    assert_eq!(store.tree().count("**").unwrap(), 0);
 }
 
 #[test]
@@ -294,13 +302,13 @@ fn nodes_that_live_on_tables_go_with_them() {
         keep_while: Some(vec![(path.to_owned(), condition)]),
         ..PutOptions::default()
     };
-    store.put_with("about", Payload::from(1), keep("t", Condition::HasTable(true))).unwrap();
-    store.put_with("without", Payload::from(1), keep("u", Condition::Exists(false))).unwrap();
+    store.tree().put_with("about", Payload::from(1), keep("t", Condition::HasTable(true))).unwrap();
+    store.tree().put_with("without", Payload::from(1), keep("u", Condition::Exists(false))).unwrap();
     let mut feed = store.changes(store.seq().unwrap()).unwrap();
     store.write("u", batch(&numbered(0, 1)), &write_options()).unwrap();
-    assert!(!store.exists("without").unwrap());
+    assert!(!store.tree().exists("without").unwrap());
     store.drop(&["t".into()], Missing::Refuse).unwrap();
-    assert!(!store.exists("about").unwrap());
+    assert!(!store.tree().exists("about").unwrap());
     let mut told = Vec::new();
     while let Some(commit) = feed.next(Some(std::time::Duration::ZERO)).unwrap() {
         let nodes = commit.events().unwrap().into_iter().filter_map(|event| match event {
@@ -312,20 +320,20 @@ fn nodes_that_live_on_tables_go_with_them() {
     let kept = drumlin::catalog::Cause::KeepWhile;
     assert_eq!(told, [("without".to_owned(), kept), ("about".to_owned(), kept)]);
     // A node that has nothing but what it lives on goes when that is taken off.
-    store.put("p/c", Payload::from(1)).unwrap();
-    store.transact(|tx| tx.keep_while("p", &[("u".into(), Condition::Exists(true))])).unwrap();
-    store.put_with("w", Payload::from(1), keep("p", Condition::Exists(true))).unwrap();
-    store.delete("p/c", None).unwrap();
-    assert!(store.exists("p").unwrap() && store.exists("w").unwrap());
-    store.transact(|tx| tx.keep_while("p", &[])).unwrap();
-    assert_eq!(store.nodes("**").unwrap().into_iter().map(|(path, _)| path).collect::<Vec<_>>(), ["u"]);
+    store.tree().put("p/c", Payload::from(1)).unwrap();
+    store.transact(|tx| tx.tree().keep_while("p", &[("u".into(), Condition::Exists(true))])).unwrap();
+    store.tree().put_with("w", Payload::from(1), keep("p", Condition::Exists(true))).unwrap();
+    store.tree().delete("p/c", None).unwrap();
+    assert!(store.tree().exists("p").unwrap() && store.tree().exists("w").unwrap());
+    store.transact(|tx| tx.tree().keep_while("p", &[])).unwrap();
+    assert_eq!(store.tree().nodes("**").unwrap().into_iter().map(|(path, _)| path).collect::<Vec<_>>(), ["u"]);
 }
 
 #[test]
 fn refusals_and_what_goes_along_are_part_of_what_was_read() {
     let store = open(&SimDisk::in_memory()).unwrap();
     // That there was no table is what this rests on.
-    let refused = |tx: &mut drumlin::store::Transaction| {
+    let refused = |tx: &drumlin::Transaction| {
         assert!(tx.append("t", batch(&numbered(0, 1)), &WriteOptions::default()).is_err());
         Ok(())
     };
@@ -333,56 +341,56 @@ fn refusals_and_what_goes_along_are_part_of_what_was_read() {
     assert!(meets(&store, refused, make));
     // What lives on two children dies with one of them, unless another comes.
     for path in ["p/1", "p/2"] {
-        store.put(path, Payload::from(1)).unwrap();
+        store.tree().put(path, Payload::from(1)).unwrap();
     }
     let two = Condition::Children(Compare::GreaterOrEqual, 2);
     let keep_while = Some(vec![("p".to_owned(), two)]);
-    store.put_with("w", Payload::from(1), PutOptions { keep_while, ..PutOptions::default() }).unwrap();
-    let dies = |tx: &mut drumlin::store::Transaction| {
-        tx.delete("p/1", None)?;
-        assert_eq!(tx.get("w")?, None);
+    store.tree().put_with("w", Payload::from(1), PutOptions { keep_while, ..PutOptions::default() }).unwrap();
+    let dies = |tx: &drumlin::Transaction| {
+        tx.tree().delete("p/1", None)?;
+        assert_eq!(tx.tree().get("w")?, None);
         Ok(())
     };
-    assert!(meets(&store, dies, |store| store.put("p/3", Payload::from(1)).map(drop)));
+    assert!(meets(&store, dies, |store| store.tree().put("p/3", Payload::from(1)).map(drop)));
     // Versions and snapshots that were read.
     let old = ReadOptions { as_of: AsOf::Version(drumlin::base::Version(0)), ..ReadOptions::default() };
     store.append("t", batch(&numbered(1, 1)), &write_options()).unwrap();
-    let read_old = |tx: &mut drumlin::store::Transaction| tx.collect("t", &old).map(drop);
+    let read_old = |tx: &drumlin::Transaction| tx.table("t").collect(&old).map(drop);
     assert!(meets(&store, read_old, |store| {
         store.delete_versions(&[("t".into(), vec![drumlin::base::Version(0)])], Default::default()).map(drop)
     }));
     store.snapshot("s", "t").unwrap();
     let held = ReadOptions { as_of: AsOf::Snapshot("s".into()), ..ReadOptions::default() };
-    assert!(meets(&store, |tx| tx.collect("t", &held).map(drop), |store| store.drop_snapshot("s")));
+    assert!(meets(&store, |tx| tx.table("t").collect(&held).map(drop), |store| store.drop_snapshot("s")));
 }
 
 #[test]
 fn a_conflict_says_in_words_what_changed() {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.write("t/rows", batch(&numbered(0, 3)), &Default::default()).unwrap();
-    type Step = fn(&mut drumlin::store::Transaction);
+    type Step = fn(&drumlin::Transaction);
     type Other = fn(&Store);
     let cases: [(Step, Other, &str); 3] = [
         (
-            |tx| drop(tx.get("a/read").unwrap()),
-            |store| drop(store.put("a/read", Payload::from(1)).unwrap()),
+            |tx| drop(tx.tree().get("a/read").unwrap()),
+            |store| drop(store.tree().put("a/read", Payload::from(1)).unwrap()),
             "the node 'a/read' changed after it was read, at commit ",
         ),
         (
-            |tx| drop(tx.collect("t/rows", &Default::default()).unwrap()),
+            |tx| drop(tx.table("t/rows").collect(&Default::default()).unwrap()),
             |store| drop(store.append("t/rows", batch(&numbered(3, 1)), &Default::default()).unwrap()),
             "'t/rows' changed after it was read, at commit ",
         ),
         (
-            |tx| drop(tx.update_many("a/*", &Payload::from(2)).unwrap()),
-            |store| drop(store.put("a/new", Payload::from(1)).unwrap()),
+            |tx| drop(tx.tree().update_many("a/*", &Payload::from(2)).unwrap()),
+            |store| drop(store.tree().put("a/new", Payload::from(1)).unwrap()),
             "the set of nodes that match 'a/*', or one of them, changed after it was read, at commit ",
         ),
     ];
     for (step, other, expected) in cases {
-        let mut tx = store.transaction().unwrap();
-        step(&mut tx);
-        tx.put("written", Payload::from(1)).unwrap();
+        let tx = store.transaction().unwrap();
+        step(&tx);
+        tx.tree().put("written", Payload::from(1)).unwrap();
         other(&store);
         let e = tx.commit().unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Conflict);

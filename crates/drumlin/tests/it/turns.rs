@@ -7,7 +7,7 @@ use drumlin::catalog::Payload;
 use drumlin::log::LogOptions;
 use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::Options;
-use drumlin::{ErrorKind, Store};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::support::env;
 
@@ -33,7 +33,7 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
                     let bytes = vec![thread as u8; if large { LIMIT as usize + 1000 } else { 6000 }];
                     barrier.wait();
                     let path = format!("n/{thread}/{round}");
-                    match (large, store.put(&path, Payload::bytes(&bytes).unwrap())) {
+                    match (large, store.tree().put(&path, Payload::bytes(&bytes).unwrap())) {
                         (false, Ok(_)) => {}
                         (true, Err(e)) if e.kind() == ErrorKind::InvalidArgument && e.message().contains("20000") => {}
                         (_, answer) => outcome = Err(format!("{path}: {:?}", answer.map(|_| ()))),
@@ -47,7 +47,7 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
     });
     outcomes.into_iter().collect::<Result<(), String>>()?;
     let expected = (threads * rounds - rounds / 2) as u64;
-    match store.count("n/*/*").unwrap() {
+    match store.tree().count("n/*/*").unwrap() {
         n if n == expected => Ok(()),
         n => Err(format!("{n} nodes, expected {expected}")),
     }
@@ -59,6 +59,7 @@ pub fn too_large_together() -> Result<(), String> {
     too_large_alone(&Store::open_on(Arc::new(SimDisk::new()), env(&clock, 1, 2), "sim", options()).unwrap())
 }
 
+// faults: hostile sizes x nodes, transaction
 #[test]
 fn a_commit_too_large_for_the_log_is_refused_alone() {
     too_large_together().unwrap();
@@ -68,21 +69,22 @@ fn a_commit_too_large_for_the_log_is_refused_alone() {
     let store = open();
     too_large_alone(&store).unwrap();
     drop(store);
-    assert_eq!(open().count("n/*/*").unwrap(), 90);
+    assert_eq!(open().tree().count("n/*/*").unwrap(), 90);
     let bucket = SimBucket::new();
     let store = Store::open_bucket(Arc::new(bucket), env(&clock, 2, 2), "bucket", options()).unwrap();
     too_large_alone(&store).unwrap();
     // It names what is large.
-    let mut tx = store.transaction().unwrap();
+    let tx = store.transaction().unwrap();
     let rows = crate::support::numbered(0, 4000);
-    tx.create("some/table", crate::support::batch(&rows).schema(), Default::default()).unwrap();
-    tx.put("small", Payload::from(1)).unwrap();
-    tx.put("large", Payload::bytes(&vec![1; 30_000]).unwrap()).unwrap();
+    tx.table("some/table").create(crate::support::batch(&rows).schema(), Default::default()).unwrap();
+    tx.tree().put("small", Payload::from(1)).unwrap();
+    tx.tree().put("large", Payload::bytes(&vec![1; 30_000]).unwrap()).unwrap();
     let e = tx.commit().unwrap_err();
     assert!(e.message().contains("most of it for what changes nodes"), "{e}");
-    assert!(store.get("small").unwrap().is_none());
+    assert!(store.tree().get("small").unwrap().is_none());
 }
 
+// faults: reclaim beside a reader, bit rot x verify
 #[test]
 fn a_missing_block_is_a_fault_whoever_verifies() {
     use crate::support::{batch, numbered, open};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
-use drumlin::Store;
 use drumlin::base::{BlockId, Seq, SessionId, TableId, Timestamp, Version};
 use drumlin::block::Address;
 use drumlin::storage::SimDisk;
@@ -13,6 +12,7 @@ use drumlin::store::CheckpointOptions;
 use drumlin::table::{
     Change, LeftAlone, NewGroup, PlanOptions, ROWS_MAX, StoredSchema, Table, TableSpec, VersionKind, plan,
 };
+use drumlin::{Store, Tables};
 use roaring::RoaringBitmap;
 
 use crate::support::open;
@@ -33,11 +33,11 @@ fn noise(from: i64, n: i64) -> RecordBatch {
 }
 
 fn groups(store: &Store) -> u64 {
-    store.table_stat("t").unwrap().row_groups
+    store.table("t").stat().unwrap().row_groups
 }
 
 fn delete(store: &Store, filter: &str) {
-    store.delete_rows("t", filter, &Default::default()).unwrap();
+    store.table("t").delete(filter, &Default::default()).unwrap();
 }
 
 fn checkpoint(store: &Store) -> drumlin::store::CheckpointReport {
@@ -47,7 +47,7 @@ fn checkpoint(store: &Store) -> drumlin::store::CheckpointReport {
 }
 
 fn sum_and_count(store: &Store) -> (i64, usize) {
-    let batches = store.collect("t", &Default::default()).unwrap();
+    let batches = store.table("t").collect(&Default::default()).unwrap();
     let columns = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>());
     columns.fold((0, 0), |(sum, n), column| (sum + column.values().iter().sum::<i64>(), n + column.len()))
 }
@@ -112,7 +112,7 @@ fn loading_and_deleting_again_and_again_does_not_grow_the_store() {
     let store = store();
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        match store.exists("t").unwrap() {
+        match store.tree().exists("t").unwrap() {
             true => drop(store.append("t", integers(0, MILLION), &Default::default()).unwrap()),
             false => drop(store.write("t", integers(0, MILLION), &Default::default()).unwrap()),
         }
@@ -139,7 +139,7 @@ fn a_thousand_tiny_appends_become_few_row_groups_and_cost_little_rewriting() {
     }
     written += checkpoint(&store).bytes_written;
     assert!(groups(&store) < 5, "{}", groups(&store));
-    let batches = store.collect("t", &Default::default()).unwrap();
+    let batches = store.table("t").collect(&Default::default()).unwrap();
     assert_eq!(arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap(), noise(0, 100_000));
     // Each row is rewritten so often as row groups double, and not with every checkpoint of the hundred.
     let size = store.stat().unwrap().live_bytes;

@@ -78,7 +78,7 @@ impl Index {
         for (at, why) in damaged.chain(failures) {
             lost.push(LostChunk::of("nodes", &self.nodes, at, why, |first| first.0.clone()));
         }
-        let mut state = State::from_rest(self.rest.clone(), tree);
+        let mut state = State::from_small_state(self.rest.clone(), tree);
         let id = |id: &TableId| id.to_string();
         state.tables = read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
         state.trash = read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id);

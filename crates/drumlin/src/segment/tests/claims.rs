@@ -19,6 +19,7 @@ fn refused(bytes: Vec<u8>, rows: usize, data_type: &DataType) -> crate::base::Er
     decode(aligned(&bytes), rows, data_type, Form::Exact).unwrap_err()
 }
 
+// faults: hostile sizes x read
 #[test]
 fn few_bytes_do_not_ask_for_much_memory() {
     let fixed = |below: DataType, size: i32| DataType::FixedSizeList(item(below), size);
@@ -51,6 +52,26 @@ fn few_bytes_do_not_ask_for_much_memory() {
     out.varint(1 << 30);
     out.raw(&[Tag::Null as u8, Tag::Null as u8]);
     refused(out.finish(), 1, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int64)));
+}
+
+#[test]
+fn an_arrow_stream_is_not_believed_what_it_says_of_lengths() {
+    use arrow::ipc::CompressionType;
+    use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
+
+    // A schema of nearly 2 GiB, of which there are 4 bytes.
+    refused(vec![Tag::Ipc as u8, 8, 0x00, 0x81, 0xf7, 0x77, 1, 2, 3, 4], 259, &DataType::Boolean);
+    // Buffers that say that they are 2^45 bytes decompressed: the process would end.
+    let batch = RecordBatch::try_from_iter([("", Arc::new(Int64Array::from(vec![7; 1000])) as ArrayRef)]).unwrap();
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+    let mut stream = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    stream.write(&batch).unwrap();
+    let mut bytes = stream.into_inner().unwrap();
+    let length = 8000_i64.to_le_bytes();
+    let at = bytes.windows(12).position(|part| part[..8] == length && part[8..] == [0x04, 0x22, 0x4d, 0x18]).unwrap();
+    bytes[at..at + 8].copy_from_slice(&(1_i64 << 45).to_le_bytes());
+    let error = read_stream(&bytes).unwrap_err();
+    assert!(error.message().contains("compressed"), "{error}");
 }
 
 #[test]

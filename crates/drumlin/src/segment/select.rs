@@ -1,0 +1,168 @@
+//! Some rows of a column, or of a batch. Lists, maps and fixed-size lists of dictionaries are gone through here: Arrow's own
+//! kernels copy them by `MutableArrayData`, which panics where a dictionary has just as many values as its keys can name.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait,
+    RecordBatch, RecordBatchOptions, StructArray, UInt64Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{filter, filter_record_batch, prep_null_mask_filter, take};
+use arrow::datatypes::DataType;
+
+use super::types::holds;
+use crate::base::Result;
+
+/// Whether a type has lists of dictionaries in it, however deep.
+fn has_lists_of_dictionaries(data_type: &DataType) -> bool {
+    let dictionary = |part: &DataType| matches!(part, DataType::Dictionary(..));
+    holds(data_type, &|part| match part {
+        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
+            holds(field.data_type(), &dictionary)
+        }
+        DataType::FixedSizeList(field, _) => holds(field.data_type(), &dictionary),
+        _ => false,
+    })
+}
+
+/// The rows at `places`, in their order. O(rows taken), with what is in them.
+pub fn take_rows(array: &ArrayRef, places: &UInt64Array) -> Result<ArrayRef> {
+    if !has_lists_of_dictionaries(array.data_type()) {
+        return Ok(take(array, places, None)?);
+    }
+    let nulls = taken_nulls(array, places);
+    Ok(match array.data_type() {
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns().iter().map(|column| take_rows(column, places));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, places.len())?)
+        }
+        DataType::List(_) => take_lists::<i32>(array, places, nulls)?,
+        DataType::LargeList(_) => take_lists::<i64>(array, places, nulls)?,
+        DataType::Map(field, sorted) => {
+            let map = array.as_map();
+            let (offsets, within) = taken_spans(places, nulls.as_ref(), |row| {
+                let offsets = map.value_offsets();
+                (offsets[row] as u64, offsets[row + 1] as u64)
+            });
+            let entries = take_rows(&(Arc::new(map.entries().clone()) as ArrayRef), &within)?;
+            let offsets = OffsetBuffer::from_lengths(offsets);
+            Arc::new(MapArray::try_new(field.clone(), offsets, entries.as_struct().clone(), nulls, *sorted)?)
+        }
+        DataType::FixedSizeList(field, size) => {
+            let (list, width) = (array.as_fixed_size_list(), *size as u64);
+            let within = places.values().iter().flat_map(|row| row * width..(row + 1) * width);
+            let values = take_rows(list.values(), &UInt64Array::from_iter_values(within))?;
+            Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, values, nulls, places.len())?)
+        }
+        // A dictionary's keys are taken, not its values.
+        _ => take(array, places, None)?,
+    })
+}
+
+fn taken_nulls(array: &ArrayRef, places: &UInt64Array) -> Option<NullBuffer> {
+    let nulls = array.logical_nulls()?;
+    Some(places.values().iter().map(|row| nulls.is_valid(*row as usize)).collect())
+}
+
+/// Of lists that are taken: their lengths, and where what is in them lies.
+fn taken_spans(
+    places: &UInt64Array,
+    nulls: Option<&NullBuffer>,
+    span: impl Fn(usize) -> (u64, u64),
+) -> (Vec<usize>, UInt64Array) {
+    let spans = places.values().iter().enumerate().map(|(at, row)| match nulls {
+        Some(nulls) if nulls.is_null(at) => (0, 0),
+        _ => span(*row as usize),
+    });
+    let spans: Vec<(u64, u64)> = spans.collect();
+    let lengths = spans.iter().map(|(start, end)| (end - start) as usize).collect();
+    (lengths, UInt64Array::from_iter_values(spans.into_iter().flat_map(|(start, end)| start..end)))
+}
+
+fn take_lists<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    places: &UInt64Array,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let list: &GenericListArray<O> = array.as_list();
+    let (lengths, within) = taken_spans(places, nulls.as_ref(), |row| {
+        let offsets = list.value_offsets();
+        (offsets[row].as_usize() as u64, offsets[row + 1].as_usize() as u64)
+    });
+    let values = take_rows(list.values(), &within)?;
+    let (DataType::List(field) | DataType::LargeList(field)) = array.data_type() else { unreachable!("a list") };
+    Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), OffsetBuffer::from_lengths(lengths), values, nulls)?))
+}
+
+/// The rows of a batch at `places`, in their order.
+pub fn take_batch(batch: &RecordBatch, places: impl IntoIterator<Item = u32>) -> Result<RecordBatch> {
+    let places: UInt64Array = places.into_iter().map(u64::from).collect::<Vec<_>>().into();
+    let columns = batch.columns().iter().map(|column| take_rows(column, &places)).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+}
+
+/// The rows for which `keep` is true.
+pub(super) fn filter_rows(array: &ArrayRef, keep: &BooleanArray) -> Result<ArrayRef> {
+    if !has_lists_of_dictionaries(array.data_type()) {
+        return Ok(filter(array, keep)?);
+    }
+    let keep = if keep.null_count() > 0 { prep_null_mask_filter(keep) } else { keep.clone() };
+    take_rows(array, &UInt64Array::from_iter_values(keep.values().set_indices().map(|row| row as u64)))
+}
+
+/// The rows of a batch for which `keep` is true.
+pub fn filter_batch(batch: &RecordBatch, keep: &BooleanArray) -> Result<RecordBatch> {
+    if !batch.columns().iter().any(|column| has_lists_of_dictionaries(column.data_type())) {
+        return Ok(filter_record_batch(batch, keep)?);
+    }
+    let columns = batch.columns().iter().map(|column| filter_rows(column, keep));
+    let options = RecordBatchOptions::new().with_row_count(Some(keep.true_count()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect::<Result<_>>()?, &options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int8Array, ListArray, StringArray};
+    use arrow::datatypes::{Field, Int8Type};
+
+    use super::*;
+
+    /// Lists of two, and one that is null, of a dictionary with as many values as its keys can name.
+    fn lists() -> ListArray {
+        let values = StringArray::from_iter_values((0..128).map(|n| format!("v{n}")));
+        let keys = Int8Array::from_iter_values((0..128).map(|n| n as i8));
+        let values = arrow::array::DictionaryArray::<Int8Type>::try_new(keys, Arc::new(values)).unwrap();
+        let field = Arc::new(Field::new("item", values.data_type().clone(), true));
+        let nulls: NullBuffer = (0..64).map(|row| row != 5).collect();
+        ListArray::try_new(field, OffsetBuffer::from_lengths([2; 64]), Arc::new(values), Some(nulls)).unwrap()
+    }
+
+    fn texts(array: &ArrayRef) -> Vec<Option<Vec<String>>> {
+        let texts = |list: ArrayRef| {
+            let plain = arrow::compute::cast(&list, &DataType::Utf8).unwrap();
+            plain.as_string::<i32>().iter().map(|text| text.unwrap().to_owned()).collect()
+        };
+        array.as_list::<i32>().iter().map(|list| list.map(texts)).collect()
+    }
+
+    #[test]
+    fn a_full_dictionary_in_lists_is_taken_and_filtered() {
+        let all = Arc::new(lists()) as ArrayRef;
+        let expected = |rows: &[usize]| {
+            let pair = |row: &usize| (*row != 5).then(|| vec![format!("v{}", row * 2), format!("v{}", row * 2 + 1)]);
+            rows.iter().map(pair).collect::<Vec<_>>()
+        };
+        let taken = take_rows(&all, &vec![63, 5, 0, 63].into()).unwrap();
+        assert_eq!(texts(&taken), expected(&[63, 5, 0, 63]));
+        let sliced = take_rows(&all.slice(3, 10), &vec![2, 9].into()).unwrap();
+        assert_eq!(texts(&sliced), expected(&[5, 12]));
+        let batch = RecordBatch::try_from_iter([("l", all)]).unwrap();
+        let keep: BooleanArray = (0..64).map(|row| Some(row % 9 == 5)).collect();
+        let kept = filter_batch(&batch, &keep).unwrap();
+        assert_eq!(texts(kept.column(0)), expected(&[5, 14, 23, 32, 41, 50, 59]));
+        assert_eq!(texts(take_batch(&batch, [7]).unwrap().column(0)), expected(&[7]));
+    }
+}

@@ -1,0 +1,454 @@
+//! One table: everything that is done to it, in a store or in a transaction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::keyed::ByKey;
+use super::pins::Pin;
+use super::read::{numbered, resolve};
+use super::write::{create_table, table_at};
+use super::{
+    AsOf, DeleteReport, DropReport, Frame, LookupOptions, Missing, Place, ReadOptions, RowsReport, TableOptions,
+    TableStat, TableView, Tables, UpdateOptions, VersionInfo, WriteOptions,
+};
+use crate::base::{Error, Result, Version};
+use crate::block::Address;
+use crate::catalog::{Footprint, Path, Read, State};
+use crate::filter::Filter;
+use crate::table::{Lookup, Renew, Scan, ScanOptions, VersionKind, View};
+
+/// A handle on the table at a path, in a store, where each call that changes it is one commit, or in a transaction. See
+/// [`Tables::table`].
+///
+/// What tells of a version is `None` in a transaction: versions are numbered at its commit.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(super) place: Place,
+    pub(super) path: String,
+}
+
+impl Table {
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether there is a table at the path.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the path is none.
+    pub fn exists(&self) -> Result<bool> {
+        let path = Path::new(&self.path)?;
+        self.place.look(|| Read::Binding(path.clone()), |state| Ok(state.table_at(&path).is_some()))
+    }
+
+    /// Makes an empty table; its version 0 has no rows.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the path holds one; `InvalidArgument` if the schema, the sort order or the key is not sound.
+    pub fn create(&self, schema: SchemaRef, options: TableOptions) -> Result<Option<VersionInfo>> {
+        let path = Path::new(&self.path)?;
+        let mut build = create_table(path.clone(), &schema, options).map_err(|e| e.context(format!("'{path}'")))?;
+        match &self.place {
+            Place::Store(store) => Ok(Some(store.newest_info(&*store.commit_effects(build)?, &path)?)),
+            Place::Transaction(transaction) => transaction.change_tables(|_, open| {
+                let effects = build(open.draft.state())?;
+                open.apply(Footprint::default().with(Read::Binding(path)), effects, None)?;
+                Ok(None)
+            }),
+        }
+    }
+
+    /// Makes a version that holds exactly the rows of `frame`; makes the table if needed.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the path, the sort order or an array is not sound.
+    pub fn write<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
+        self.write_frame(VersionKind::Write, frame.into(), options)
+    }
+
+    /// Makes a version with the rows of `frame` after those there are. The columns must be the table's, in any order; see
+    /// [`crate::table::conform`] for what is converted. Rows of a keyed table must have keys that are new, as for
+    /// [`Table::insert`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table, `SchemaMismatch` if the columns are not its own, `AlreadyExists` if a key is there.
+    pub fn append<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
+        self.write_frame(VersionKind::Append, frame.into(), options)
+    }
+
+    fn write_frame(&self, kind: VersionKind, frame: Frame<'_>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
+        let frames = vec![(self.path.clone(), frame)];
+        super::tables::write_frames(&self.place, kind, frames, options, super::write_frames::OnItemError::Refuse)?
+            .remove(0)
+    }
+
+    /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
+    /// sort key, both included. The table needs a sort order. The frame is held in memory.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table, `InvalidArgument` if it has no sort order, `SchemaMismatch` if the columns are not its
+    /// own.
+    pub fn replace<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
+        let path = Path::new(&self.path)?;
+        match &self.place {
+            Place::Store(store) => store.replace_range(&path, frame.into(), options).map(Some),
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                let state = open.draft.state();
+                let (replacement, writer) = store.prepare_replace(state, &path, frame.into(), options)?;
+                let change = store.replace_rows(state, &replacement, &options.task)?;
+                open.apply(change.footprint, change.effects, Some(writer))?;
+                Ok(None)
+            }),
+        }
+    }
+
+    /// Makes a version without the rows for which `filter` is true. If none is, no version is made.
+    ///
+    /// Reads the columns of the filter, in row groups whose statistics leave it open; writes only positions.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table; `InvalidArgument` or `SchemaMismatch` if the filter is not sound or not for its columns.
+    pub fn delete(&self, filter: &str, options: &UpdateOptions) -> Result<DeleteReport> {
+        let (path, filter) = (Path::new(&self.path)?, Filter::parse(filter)?);
+        match &self.place {
+            Place::Store(store) => store.delete_matching(&path, &filter, options),
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                let (change, rows) = store.find_rows(open.draft.state(), &path, &filter, options)?;
+                open.apply(change.footprint, change.effects, None)?;
+                Ok(DeleteReport { version: None, rows })
+            }),
+        }
+    }
+
+    /// Puts rows into a keyed table, each in the place of the one with its key if there is one. Of rows with the same key
+    /// the last counts. Columns are matched by name.
+    ///
+    /// A call with few bytes ([`super::Options::row_write_bytes`]) is one write of the log and makes no version of its own;
+    /// others write row groups and make one.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch, cast::AsArray};
+    /// # use drumlin::arrow::datatypes::Int64Type;
+    /// # use drumlin::{TableOptions, Tables};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
+    ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
+    /// ]).unwrap();
+    /// let (table, first) = (store.table("t"), rows(vec![1, 2], vec![10, 20]));
+    /// table.create(first.schema(), TableOptions { key: vec!["id".into()], ..Default::default() })?;
+    /// table.upsert(first, &Default::default())?;
+    /// table.upsert(rows(vec![2, 3], vec![21, 30]), &Default::default())?;
+    /// let asked = rows(vec![3, 2, 9], vec![0, 0, 0]).project(&[0]).unwrap();
+    /// let answer = table.get_many(&asked, &Default::default())?;
+    /// assert_eq!(answer.found, vec![true, true, false].into());
+    /// assert_eq!(answer.rows["n"].as_primitive::<Int64Type>().value(1), 21);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table, `InvalidArgument` if it has no key, `SchemaMismatch` if the columns are not its own.
+    pub fn upsert<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+        self.by_key(ByKey::Upsert, frame.into(), options)
+    }
+
+    /// Puts rows into a keyed table that has none with their keys.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, naming keys, if it has, or if two rows have the same one: then nothing is written. Else as
+    /// [`Table::upsert`].
+    pub fn insert<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+        self.by_key(ByKey::Insert, frame.into(), options)
+    }
+
+    /// Deletes the rows of a keyed table that have the keys in `keys`, which has the key columns, maybe among others. Keys
+    /// that are not there are passed over.
+    ///
+    /// # Errors
+    /// As [`Table::upsert`].
+    pub fn delete_keys<'a>(&self, keys: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
+        self.by_key(ByKey::Delete, keys.into(), options)
+    }
+
+    fn by_key(&self, what: ByKey, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
+        let path = Path::new(&self.path)?;
+        match &self.place {
+            Place::Store(store) => store.write_by_key(what, &path, frame, options),
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                let rows = store.write_by_key_in(open, what, &path, frame, options)?;
+                Ok(RowsReport { seq: None, rows, version: None })
+            }),
+        }
+    }
+
+    /// The rows of a keyed table that have the keys in `keys`, a batch with the key columns, maybe among others; in the order
+    /// of the question, a key as often as it is asked for.
+    ///
+    /// Searches memory in one pass, then only row groups that may hold what is left, and reads only the columns asked for.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table, version or column; `InvalidArgument` if it has no key.
+    pub fn get_many(&self, keys: &RecordBatch, options: &LookupOptions) -> Result<Lookup> {
+        self.view(&options.as_of)?.get_many(keys, options.columns.as_deref(), &options.cancel)
+    }
+
+    /// A keyed table as it is now, or was: look-ups on it see no later writes, and need not find the table again.
+    ///
+    /// # Errors
+    /// As [`Table::get_many`].
+    pub fn view(&self, as_of: &AsOf) -> Result<TableView> {
+        let (view, renew) =
+            self.place.read(|state| self.reads_schema(state, as_of), |state, pin| self.see(state, pin, as_of))?;
+        TableView::new(self.place.clone(), view, renew, &self.path)
+    }
+
+    /// Reads a version, lazily: batches of at most 122,880 rows (more where the row groups of a sorted table overlap), decoded
+    /// ahead on the CPU pool.
+    ///
+    /// What commits later does not change what the scan gives, and its blocks are not reclaimed while it lives.
+    ///
+    /// Where another process has reclaimed blocks, the scan goes on with those that hold the same rows now;
+    /// `SnapshotExpired` if the version is gone.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table, version or column.
+    pub fn read(&self, options: &ReadOptions) -> Result<Scan> {
+        self.place.read(|state| self.reads_rows(state, &options.as_of), |state, pin| self.scan(state, pin, options))
+    }
+
+    /// Reads a version into memory.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::Tables;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
+    /// # store.write("numbers", rows, &Default::default())?;
+    /// let batches = store.table("numbers").collect(&Default::default())?;
+    /// assert_eq!(batches[0].num_rows(), 3);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::read`], and `Corrupt` or `Unavailable` where data cannot be read.
+    pub fn collect(&self, options: &ReadOptions) -> Result<Vec<RecordBatch>> {
+        self.read(options)?.collect()
+    }
+
+    /// Reads what a scan showed ([`Scan::view`]) once more: in a store also after it was reclaimed elsewhere; in a transaction
+    /// as long as that has not changed tables.
+    ///
+    /// # Errors
+    /// `SnapshotExpired` if the version is gone; `InvalidArgument` if the transaction has ended, or changed tables since it had
+    /// begun `table_changes` changes.
+    pub fn read_again(&self, view: &View, options: &ScanOptions, table_changes: u64) -> Result<Scan> {
+        let store = self.place.store();
+        let named = |e: Error| e.context(format!("'{}'", self.path));
+        match &self.place {
+            // It holds on to what it shows.
+            Place::Store(_) if view.pin.is_none() => {
+                store.scan_view(store.find_again(view).map_err(named)?, options, store.renewal())
+            }
+            Place::Store(_) => store.scan_view(view.clone(), options, store.renewal()),
+            Place::Transaction(transaction) => {
+                if transaction.table_changes() != table_changes {
+                    return Err(Error::invalid(format!(
+                        "the transaction has written to tables since '{}' was read; read it again",
+                        self.path
+                    )));
+                }
+                let renew = if transaction.has_left(&view.table)? { store.renewal() } else { None };
+                store.scan_view(view.clone(), options, renew)
+            }
+        }
+    }
+
+    /// Whether it is one of a store, and not of a transaction.
+    pub fn is_in_store(&self) -> bool {
+        matches!(self.place, Place::Store(_))
+    }
+
+    /// How many changes of tables its transaction has begun; 0 in a store.
+    pub fn table_changes(&self) -> u64 {
+        match &self.place {
+            Place::Store(_) => 0,
+            Place::Transaction(transaction) => transaction.table_changes(),
+        }
+    }
+
+    /// Fails if what its transaction wrote has been thrown away.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub fn check_not_aborted(&self) -> Result<()> {
+        match &self.place {
+            Place::Transaction(transaction) if transaction.is_aborted() => {
+                Err(Error::invalid("the transaction has ended"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The schema of a version.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or version.
+    pub fn schema(&self, as_of: &AsOf) -> Result<SchemaRef> {
+        let path = Path::new(&self.path)?;
+        self.place.read(
+            |state| self.reads_schema(state, as_of),
+            |state, _| {
+                let (table, read_point) = resolve(state, &path, as_of)?;
+                let record = table.version(read_point.version).expect("just resolved");
+                Ok(table.schemas[record.schema as usize].0.clone())
+            },
+        )
+    }
+
+    /// How its rows are ordered: the columns, and whether they are a key. Both are as they were when it was made.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table.
+    pub fn order(&self) -> Result<TableOptions> {
+        let path = Path::new(&self.path)?;
+        self.place.look(
+            || Read::Binding(path.clone()),
+            |state| {
+                let spec = &table_at(state, &path)?.spec;
+                Ok(match spec.keyed {
+                    true => TableOptions { key: spec.sort.clone(), ..TableOptions::default() },
+                    false => TableOptions { sort: spec.sort.clone(), ..TableOptions::default() },
+                })
+            },
+        )
+    }
+
+    /// The versions, the oldest first.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table.
+    pub fn versions(&self) -> Result<Vec<VersionInfo>> {
+        let path = Path::new(&self.path)?;
+        self.place.read(
+            |state| {
+                let mut reads = self.reads_rows(state, &AsOf::Version(Version(0)))?;
+                reads.push(Read::Snapshots);
+                Ok(reads)
+            },
+            |state, _| {
+                let table = table_at(state, &path)?;
+                let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
+                if !table.pins.is_empty() {
+                    for (name, snapshot) in &state.snapshots {
+                        // A table may have been at another path then; most were not.
+                        let at_path = snapshot.pins.get(&path).filter(|(id, _)| *id == table.id);
+                        let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
+                        if let Some((_, version)) = found {
+                            holders.entry(*version).or_default().push(name.clone());
+                        }
+                    }
+                }
+                let mut versions = Vec::with_capacity(table.versions.len());
+                for record in &table.versions {
+                    let snapshots = holders.get(&record.version).cloned().unwrap_or_default();
+                    let mut info = VersionInfo::of(record, snapshots);
+                    if table.rests_on_parts(record.version) {
+                        info.rows = self.place.store().count_rows(table, numbered(state, record.version))?;
+                    }
+                    versions.push(info);
+                }
+                Ok(versions)
+            },
+        )
+    }
+
+    /// Figures about it.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table.
+    pub fn stat(&self) -> Result<TableStat> {
+        let path = Path::new(&self.path)?;
+        self.place.read(
+            |state| self.reads_rows(state, &AsOf::Version(Version(0))),
+            |state, _| {
+                let table = table_at(state, &path)?;
+                let newest = table.newest().expect("every table has a version");
+                let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
+                Ok(TableStat {
+                    rows: self.place.store().newest_rows(state, table)?,
+                    stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
+                    versions: table.versions.len() as u64,
+                    row_groups: table.groups.len() as u64,
+                    bytes: table.addresses().map(Address::bytes).sum(),
+                    columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
+                    sort: table.spec.sort.clone(),
+                    keyed: table.spec.keyed,
+                    memory_keys: memtables().map(|memtable| memtable.keys()).sum(),
+                    memory_bytes: memtables().map(|memtable| memtable.bytes()).sum(),
+                })
+            },
+        )
+    }
+
+    /// Drops it: see [`Tables::drop`], which drops many.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table, unless that is to be ignored.
+    pub fn drop(&self, missing: Missing) -> Result<DropReport> {
+        let paths = [self.path.clone()];
+        match &self.place {
+            Place::Store(store) => store.drop(&paths, missing),
+            Place::Transaction(transaction) => transaction.drop(&paths, missing),
+        }
+    }
+
+    /// Scans what `options` say of it in `state`.
+    pub(super) fn scan(&self, state: &State, pin: &Arc<Pin>, options: &ReadOptions) -> Result<Scan> {
+        let (view, renew) = self.see(state, pin, &options.as_of)?;
+        let scan = ScanOptions { name: Some(self.path.clone()), ..options.scan.clone() };
+        let scan = self.place.store().scan_view(view, &scan, renew);
+        scan.map_err(|e| e.context(format!("'{}'", self.path)))
+    }
+
+    /// What is seen of it in `state`, and how it is found again; what a transaction wrote nobody else can find.
+    fn see(&self, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
+        let store = self.place.store();
+        let view = store.view_of(state, pin, &self.path, as_of)?;
+        let found_again = match &self.place {
+            Place::Store(_) => true,
+            Place::Transaction(transaction) => transaction.has_left(&view.table)?,
+        };
+        Ok((view, if found_again { store.renewal() } else { None }))
+    }
+
+    /// What a read of its rows depends on.
+    pub(super) fn reads_rows(&self, state: &State, as_of: &AsOf) -> Result<Vec<Read>> {
+        let path = Path::new(&self.path)?;
+        let mut reads = self.reads_version(state, &path, as_of);
+        reads.extend(state.table_at(&path).map(|table| Read::Rows(table.id)));
+        Ok(reads)
+    }
+
+    /// What a read of its schema depends on.
+    pub(super) fn reads_schema(&self, state: &State, as_of: &AsOf) -> Result<Vec<Read>> {
+        let path = Path::new(&self.path)?;
+        let mut reads = self.reads_version(state, &path, as_of);
+        reads.extend(state.table_at(&path).map(|table| Read::Schema(table.id)));
+        Ok(reads)
+    }
+
+    fn reads_version(&self, state: &State, path: &Path, as_of: &AsOf) -> Vec<Read> {
+        let mut reads = vec![Read::Binding(path.clone())];
+        match (as_of, state.table_at(path)) {
+            (AsOf::Snapshot(name), _) => reads.push(Read::Snapshot(name.clone())),
+            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => reads.push(Read::Versions(table.id)),
+            _ => {}
+        }
+        reads
+    }
+}

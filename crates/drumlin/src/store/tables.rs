@@ -1,0 +1,283 @@
+//! What is done to tables by path, in a store or in a transaction: finding them, the everyday verbs, and what touches many at
+//! once.
+
+use std::collections::BTreeMap;
+
+use super::drop::{drop_tables, patterns};
+use super::tree::IntoPattern;
+use super::versions::{bytes_deleted_from, check_versions, delete_versions};
+use super::write_frames::{OnItemError, is_item_error};
+use super::{DropReport, Frame, Missing, Place, ReadOptions, Table, Tree, VersionInfo, VersionsReport, WriteOptions};
+use crate::base::{Error, ErrorKind, Result, Version};
+use crate::catalog::{Footprint, Read, State};
+use crate::storage::Storage;
+use crate::table::{Rows, Scan, VersionKind, View};
+
+/// What is done to tables by path: in a [`super::Store`], where each call is one commit, or in a [`super::Transaction`], where
+/// nothing is committed before its end.
+pub trait Tables {
+    /// What tells of a version that was made: [`VersionInfo`] in a store; nothing in a transaction, since versions are numbered at
+    /// its commit.
+    type Version;
+
+    /// Where the operations are done.
+    fn place(&self) -> Place;
+
+    #[doc(hidden)]
+    fn numbered(version: Option<VersionInfo>) -> Self::Version;
+
+    /// The nodes of the tree, and their payloads.
+    fn tree(&self) -> Tree {
+        Tree { place: self.place() }
+    }
+
+    /// A handle on the table at `path`; whether it is there shows when it is used.
+    fn table(&self, path: &str) -> Table {
+        Table { place: self.place(), path: path.to_owned() }
+    }
+
+    /// The paths that match `pattern` and hold tables, in order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `pattern` is none.
+    fn tables(&self, pattern: impl IntoPattern) -> Result<Vec<String>> {
+        let (pattern, state) = self.tree().matching(pattern)?;
+        Ok(state.tables_matching(&pattern).map(|(path, _)| path.to_string()).collect())
+    }
+
+    /// Makes a version of the table at `path` that holds exactly the rows of `frame`; makes the table if needed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::Tables;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
+    /// let version = store.write("numbers", rows, &Default::default())?;
+    /// assert_eq!((version.version.0, version.rows), (0, 3));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the path, the sort order or an array is not sound.
+    fn write<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Self::Version> {
+        Ok(Self::numbered(self.table(path).write(frame, options)?))
+    }
+
+    /// Makes a version of the table at `path` with the rows of `frame` after those there are. See [`Table::append`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table, `SchemaMismatch` if the columns are not its own.
+    fn append<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Self::Version> {
+        Ok(Self::numbered(self.table(path).append(frame, options)?))
+    }
+
+    /// Makes a version in which the rows of `frame` replace all rows of the range that they cover. See [`Table::replace`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table, `InvalidArgument` if it has no sort order, `SchemaMismatch` if the columns are not its
+    /// own.
+    fn replace<'a>(&self, path: &str, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Self::Version> {
+        Ok(Self::numbered(self.table(path).replace(frame, options)?))
+    }
+
+    /// Reads a version of the table at `path`, lazily. See [`Table::read`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or version.
+    fn read(&self, path: &str, options: &ReadOptions) -> Result<Scan> {
+        self.table(path).read(options)
+    }
+
+    /// Writes many tables in one commit: all of them or none. Small ones share blocks.
+    ///
+    /// # Errors
+    /// As [`Tables::write`], naming the path; `InvalidArgument` if a path is given twice.
+    fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<Self::Version>> {
+        let written = write_frames(&self.place(), VersionKind::Write, frames, options, OnItemError::Refuse)?;
+        written.into_iter().map(|version| version.map(Self::numbered)).collect()
+    }
+
+    /// The same, except that tables that cannot be written do not keep the others from it: an answer for each frame, the
+    /// tables with a version in one commit. Not in a transaction.
+    ///
+    /// # Errors
+    /// What fails the whole call: storage, cancelling, a path given twice. Then nothing was written.
+    fn write_each(
+        &self,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<Vec<Result<Self::Version>>> {
+        let collect = OnItemError::Collect(BTreeMap::new());
+        let written = write_frames(&self.place(), VersionKind::Write, frames, options, collect)?;
+        Ok(written.into_iter().map(|version| version.map(Self::numbered)).collect())
+    }
+
+    /// Appends to many tables in one commit: all of them or none.
+    ///
+    /// # Errors
+    /// As [`Tables::append`], naming the path; `InvalidArgument` if a path is given twice.
+    fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<Self::Version>> {
+        let written = write_frames(&self.place(), VersionKind::Append, frames, options, OnItemError::Refuse)?;
+        written.into_iter().map(|version| version.map(Self::numbered)).collect()
+    }
+
+    /// The same, with an answer for each frame: see [`Tables::write_each`].
+    ///
+    /// # Errors
+    /// As [`Tables::write_each`].
+    fn append_each(
+        &self,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<Vec<Result<Self::Version>>> {
+        let collect = OnItemError::Collect(BTreeMap::new());
+        let written = write_frames(&self.place(), VersionKind::Append, frames, options, collect)?;
+        Ok(written.into_iter().map(|version| version.map(Self::numbered)).collect())
+    }
+
+    /// Reads many tables as of the same instant.
+    ///
+    /// # Errors
+    /// As [`Tables::read`], of the first that cannot be read.
+    fn read_many(&self, paths: &[String], options: &ReadOptions) -> Result<Vec<Scan>> {
+        read_tables(&self.place(), paths, options, false)?.into_iter().collect()
+    }
+
+    /// The same, with an answer for each path: a table that cannot be read does not keep the others from it.
+    ///
+    /// # Errors
+    /// What fails the whole call, such as storage that does not answer.
+    fn read_each(&self, paths: &[String], options: &ReadOptions) -> Result<Vec<Result<Scan>>> {
+        read_tables(&self.place(), paths, options, true)
+    }
+
+    /// Drops the tables that `paths` (paths or patterns) name: one commit for all of them, all or none. Costs no I/O
+    /// except that commit. A path named twice counts once. Snapshots keep what they hold.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::Tables;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    /// for name in ["a/x", "a/y", "b"] {
+    ///     store.write(name, rows.clone(), &Default::default())?;
+    /// }
+    /// assert_eq!(store.drop(&["a/**".into()], Default::default())?.paths, ["a/x", "a/y"]);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`, naming every path and pattern that names no table, unless these are to be ignored.
+    fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
+        let patterns = patterns(paths)?;
+        match self.place() {
+            Place::Store(store) => store.commit_in_turn(move |draft| {
+                let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
+                draft.apply(effects)?;
+                Ok(report)
+            }),
+            Place::Transaction(transaction) => transaction.change_tables(|_, open| {
+                let (effects, report) = drop_tables(open.draft.state(), &patterns, missing)?;
+                let reads = patterns.into_iter().map(Read::Pattern).collect();
+                open.apply(Footprint { reads }, effects, None)?;
+                Ok(report)
+            }),
+        }
+    }
+
+    /// Deletes versions of tables, all of them in one commit or none. Without the newest version the one before it is the newest
+    /// again. What snapshots hold stays readable by them.
+    ///
+    /// # Errors
+    /// `NotFound`, naming every path and version that is not there, unless these are to be ignored. `InvalidArgument` for an
+    /// empty list, a path given twice, and all versions of a table.
+    fn delete_versions(&self, versions: &[(String, Vec<Version>)], missing: Missing) -> Result<VersionsReport> {
+        let checked = check_versions(versions)?;
+        match self.place() {
+            Place::Store(store) => store.delete_versions_checked(&checked, missing),
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                let state = open.draft.state();
+                let mut reads = Footprint::default();
+                for (path, _) in &checked {
+                    let table = state.table_at(path).map(|table| table.id);
+                    reads = reads.with(Read::Binding(path.clone()));
+                    reads.reads.extend(table.into_iter().flat_map(|table| [Read::Rows(table), Read::Versions(table)]));
+                }
+                let (effects, mut report) = delete_versions(state, checked.clone(), missing)?;
+                let before = bytes_deleted_from(state, &effects);
+                match open.apply(reads, effects.clone(), None) {
+                    Err(e) if e.kind() == ErrorKind::Conflict => {
+                        // Of a table with a key, what is taken off must lie in row groups: it will when this is run again.
+                        store.flush_rows_of(&checked)?;
+                        open.doomed = true;
+                        open.note(vec![Read::All]);
+                    }
+                    done => {
+                        done?;
+                        report.bytes = before.saturating_sub(bytes_deleted_from(open.draft.state(), &effects));
+                    }
+                }
+                Ok(report)
+            }),
+        }
+    }
+}
+
+/// Writes or appends frames to many tables; an answer for each.
+pub(super) fn write_frames(
+    place: &Place,
+    kind: VersionKind,
+    frames: Vec<(String, Frame<'_>)>,
+    options: &WriteOptions,
+    on_error: OnItemError,
+) -> Result<Vec<Result<Option<VersionInfo>>>> {
+    match place {
+        Place::Store(store) => {
+            store.refresh_if_shared()?;
+            let written = store.write_frames(kind, frames, options, on_error)?;
+            Ok(written.into_iter().map(|version| version.map(Some)).collect())
+        }
+        Place::Transaction(transaction) => {
+            if let OnItemError::Collect(_) = on_error {
+                return Err(Error::invalid(
+                    "a transaction is done as a whole; answers for single tables are for a store",
+                ));
+            }
+            let places = frames.len();
+            transaction.change_tables(|store, open| store.write_frames_in(open, kind, frames, options))?;
+            Ok((0..places).map(|_| Ok(None)).collect())
+        }
+    }
+}
+
+/// Reads many tables; with `each` an answer for each path, else the first error is the call's.
+fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: bool) -> Result<Vec<Result<Scan>>> {
+    let tables: Vec<Table> = paths.iter().map(|path| Table { place: place.clone(), path: path.clone() }).collect();
+    let reads = |state: &State| {
+        let reads = tables.iter().map(|table| table.reads_rows(state, &options.as_of));
+        // What is wrong with a path is told when it is read.
+        Ok(reads.filter_map(Result::ok).flatten().collect())
+    };
+    place.read(reads, |state, pin| {
+        let mut scans = Vec::with_capacity(tables.len());
+        for table in &tables {
+            match table.scan(state, pin, options) {
+                Err(e) if !each || !is_item_error(&e) || e.kind() == ErrorKind::SnapshotExpired => return Err(e),
+                scan => scans.push(scan),
+            }
+        }
+        let inner = &place.store().inner;
+        if paths.len() > 1 && inner.storage.is_remote() {
+            // All that is small comes by a few requests, in parallel.
+            let views = scans.iter().flatten().map(Scan::view);
+            let seen = views.flat_map(|View { table, read_point, .. }| {
+                table.groups.iter().filter(|group| table.visible(group, read_point.version) != Rows::None)
+            });
+            let addresses = seen.map(|group| group.address);
+            inner.reader.warm(&inner.env.pool, addresses, inner.options.cache_bytes / 2)?;
+        }
+        Ok(scans)
+    })
+}

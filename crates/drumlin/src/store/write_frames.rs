@@ -1,0 +1,493 @@
+//! How frames come to be versions: encoded and on storage first, then one commit for all tables of the call.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::again::replace_groups;
+use super::commit::{ATTEMPTS_MAX, Proposal, Work};
+use super::keyed::{ByKey, Gathered};
+use super::transaction::Open;
+use super::write::{add_blocks, may_be_there, settle, table_at};
+use super::{Frame, Store, VersionInfo, WriteOptions};
+use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, caught};
+use crate::block::{BlockWriter, EncodedRowGroup, Written};
+use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::filter::column_meant;
+use crate::memtable::Keys;
+use crate::table::{
+    Change, Conform, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, VersionKind,
+    batch_bytes, check_key, check_sort, encode_group, sorted_schema,
+};
+
+/// What becomes of a call where a table of it cannot be written.
+pub(super) enum OnItemError {
+    /// It is refused.
+    Refuse,
+    /// The others are written; what was wrong is noted, by the frame's place.
+    Collect(BTreeMap<usize, Error>),
+}
+
+impl OnItemError {
+    /// Notes what is wrong with the frame at a place, unless that is for the whole call to fail at.
+    fn note(&mut self, at: usize, error: Error) -> Result<()> {
+        match self {
+            OnItemError::Collect(noted) if is_item_error(&error) => {
+                noted.entry(at).or_insert(error);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn has(&self, at: usize) -> bool {
+        matches!(self, OnItemError::Collect(noted) if noted.contains_key(&at))
+    }
+
+    fn into_collected(self) -> BTreeMap<usize, Error> {
+        match self {
+            OnItemError::Refuse => BTreeMap::new(),
+            OnItemError::Collect(noted) => noted,
+        }
+    }
+}
+
+/// Whether an error says something of one item of a call, not of storage, the store or the call.
+pub(super) fn is_item_error(error: &Error) -> bool {
+    use ErrorKind::*;
+    match error.kind() {
+        NotFound | AlreadyExists | InvalidArgument | SchemaMismatch | ConditionFailed | Conflict | Corrupt
+        | SnapshotExpired | Internal => true,
+        Unavailable | InDoubt | Locked | Unsupported | Closed | Cancelled => false,
+    }
+}
+
+/// One table of a call, ready to be encoded.
+struct TableFrame<'a> {
+    /// Its place in the call.
+    at: usize,
+    path: Path,
+    frame: Frame<'a>,
+    /// What the rows are brought to.
+    schema: SchemaRef,
+    sort: Vec<String>,
+    footprint: Footprint,
+}
+
+/// What was encoded for one table.
+#[derive(Clone)]
+struct EncodedTable {
+    /// Its place in the call.
+    at: usize,
+    path: Path,
+    schema: SchemaRef,
+    sort: Vec<String>,
+    keyed: bool,
+    /// What it must not have yet, if it has a key and is appended to.
+    new_keys: Option<NewKeys>,
+    groups: Vec<NewGroup>,
+    /// What it rests on.
+    footprint: Footprint,
+}
+
+/// Keys of rows to append.
+#[derive(Clone)]
+struct NewKeys {
+    codec: Arc<TableCodec>,
+    keys: Vec<Arc<Keys>>,
+}
+
+/// A row group on its way.
+enum Piece {
+    Raw { group: Vec<RecordBatch>, like: Arc<Schemes> },
+    Encoded(EncodedRowGroup),
+}
+
+/// A write whose rows are on storage, waiting for its commit.
+pub(super) struct Prepared {
+    tables: Vec<EncodedTable>,
+    blocks: Vec<Written>,
+    writer: BlockWriter,
+    metadata: Option<String>,
+}
+
+impl Store {
+    /// Encodes all frames and commits them; an answer for each.
+    pub(super) fn write_frames(
+        &self,
+        kind: VersionKind,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+        mut on_error: OnItemError,
+    ) -> Result<Vec<Result<VersionInfo>>> {
+        let places = frames.len();
+        // The pin keeps the blocks that are searched for keys.
+        let (mut base, mut _pin) = self.pinned_state()?;
+        let Prepared { mut tables, mut blocks, mut writer, metadata } =
+            self.prepare_write(&base, kind, frames, options, &mut on_error)?;
+        let mut check_again = tables.iter().any(|table| table.new_keys.is_some());
+        let mut attempts = 0;
+        let answer = loop {
+            if std::mem::take(&mut check_again) {
+                let fit = self.while_reclaimed(|| {
+                    let (now, pin) = self.pinned_state()?;
+                    Ok((self.still_fit(&base, &now, kind, &tables, &mut on_error, &options.task)?, now, pin))
+                });
+                match fit {
+                    Ok(fit) => (tables, base, _pin) = fit,
+                    Err(e) => return settle(Err(e), writer),
+                }
+            }
+            // What was encoded for frames that turned out to be bad lies in blocks beside the others.
+            let used = used(&tables);
+            let referred: Vec<Written> =
+                blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+            let (own, note) = (tables.clone(), metadata.clone());
+            let build = move |state: &State| effects(state, &own, &referred, kind, note.as_deref());
+            let footprint = footprint(&tables);
+            let proposal = Proposal { base: base.clone(), footprint, work: Work::Build(Box::new(build)) };
+            match self.commit(proposal) {
+                Err(e) if e.kind() == ErrorKind::Conflict && attempts < ATTEMPTS_MAX => {
+                    attempts += 1;
+                    check_again = true;
+                }
+                answer => match self.written_again(&answer, &mut writer)? {
+                    Some(replaced) => {
+                        tables.iter_mut().for_each(|table| replace_groups(&mut table.groups, &replaced));
+                        blocks = writer.finish()?.to_vec();
+                    }
+                    None => break answer,
+                },
+            }
+        };
+        if may_be_there(&answer) {
+            let used = used(&tables);
+            writer.abandon(|block| !used.contains(&block));
+        }
+        let after = settle(answer, writer)?;
+        let mut collected = on_error.into_collected();
+        let mut written = tables.into_iter().peekable();
+        let answer = |at: usize| match written.next_if(|table| table.at == at) {
+            Some(table) => self.newest_info(&after, &table.path),
+            None => Err(collected.remove(&at).unwrap_or_else(|| Error::closed("the frame has no answer"))),
+        };
+        Ok((0..places).map(answer).collect())
+    }
+
+    /// The same in a transaction.
+    pub(super) fn write_frames_in(
+        &self,
+        open: &mut Open,
+        kind: VersionKind,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let state = open.draft.state();
+        let mut reads = Footprint::default();
+        for (path, _) in &frames {
+            let path = Path::new(path)?;
+            let schema = state.table_at(&path).map(|table| Read::Schema(table.id));
+            reads = reads.with(Read::Binding(path));
+            reads.reads.extend(schema);
+        }
+        let prepared = self.prepare_write(state, kind, frames, options, &mut OnItemError::Refuse)?;
+        let Prepared { tables, blocks, writer, metadata } = prepared;
+        tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
+        let effects = effects(state, &tables, &blocks, kind, metadata.as_deref())?;
+        reads.reads.extend(footprint(&tables).reads);
+        open.apply(reads, effects, Some(writer))
+    }
+
+    /// Those of `tables` that can be written to the state `now`, whatever others have committed since `base`: keys that must be
+    /// new are looked for. What is wrong with one is collected, or refused.
+    fn still_fit(
+        &self,
+        base: &State,
+        now: &State,
+        kind: VersionKind,
+        tables: &[EncodedTable],
+        on_error: &mut OnItemError,
+        task: &Task,
+    ) -> Result<Vec<EncodedTable>> {
+        let mut fit = Vec::with_capacity(tables.len());
+        for table in tables {
+            let of_keys = |read: &&Read| matches!(read, Read::Keys(..));
+            let reads = table.footprint.reads.iter().filter(|read| !of_keys(read)).cloned().collect();
+            let checked = Footprint { reads }
+                .check(base, now)
+                .and_then(|()| effects(now, std::slice::from_ref(table), &[], kind, None))
+                .and_then(|_| self.refuse_present_keys(now, table, task));
+            match checked {
+                Ok(()) => fit.push(table.clone()),
+                // Not of the table: it is looked at again, in a newer state.
+                Err(e) if e.kind() == ErrorKind::SnapshotExpired => return Err(e),
+                Err(e) => on_error.note(table.at, e)?,
+            }
+        }
+        Ok(fit)
+    }
+
+    /// `AlreadyExists` if keys that must be new are there in `state`.
+    fn refuse_present_keys(&self, state: &State, table: &EncodedTable, task: &Task) -> Result<()> {
+        let Some(NewKeys { codec, keys }) = &table.new_keys else { return Ok(()) };
+        let found = table_at(state, &table.path)?;
+        keys.iter().try_for_each(|keys| self.refuse_present(state, found, codec, keys, &table.path, &task.cancel))
+    }
+
+    /// Encodes all frames, as they are to be written to the tables of `state`.
+    pub(super) fn prepare_write(
+        &self,
+        state: &State,
+        kind: VersionKind,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+        on_error: &mut OnItemError,
+    ) -> Result<Prepared> {
+        self.inner.log()?;
+        let mut frames_in = Vec::with_capacity(frames.len());
+        let mut keyed = Vec::new();
+        for (at, path, frame) in distinct(frames, on_error)? {
+            let table = state.table_at(&path);
+            match target(at, path, frame, state, kind, options) {
+                Err(e) => on_error.note(at, e)?,
+                Ok(target) => match table.filter(|table| table.key().is_some()) {
+                    Some(table) => keyed.push((table, target)),
+                    None => frames_in.push(target),
+                },
+            }
+        }
+        let (mut tables, mut writer) = self.encode(frames_in, &options.task, on_error)?;
+        for (table, target) in keyed {
+            let at = target.at;
+            match self.encode_keyed(table, kind, target, &mut writer, &options.task) {
+                Ok(table) => tables.push(table),
+                Err(e) => on_error.note(at, e)?,
+            }
+        }
+        tables.sort_unstable_by_key(|table| table.at);
+        let blocks = writer.finish()?.to_vec();
+        options.task.cancel.check()?;
+        Ok(Prepared { tables, blocks, writer, metadata: options.metadata.clone() })
+    }
+
+    /// Encodes rows of a table with a key.
+    fn encode_keyed(
+        &self,
+        table: &Table,
+        kind: VersionKind,
+        target: TableFrame<'_>,
+        writer: &mut BlockWriter,
+        task: &Task,
+    ) -> Result<EncodedTable> {
+        let TableFrame { at, path, frame, schema, sort, mut footprint } = target;
+        check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
+        let codec = Arc::new(TableCodec::new(&schema, &sort)?);
+        codec.check().map_err(|e| e.context(format!("'{path}'")))?;
+        let gathered = Gathered::of_rows(codec.clone(), frame, &path, &self.inner.env.pool);
+        let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
+        let new_keys = (kind == VersionKind::Append).then_some(NewKeys { codec, keys: encoded.keys });
+        let keys = new_keys.iter().flat_map(|new_keys| &new_keys.keys);
+        footprint.reads.extend(keys.map(|keys| Read::Keys(table.id, keys.clone())));
+        Ok(EncodedTable { at, path, schema, sort, keyed: true, new_keys, groups: encoded.groups, footprint })
+    }
+
+    /// Encodes frames and packs them into blocks, in order.
+    fn encode(
+        &self,
+        frames_in: Vec<TableFrame<'_>>,
+        task: &Task,
+        on_error: &mut OnItemError,
+    ) -> Result<(Vec<EncodedTable>, BlockWriter)> {
+        let mut tables = Vec::with_capacity(frames_in.len());
+        let mut parts = Vec::with_capacity(frames_in.len());
+        for (index, TableFrame { at, path, frame, schema, sort, footprint }) in frames_in.into_iter().enumerate() {
+            let table = format!("'{path}'");
+            let batches = frame.into_batches(&self.inner.env.pool, &table);
+            let groups = RowGroups::new(batches, Conform::new(schema.clone()).named(table));
+            parts.push(groups.map(move |group| (index, group)));
+            tables.push(EncodedTable {
+                at,
+                path,
+                schema,
+                sort,
+                keyed: false,
+                new_keys: None,
+                groups: Vec::new(),
+                footprint,
+            });
+        }
+        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let mut done = Progress::default();
+        let mut placed: Vec<(usize, NewGroup)> = Vec::new();
+        let pool = &self.inner.env.pool;
+        let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
+            let EncodedTable { schema, sort, path, .. } = &tables[index];
+            caught(|| encode_group(pool, group, schema, sort, like)).map_err(|e| e.context(format!("'{path}'")))
+        };
+        // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
+        // depend on which thread was first.
+        let mut known: HashMap<SchemaRef, (usize, Arc<Schemes>)> = HashMap::new();
+        let mut piece = |index: usize, group: Vec<RecordBatch>| {
+            let rows = group.iter().map(RecordBatch::num_rows).sum();
+            let schema = &tables[index].schema;
+            match known.get(schema) {
+                Some((enough, like)) if rows <= enough * 2 => Ok(Piece::Raw { group, like: like.clone() }),
+                _ => {
+                    let (encoded, schemes) = encode(index, group, None)?;
+                    known.insert(schema.clone(), (rows, Arc::new(schemes)));
+                    Ok(Piece::Encoded(encoded))
+                }
+            }
+        };
+        let drawn = parts.into_iter().flatten();
+        let items = drawn.map(|(index, group)| Ok((index, group.and_then(|group| piece(index, group)))));
+        pool.ordered(
+            items,
+            |(_, piece): &(usize, Result<Piece>)| match piece {
+                Ok(Piece::Raw { group, .. }) => group.iter().map(batch_bytes).sum(),
+                _ => 0,
+            },
+            pool.threads() * 2,
+            // The other parts go to copies made while encoding, encoded columns, and the block being filled.
+            self.inner.options.memory_bytes / 4,
+            |(index, piece)| {
+                task.cancel.check()?;
+                let encoded = piece.and_then(|piece| match piece {
+                    Piece::Raw { group, like } => Ok(encode(index, group, Some(&like))?.0),
+                    Piece::Encoded(group) => Ok(group),
+                });
+                Ok((index, encoded))
+            },
+            |(index, encoded)| {
+                let at = tables[index].at;
+                let group = match encoded {
+                    Ok(group) if !on_error.has(at) => group,
+                    Ok(_) => return Ok(()),
+                    Err(e) => return on_error.note(at, e),
+                };
+                let rows = group.rows;
+                let address = writer.push(group)?;
+                placed.push((index, NewGroup { address, rows, dead: None }));
+                done.done += 1;
+                done.rows += u64::from(rows);
+                done.bytes += address.bytes();
+                task.step(done)
+            },
+        )?;
+        for (index, group) in placed {
+            tables[index].groups.push(group);
+        }
+        tables.retain(|table| !on_error.has(table.at));
+        Ok((tables, writer))
+    }
+}
+
+/// What a frame is to be encoded as, in `state`.
+fn target<'a>(
+    at: usize,
+    path: Path,
+    frame: Frame<'a>,
+    state: &State,
+    kind: VersionKind,
+    options: &WriteOptions,
+) -> Result<TableFrame<'a>> {
+    let own = state.table_at(&path).map(|table| table.spec.sort.clone());
+    let came = frame.schema();
+    let meant = |name: &String| column_meant(name, came).to_owned();
+    let asked = options.sort.as_ref().map(|names| names.iter().map(meant).collect());
+    let sort = check_own_sort(&path, own, &asked)?;
+    let mut footprint = Footprint::default();
+    let schema = match kind {
+        VersionKind::Append => {
+            let table = table_at(state, &path)?;
+            footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+            table.schema().expect("every table has a version").0.clone()
+        }
+        _ => {
+            let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
+                check_sort(&sort, &schema.0)?;
+                Ok(schema.0)
+            });
+            schema.map_err(|e| e.context(format!("'{path}'")))?
+        }
+    };
+    Ok(TableFrame { at, path, frame, schema, sort, footprint })
+}
+
+/// Checks the paths of one call, and that none comes twice; with their places.
+fn distinct<'a>(frames: Vec<(String, Frame<'a>)>, on_error: &mut OnItemError) -> Result<Vec<(usize, Path, Frame<'a>)>> {
+    let mut seen = BTreeSet::new();
+    let mut checked = Vec::with_capacity(frames.len());
+    for (at, (path, frame)) in frames.into_iter().enumerate() {
+        match Path::new(&path) {
+            Err(e) => on_error.note(at, e)?,
+            Ok(path) if seen.insert(path.clone()) => checked.push((at, path, frame)),
+            Ok(path) => return Err(Error::invalid(format!("'{path}' is given twice in one call"))),
+        }
+    }
+    Ok(checked)
+}
+
+/// The sort order to write in: the table's own, which an order asked for must equal.
+fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<String>>) -> Result<Vec<String>> {
+    match (own, asked) {
+        (Some(own), Some(asked)) if own != *asked => {
+            let own = if own.is_empty() { "has no sort order".to_owned() } else { format!("is sorted by {own:?}") };
+            Err(Error::invalid(format!(
+                "'{path}' {own}, {asked:?} was asked for; a table keeps the order it was made with"
+            )))
+        }
+        (Some(own), _) => Ok(own),
+        (None, asked) => Ok(asked.clone().unwrap_or_default()),
+    }
+}
+
+/// What they rest on.
+fn footprint(tables: &[EncodedTable]) -> Footprint {
+    Footprint { reads: tables.iter().flat_map(|table| table.footprint.reads.iter().cloned()).collect() }
+}
+
+/// The blocks that their row groups lie in.
+fn used(tables: &[EncodedTable]) -> BTreeSet<BlockId> {
+    tables.iter().flat_map(|table| &table.groups).map(|group| group.address.block).collect()
+}
+
+/// The effects of a write or append of `tables`, on the state as it is now.
+fn effects(
+    state: &State,
+    tables: &[EncodedTable],
+    blocks: &[Written],
+    kind: VersionKind,
+    metadata: Option<&str>,
+) -> Result<Vec<Effect>> {
+    let mut effects = add_blocks(blocks);
+    let mut next_table = state.next_table();
+    for EncodedTable { path, schema, sort, keyed, groups, .. } in tables {
+        let existing = state.table_at(path);
+        let mut change = Change { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..Change::new(kind) };
+        let table = match existing {
+            Some(table) if table.spec.sort != *sort || table.spec.keyed != *keyed => {
+                return Err(Error::conflict(format!("'{path}' was made again with another order or key")));
+            }
+            None if *keyed => return Err(Error::conflict(format!("'{path}' was dropped in between"))),
+            Some(table) => table.id,
+            None => {
+                let table = next_table;
+                next_table.0 += 1;
+                let spec = TableSpec { sort: sort.clone(), keyed: false };
+                effects.push(Effect::CreateTable { path: path.clone(), table, spec });
+                table
+            }
+        };
+        if kind == VersionKind::Write {
+            change.kill = Kill::All;
+            let known = existing.and_then(|table| table.schema());
+            let differs = known.is_none_or(|known| known.0 != *schema);
+            change.schema = differs.then(|| StoredSchema(schema.clone()));
+        }
+        effects.push(Effect::ChangeTable { table, change });
+    }
+    Ok(effects)
+}

@@ -1,0 +1,376 @@
+//! More random operations, so that every feature meets every other: purges, audits, graces, drops for good, retention by time,
+//! batches of tables, keyed tables dropped and taken back, nodes on conditions, transactions over all of it. Beside the
+//! comparison with the model: what a time shows, what a feed tells, and what a salvage of the store gives.
+//!
+//! They are drawn instead of, and among, those of `random`, whose seeds go on meaning what they meant.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin::base::{ManualClock, Task, Timestamp};
+use drumlin::catalog::{Event, Payload, Retention};
+use drumlin::storage::{SimDisk, Storage};
+use drumlin::store::{
+    AsOf, ChangeFeed, CheckpointOptions, Options, ReclaimOptions, SalvageTarget, UpdateOptions, WriteOptions,
+};
+use drumlin::table::PlanOptions;
+use drumlin::{ErrorKind, Result, Store, Tables};
+
+use crate::keyed_model::{KeyedModel, PATH, Place};
+use crate::model::{Model, ModelTable};
+use crate::random::{self, Op, compare};
+use crate::support::{Row, batch, env, open, read};
+
+pub type Trash = Vec<(String, ModelTable)>;
+
+#[derive(Clone, Debug)]
+pub enum WideOp {
+    /// A checkpoint after which no deleted row is left.
+    Purge,
+    /// A reclaim that ends the sessions of others and deletes whatever nothing refers to.
+    Audit,
+    /// A reclaim that leaves the trash.
+    ReclaimWithin,
+    /// Dropped and reclaimed at once.
+    DropNow(String),
+    /// Taken back to another path.
+    UndropTo(String, String),
+    /// Several tables by one commit.
+    WriteMany(Vec<(String, Vec<Row>)>),
+    /// Versions are kept for so many microseconds.
+    KeepFor(String, u64),
+    DropKeyed,
+    UndropKeyed,
+    CreateNode(String, i64),
+    UpdateNode(String, i64),
+    Swap(String, i64, i64),
+    PutMany(Vec<(String, i64)>),
+    /// Of those with a payload below a number.
+    DeleteNodes(i64),
+    /// Exports the nodes, and imports what was exported.
+    Import,
+    /// Rows appended and deleted, rows by key, and nodes by one transaction.
+    All {
+        path: String,
+        rows: Vec<Row>,
+        divisor: i64,
+        by_key: Vec<Row>,
+        node: (String, i64),
+    },
+}
+
+impl Op {
+    /// Whether it makes several commits, so that a failure may leave some of them.
+    pub fn is_composite(&self) -> bool {
+        match self {
+            Op::Checkpoint | Op::Reclaim | Op::Reopen => true,
+            Op::Wide(wide) => {
+                use WideOp::{Audit, DropNow, Purge, ReclaimWithin};
+                matches!(wide, Purge | Audit | ReclaimWithin | DropNow(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether tables appear at paths, or go from them.
+    fn moves_tables(&self) -> bool {
+        use WideOp::{Audit, DropKeyed, DropNow, UndropKeyed, UndropTo, WriteMany};
+        match self {
+            Op::Write(..) | Op::Drop(_) | Op::Undrop(_) | Op::Reclaim => true,
+            Op::Keyed(crate::keyed_model::KeyedOp::Create) => true,
+            Op::Wide(wide) => {
+                matches!(wide, Audit | DropNow(_) | UndropTo(..) | WriteMany(_) | DropKeyed | UndropKeyed)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn fresh(rng: &mut fastrand::Rng) -> Vec<Row> {
+    let start = rng.i64(0..200);
+    (0..rng.usize(..20)).map(|_| (start + rng.i64(0..100), rng.bool().then(|| format!("w{}", rng.u8(..20))))).collect()
+}
+
+/// Draws an operation that makes sense for `model`: one of these, or one of `random`'s.
+pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
+    if rng.u8(..3) > 0 {
+        return match &model.keyed {
+            // There is nothing to do to it but to take it back, or to make another.
+            Some(keyed) if keyed.place == Place::Trash && rng.u8(..4) == 0 => Op::Wide(WideOp::UndropKeyed),
+            Some(keyed) if keyed.place != Place::There => {
+                let hidden = Model { keyed: None, ..model.clone() };
+                match random::draw(rng, &hidden, false) {
+                    // As long as it can be taken back nothing is made in its place.
+                    Op::Keyed(_) if keyed.place == Place::Trash => Op::Wide(WideOp::Purge),
+                    op => op,
+                }
+            }
+            _ => random::draw(rng, model, false),
+        };
+    }
+    let path = format!("t/{}", ["a", "b", "c"][rng.usize(..3)]);
+    let node = |rng: &mut fastrand::Rng| (format!("n/{}", rng.u8(..6)), rng.i64(0..9));
+    let there = model.tables.get(&path);
+    Op::Wide(match rng.u8(..20) {
+        0 | 1 => WideOp::Purge,
+        2 => WideOp::Audit,
+        3 => WideOp::ReclaimWithin,
+        4 if there.is_some() => WideOp::DropNow(path),
+        5 => WideOp::UndropTo(path, format!("t/{}", ["a", "b", "c"][rng.usize(..3)])),
+        6 | 7 => {
+            let n = rng.usize(1..4);
+            WideOp::WriteMany(["t/a", "t/b", "t/c"][..n].iter().map(|path| ((*path).to_owned(), fresh(rng))).collect())
+        }
+        8 | 9 if there.is_some() => {
+            WideOp::KeepFor(path, if model.timed { [0, 1000, 5000, 1 << 50][rng.usize(..4)] } else { 1 << 50 })
+        }
+        10 if model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There) => WideOp::DropKeyed,
+        11 | 12 => {
+            let (path, value) = node(rng);
+            WideOp::CreateNode(path, value)
+        }
+        13 => {
+            let (path, value) = node(rng);
+            WideOp::UpdateNode(path, value)
+        }
+        14 => {
+            let (path, value) = node(rng);
+            WideOp::Swap(path, rng.i64(0..9), value)
+        }
+        15 => WideOp::PutMany((0..rng.usize(1..5)).map(|_| node(rng)).collect()),
+        16 => WideOp::DeleteNodes(rng.i64(0..6)),
+        17 => WideOp::Import,
+        _ if there.is_some() => {
+            let keyed = model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There);
+            let by_key = if keyed { fresh(rng) } else { Vec::new() };
+            WideOp::All { path, rows: fresh(rng), divisor: rng.i64(2..6), by_key, node: node(rng) }
+        }
+        _ => WideOp::WriteMany(vec![(path, fresh(rng))]),
+    })
+}
+
+/// Does `op` to the model; says whether the store must succeed at it.
+pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
+    match op {
+        WideOp::Purge => return random::apply(model, trash, &Op::Checkpoint),
+        WideOp::Audit => return random::apply(model, trash, &Op::Reclaim),
+        WideOp::ReclaimWithin => {}
+        WideOp::DropNow(path) => drop(model.tables.remove(path).unwrap()),
+        WideOp::UndropTo(from, to) => {
+            let Some(at) = trash.iter().rposition(|(dropped, _)| dropped == from) else { return false };
+            if model.tables.contains_key(to) {
+                return false;
+            }
+            let (_, table) = trash.remove(at);
+            model.tables.insert(to.clone(), table);
+        }
+        WideOp::WriteMany(tables) => {
+            for (path, rows) in tables {
+                model.tables.entry(path.clone()).or_default().add(rows.clone());
+                model.expire(path);
+            }
+        }
+        WideOp::KeepFor(path, micros) => {
+            model.keep_last.remove(path);
+            model.keep_for.insert(path.clone(), *micros);
+        }
+        WideOp::DropKeyed => model.keyed.as_mut().unwrap().place = Place::Trash,
+        WideOp::UndropKeyed => model.keyed.as_mut().unwrap().place = Place::There,
+        WideOp::CreateNode(path, value) => return model.nodes.insert(path.clone(), *value).is_none(),
+        WideOp::UpdateNode(path, value) => return model.nodes.insert(path.clone(), *value).is_some(),
+        WideOp::Swap(path, expected, value) => return model.nodes.insert(path.clone(), *value) == Some(*expected),
+        WideOp::PutMany(nodes) => model.nodes.extend(nodes.iter().cloned()),
+        WideOp::DeleteNodes(below) => model.nodes.retain(|_, value| *value >= *below),
+        WideOp::Import => {}
+        WideOp::All { path, rows, divisor, by_key, node } => {
+            let table = model.tables.get_mut(path).unwrap();
+            // One version for what it appends, and one for what it deletes.
+            let appended: Vec<Row> = table.newest().iter().chain(rows).cloned().collect();
+            let left: Vec<Row> = appended.iter().filter(|(id, _)| id % divisor != 0).cloned().collect();
+            let deletes = left.len() < appended.len();
+            table.add(appended);
+            if deletes {
+                table.add(left);
+            }
+            model.expire(path);
+            if let Some(keyed) = model.keyed.as_mut().filter(|_| !by_key.is_empty()) {
+                keyed.rows.extend(by_key.iter().cloned());
+                keyed.wrote(false, true);
+            }
+            model.nodes.insert(node.0.clone(), node.1);
+        }
+    }
+    true
+}
+
+/// Does `op` to the store.
+pub fn run(store: &Store, op: &WideOp) -> Result<()> {
+    let none = WriteOptions::default();
+    match op {
+        WideOp::Purge => {
+            let plan = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
+            drop(store.checkpoint(&CheckpointOptions { plan, ..CheckpointOptions::default() })?);
+        }
+        WideOp::Audit => {
+            let all = ReclaimOptions { audit: true, fence_idle_micros: Some(0), ..ReclaimOptions::default() };
+            drop(store.reclaim(&all)?);
+        }
+        WideOp::ReclaimWithin => {
+            let within = ReclaimOptions { grace_micros: 1 << 60, ..ReclaimOptions::default() };
+            drop(store.reclaim(&within)?);
+        }
+        WideOp::DropNow(path) => {
+            let paths = std::slice::from_ref(path);
+            let (_, reclaimed) = store.drop_and_reclaim(paths, Default::default(), &ReclaimOptions::default())?;
+            // The table is dropped, but the store may be closed by what failed then.
+            if let Some((_, why)) = reclaimed.failures.iter().find(|(what, _)| what == "(reclaim)") {
+                return Err(drumlin::Error::unavailable(why));
+            }
+        }
+        WideOp::UndropTo(from, to) => store.undrop(from, Some(to))?,
+        WideOp::WriteMany(tables) => {
+            let frames = tables.iter().map(|(path, rows)| (path.clone(), batch(rows).into())).collect();
+            drop(store.write_many(frames, &none)?);
+        }
+        WideOp::KeepFor(path, micros) => store.set_retention(path, Some(Retention::KeepMicros(*micros)))?,
+        WideOp::DropKeyed => drop(store.drop(&[PATH.to_owned()], Default::default())?),
+        WideOp::UndropKeyed => store.undrop(PATH, None)?,
+        WideOp::CreateNode(path, value) => drop(store.tree().create(path, Payload::from(*value))?),
+        WideOp::UpdateNode(path, value) => drop(store.tree().update(path, Payload::from(*value))?),
+        WideOp::Swap(path, expected, value) => {
+            drop(store.tree().compare_and_swap(path, Payload::from(*expected), Payload::from(*value))?);
+        }
+        WideOp::PutMany(nodes) => {
+            let nodes: Vec<_> = nodes.iter().map(|(path, value)| (path.clone(), Payload::from(*value))).collect();
+            drop(store.tree().put_many(&nodes)?);
+        }
+        WideOp::DeleteNodes(below) => store.transact(|tx| {
+            for (path, payload) in tx.tree().get_many("n/*")? {
+                if payload.to_json().and_then(|value| value.as_i64()).is_some_and(|value| value < *below) {
+                    tx.tree().delete(&path, None)?;
+                }
+            }
+            Ok::<_, drumlin::Error>(())
+        })?,
+        WideOp::Import => {
+            let mut lines = Vec::new();
+            // Else it exports what it last looked at.
+            store.refresh()?;
+            store.tree().export("n/*", &mut lines, &Task::default())?;
+            store.tree().import(&mut &*lines, None, &Task::default())?;
+        }
+        WideOp::All { path, rows, divisor, by_key, node } => store.transact(|tx| {
+            tx.append(path, batch(rows), &none)?;
+            tx.table(path).delete(&format!("id % {divisor} = 0"), &UpdateOptions::default())?;
+            if !by_key.is_empty() {
+                tx.table(PATH).upsert(batch(by_key), &none)?;
+            }
+            tx.tree().put(&node.0, Payload::from(node.1))?;
+            Ok::<_, drumlin::Error>(())
+        })?,
+    }
+    Ok(())
+}
+
+/// What there was at times, to be asked for later.
+#[derive(Default)]
+pub struct Noted {
+    at: Vec<(Timestamp, BTreeMap<String, Vec<Row>>)>,
+    /// Whether versions have been deleted, so that some times are gone.
+    deleted: bool,
+}
+
+impl Noted {
+    /// `op` has been done, or not, at `now`, which led to `model`.
+    pub fn note(&mut self, now: Timestamp, model: &Model, op: &Op) {
+        if op.moves_tables() {
+            // What another table at the path had is no answer.
+            self.at.clear();
+        }
+        let keyed_deletes = matches!(op, Op::Keyed(crate::keyed_model::KeyedOp::DeleteVersions(_)));
+        let keeps = !model.keep_last.is_empty() || !model.keep_for.is_empty();
+        self.deleted |= matches!(op, Op::DeleteVersions(..)) || keyed_deletes || keeps;
+        let mut shown: BTreeMap<String, Vec<Row>> =
+            model.tables.iter().map(|(path, table)| (path.clone(), table.newest().clone())).collect();
+        if let Some(keyed) = model.keyed.as_ref().filter(|keyed| keyed.place == Place::There) {
+            shown.insert(PATH.to_owned(), keyed.rows.iter().map(|(id, name)| (*id, name.clone())).collect());
+        }
+        self.at.push((now, shown));
+    }
+
+    /// Some of those times show what was there, or are said to be gone.
+    pub fn check(&self, store: &Store, rng: &mut fastrand::Rng) -> std::result::Result<(), String> {
+        for _ in 0..3.min(self.at.len()) {
+            let (time, shown) = &self.at[rng.usize(..self.at.len())];
+            for (path, expected) in shown {
+                match read(store, path, AsOf::Time(*time)) {
+                    Ok(found) if found == *expected => {}
+                    Err(e) if self.deleted && e.kind() == ErrorKind::NotFound => {}
+                    other => return Err(format!("{path} at {}: {other:?}, expected {expected:?}", time.0)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The nodes as a feed tells of them.
+pub struct Mirror {
+    store: Store,
+    feed: ChangeFeed,
+    nodes: BTreeMap<String, Payload>,
+}
+
+impl Mirror {
+    pub fn new(store: Store) -> Result<Self> {
+        let nodes = store.tree().get_many("n/*")?.into_iter().collect();
+        Ok(Self { feed: store.changes(store.seq()?)?, store, nodes })
+    }
+
+    /// Takes in what has happened; what the feed has told is what `model` has.
+    pub fn check(&mut self, model: &Model) -> std::result::Result<(), String> {
+        loop {
+            match self.feed.next(Some(Duration::ZERO)) {
+                Ok(None) => break,
+                Ok(Some(commit)) => {
+                    for event in commit.events().map_err(|e| e.to_string())? {
+                        let Event::Node(event) = event else { continue };
+                        let payload = event.after.and_then(|node| node.payload);
+                        match payload.filter(|_| event.path.starts_with("n/")) {
+                            Some(payload) => drop(self.nodes.insert(event.path, payload)),
+                            None => drop(self.nodes.remove(&event.path)),
+                        }
+                    }
+                }
+                // The log was cut behind it: it begins again.
+                Err(e) if e.kind() == ErrorKind::SnapshotExpired => {
+                    *self = Self::new(self.store.clone()).map_err(|e| e.to_string())?;
+                }
+                Err(e) => return Err(format!("the feed: {e}")),
+            }
+        }
+        let expected: BTreeMap<String, Payload> =
+            model.nodes.iter().map(|(path, value)| (path.clone(), Payload::from(*value))).collect();
+        match self.nodes == expected {
+            true => Ok(()),
+            false => Err(format!("the feed led to {:?}, expected {expected:?}", self.nodes)),
+        }
+    }
+}
+
+/// What is salvaged from a sound store is all of it.
+pub fn salvaged(source: Arc<dyn Storage>, clock: &Arc<ManualClock>, model: &Model) -> std::result::Result<(), String> {
+    let to = SimDisk::in_memory();
+    let target = SalvageTarget::Folder(Arc::new(to.clone()));
+    let report = Store::salvage_to(source, target, env(clock, 77, 2), Options::default(), &Task::default());
+    let report = report.map_err(|e| format!("salvage: {e}"))?;
+    if !report.losses.is_empty() {
+        return Err(format!("salvage of a sound store: {report:?}"));
+    }
+    let store = open(&to).map_err(|e| format!("salvaged: {e}"))?;
+    // It has numbered the rows that were in memory.
+    let mut model = model.clone();
+    model.keyed.iter_mut().for_each(KeyedModel::checkpoint);
+    compare(&store, &model).map_err(|e| format!("salvaged: {e}"))
+}

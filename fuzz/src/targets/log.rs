@@ -1,0 +1,216 @@
+//! The commit log: a segment, the mark beside it, the root of a shared log, a chunk that it names.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use drumlin::base::{Seq, checksum, checksum_at};
+use drumlin::log::{FileLog, Loss, ObjectLog, Remains};
+use drumlin::storage::{Disk, FileStorage, SimBucket, SimDisk, names};
+
+use crate::cursor::Cursor;
+use crate::repair;
+use crate::stores;
+
+const SEGMENT: &str = "log/00000000000000000001.log";
+/// The chunk of entries 1 to 3.
+const CHUNK_LAST: u64 = 3;
+const CHUNK_NONCE: u64 = 9;
+
+/// Repairs what stands before the records of `bytes`, called `name`, and the checksums of records as long as they follow each
+/// other.
+fn repair(bytes: &mut [u8], name: &str) {
+    if bytes.len() < 56 {
+        return;
+    }
+    bytes[..8].copy_from_slice(b"DRUMLOG\0");
+    bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
+    let sum = checksum_at(&bytes[16..56], name, 0);
+    bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    repair_records(bytes, name, 56);
+}
+
+fn repair_records(bytes: &mut [u8], name: &str, mut at: usize) {
+    while let Some(head) = bytes.get(at..at + 24) {
+        let length = u32::from_le_bytes(head[..4].try_into().expect("4 bytes")) as usize;
+        let Some(record) = bytes.get(at..at + 24 + length) else { break };
+        let summed = [&record[..4], &record[8..], name.as_bytes(), &(at as u64).to_le_bytes()].concat();
+        bytes[at + 4..at + 8].copy_from_slice(&checksum(&summed).to_le_bytes());
+        at = (at + 24 + length).next_multiple_of(8);
+    }
+}
+
+fn sealed_mark(synced: u64) -> Vec<u8> {
+    let mut mark = [&b"DRUMSYNC"[..], &1_u32.to_le_bytes(), &[0; 4], &synced.to_le_bytes()].concat();
+    let sum = checksum_at(&mark[16..], names::LOG_MARK, 0);
+    mark[12..16].copy_from_slice(&sum.to_le_bytes());
+    mark
+}
+
+fn disk_with(segment: &[u8], mark: Option<&[u8]>) -> SimDisk {
+    let disk = SimDisk::in_memory();
+    let file = |name: &str, bytes: &[u8]| disk.create(name).and_then(|file| file.write_at(0, bytes)).expect("a file");
+    disk.make_dir(names::LOG).expect("a folder");
+    file(SEGMENT, segment);
+    if let Some(mark) = mark {
+        file(names::LOG_MARK, mark);
+    }
+    disk
+}
+
+/// A segment as followers, recovery and salvage read it. A byte says whether checksums are repaired and a loss is accepted,
+/// another what the mark says.
+pub fn segment(bytes: &[u8]) {
+    let mut cursor = Cursor(bytes);
+    let (flags, synced) = (cursor.byte(), cursor.byte());
+    let mut bytes = cursor.0.to_vec();
+    if flags & 1 == 0 {
+        repair(&mut bytes, SEGMENT);
+    }
+    let mark = sealed_mark(synced.into());
+    let disk = disk_with(&bytes, (flags & 2 == 0).then_some(&mark));
+    let _ = FileLog::read(&disk);
+    let _ = Remains::read(&FileStorage::new(Arc::new(disk.clone())));
+    let loss = if flags & 4 == 0 { Loss::Refuse } else { Loss::Accept };
+    if let Ok((log, opened)) = FileLog::open(Arc::new(disk.clone()), Default::default(), loss) {
+        drop(log);
+        let again = FileLog::read(&disk).expect("what was opened for writing can be read");
+        assert_eq!(again.entries, opened.entries);
+    }
+}
+
+/// Log segments of sound stores.
+fn segments() -> Vec<Vec<u8>> {
+    let all = [0, 1 << 16].map(|inline| stores::objects(&stores::folder(inline, 0)));
+    let logs = all.into_iter().flatten().filter(|(name, _)| name.ends_with(".log"));
+    logs.map(|(_, bytes)| bytes).collect()
+}
+
+/// Whole ones, ones cut short, and ones with fewer records, by what is accepted.
+pub fn segment_seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for log in segments() {
+        let records = repair::records(&log, 56);
+        let mut few = log[..56].to_vec();
+        repair::append_records(&mut few, &records[..2.min(records.len())], SEGMENT);
+        for (flags, content) in [(0, &log[..]), (2, &log[..]), (4, &log[..log.len() - 9]), (6, &few), (1, &few)] {
+            // The first entry's number is that of the name.
+            let mut content = content.to_vec();
+            content[16..24].copy_from_slice(&1_u64.to_le_bytes());
+            seeds.push([&[flags, 1][..], &content].concat());
+        }
+    }
+    seeds
+}
+
+/// The mark: as it is, and with its checksum repaired.
+pub fn mark(bytes: &[u8]) {
+    let mut header = vec![0; 56];
+    header[16..24].copy_from_slice(&1_u64.to_le_bytes());
+    // Two entries of one session, without effects.
+    let entry = |seq: u64| [&seq.to_le_bytes()[..], &0_u64.to_le_bytes()[..7], &[1], &[0; 40], &[0, 0]].concat();
+    repair::append_records(&mut header, &[entry(1), entry(2)], SEGMENT);
+    repair(&mut header, SEGMENT);
+    let mut repaired = bytes.to_vec();
+    if let Some(summed) = bytes.get(16..) {
+        repaired[12..16].copy_from_slice(&checksum_at(summed, names::LOG_MARK, 0).to_le_bytes());
+    }
+    for mark in [bytes, &repaired] {
+        let disk = disk_with(&header, Some(mark));
+        let read = FileLog::read(&disk);
+        let _ = Remains::read(&FileStorage::new(Arc::new(disk)));
+        // One that is too short says nothing.
+        if mark.len() < 24 {
+            assert_eq!(read.expect("a sound segment").entries.len(), 2);
+        }
+    }
+}
+
+/// Marks before, at and behind the last entry.
+pub fn mark_seeds() -> Vec<Vec<u8>> {
+    [0, 1, 2, 3, u64::MAX].map(sealed_mark).into()
+}
+
+fn read_bucket(bucket: SimBucket) {
+    let _ = Remains::read(&bucket);
+    if let Ok((log, opened)) = ObjectLog::open(Arc::new(bucket), stores::env(), 1000) {
+        drop((log, opened));
+    }
+}
+
+/// The root of a shared log. Its checksums are repaired unless the first byte is odd.
+pub fn root(bytes: &[u8]) {
+    let mut cursor = Cursor(bytes);
+    let flags = cursor.byte();
+    let mut root = cursor.0.to_vec();
+    if flags & 1 == 0 && root.len() >= 24 {
+        root[..8].copy_from_slice(b"DRUMROOT");
+        root[8..12].copy_from_slice(&drumlin::log::ROOT_VERSION.to_le_bytes());
+        let length = u64::from_le_bytes(root[16..24].try_into().expect("8 bytes"));
+        if let Some(end) = usize::try_from(length).ok().and_then(|length| length.checked_add(24 + 7))
+            && end < root.len() + 8
+        {
+            repair_records(&mut root, names::ROOT, end / 8 * 8);
+        }
+        let sum = checksum_at(&root[16..], names::ROOT, 0);
+        root[12..16].copy_from_slice(&sum.to_le_bytes());
+    }
+    let bucket = SimBucket::new();
+    bucket.overwrite(names::ROOT, root);
+    read_bucket(bucket);
+}
+
+fn sound_root() -> Vec<u8> {
+    stores::bucket().content(names::ROOT).expect("a root").to_vec()
+}
+
+/// The root of a store, of an empty log, and of one with a chunk.
+pub fn root_seeds() -> Vec<Vec<u8>> {
+    [sound_root(), repair::root(vec![0; 4], &[], None), root_of_chunk(500)]
+        .map(|root| [&[0][..], &root].concat())
+        .into()
+}
+
+fn root_of_chunk(bytes: usize) -> Vec<u8> {
+    let none: (Option<()>, Vec<u128>) = (None, Vec::new());
+    let head = (CHUNK_LAST, none.0, vec![(1_u64, CHUNK_LAST, CHUNK_NONCE, bytes as u64)], none.1);
+    repair::root(postcard::to_stdvec(&head).expect("numbers"), &[], None)
+}
+
+/// A chunk of a shared log, its checksums repaired unless the first byte is odd, and a sound root that names it.
+pub fn chunk(bytes: &[u8]) {
+    let mut cursor = Cursor(bytes);
+    let flags = cursor.byte();
+    let mut chunk = cursor.0.to_vec();
+    let name = names::log_chunk(Seq(CHUNK_LAST), CHUNK_NONCE);
+    if flags & 1 == 0 {
+        repair(&mut chunk, &name);
+    }
+    let bucket = SimBucket::new();
+    bucket.overwrite(names::ROOT, root_of_chunk(chunk.len()));
+    bucket.overwrite(&name, chunk);
+    read_bucket(bucket);
+}
+
+/// A chunk of the first entries of a store, one with too few, one with an end mark.
+pub fn chunk_seeds() -> Vec<Vec<u8>> {
+    let root = Bytes::from(sound_root());
+    let length = u64::from_le_bytes(root[16..24].try_into().expect("8 bytes")) as usize;
+    let mut records = repair::records(&root, (24 + length).next_multiple_of(8));
+    records.truncate(CHUNK_LAST as usize);
+    for (record, seq) in records.iter_mut().zip(1_u64..) {
+        record[..8].copy_from_slice(&seq.to_le_bytes());
+    }
+    let name = names::log_chunk(Seq(CHUNK_LAST), CHUNK_NONCE);
+    let chunk = |records: &[Vec<u8>]| {
+        let mut bytes = vec![0; 56];
+        bytes[16..24].copy_from_slice(&1_u64.to_le_bytes());
+        repair::append_records(&mut bytes, records, &name);
+        repair(&mut bytes, &name);
+        [&[0][..], &bytes].concat()
+    };
+    let mut ended = records.clone();
+    let mut end = vec![0; 16];
+    end[15] = 2;
+    ended.push(end);
+    vec![chunk(&records), chunk(&records[..1]), chunk(&ended), chunk(&[])]
+}

@@ -1,0 +1,79 @@
+"""Calls that name the argument that is of a wrong type."""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_Class = TypeVar("_Class", bound=type)
+
+#: What the core's binding notes on an exception: which argument it was looking at.
+_NOTE = "while processing '"
+_FLAGS = ("audit", "bag", "coerce", "deep", "inherit", "keep_all", "missing_ok", "native", "return_exceptions")
+_FUNCTIONS = ("progress",)
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or false, and nothing that is taken for it."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TypeError(f"{name} is True or False, not a {type(value).__name__}")
+
+
+def function(value: Any, name: str) -> Any:
+    """What can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} is a function, not a {type(value).__name__}")
+    return value
+
+
+def _function_or_none(value: Any, name: str) -> Any:
+    return None if value is None else function(value, name)
+
+
+#: Arguments that are given by name only, and what they must be.
+_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(_FLAGS, flag),
+    **dict.fromkeys(_FUNCTIONS, _function_or_none),
+}
+
+
+def told(error: TypeError) -> TypeError | None:
+    """The same exception with the argument's name in its message, if the core has noted it."""
+    for note in getattr(error, "__notes__", ()):
+        if note.startswith(_NOTE):
+            return TypeError(f"{note[len(_NOTE) : -1]}: {error}")
+    return None
+
+
+def names_arguments(*but: str) -> Callable[[_Class], _Class]:
+    """For a class of which the public methods, ``but`` for some that must be quick, check what is given by name, and
+    name what the core does not take."""
+
+    def decorate(kind: _Class) -> _Class:
+        for name, method in list(vars(kind).items()):
+            if not name.startswith("_") and name not in but and inspect.isfunction(method):
+                setattr(kind, name, _named(method))
+        return kind
+
+    return decorate
+
+
+def _named(method: Callable[..., Any]) -> Callable[..., Any]:
+    checks, tell = _CHECKS, told
+
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        for name in named:
+            if name in checks:
+                checks[name](named[name], name)
+        try:
+            return method(self, *arguments, **named)
+        except TypeError as error:
+            if (error_told := tell(error)) is None:
+                raise
+            raise error_told from None
+
+    # With the globals of its own module, by which doctest tells where it belongs.
+    made = types.FunctionType(call.__code__, method.__globals__, method.__name__, None, call.__closure__)
+    return functools.wraps(method)(made)

@@ -1,0 +1,323 @@
+"""One table: everything that is done to it, in a store or in a transaction."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
+
+from drumlin import _drumlin
+from drumlin._arguments import (
+    AsOf,
+    Progress,
+    as_of_argument,
+    column_names,
+    names,
+    note,
+    rows_filter,
+    selection,
+    sort_columns,
+)
+from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, Version
+from drumlin._errors import NotFound
+from drumlin._expr import Expr
+from drumlin._input import Fit, FrameLike, Order, SchemaLike, to_schema, to_stream
+from drumlin._lookup import Lookup
+from drumlin._named import names_arguments, told
+from drumlin._result import Result
+from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
+
+if TYPE_CHECKING:
+    from drumlin._tables import Tables
+
+__all__ = ["Table"]
+
+#: What tells of a version that was made: a Version in a store; None in a transaction.
+_V = TypeVar("_V")
+
+
+@final
+@names_arguments("get")
+class Table(Generic[_V]):
+    """A handle on one table, in a store or in a transaction; made by :meth:`Store.table <drumlin.Store.table>` and
+    :meth:`Transaction.table <drumlin.Transaction.table>`. Whether the table is there shows when the handle is used.
+
+    In a transaction, versions are numbered at its commit: what makes one gives None, and so do reports.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> table = store.table("numbers")
+    >>> _ = table.write({"n": [1, 2, 3]})
+    >>> table.delete("n = 2").rows
+    1
+    >>> table.stat().rows, table.exists()
+    (2, True)
+
+    With a key:
+
+    >>> import pyarrow
+    >>> people = store.table("people")
+    >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+    >>> _ = people.create(schema, key=["id"])
+    >>> _ = people.upsert([{"id": 1, "name": "Ada"}, {"id": 2, "name": "Grace"}])
+    >>> people.get(2)
+    {'id': 2, 'name': 'Grace'}
+    >>> people.get_many([2, 5]).found.to_pylist()
+    [True, False]
+    """
+
+    __slots__ = ("_core", "_place")
+
+    def __init__(self, core: _drumlin.Table, place: "Tables[_V]") -> None:
+        self._core = core
+        self._place = place
+
+    @property
+    def path(self) -> str:
+        """The path of the table."""
+        return self._core.path
+
+    def __repr__(self) -> str:
+        return f"Table({self.path!r} in {self._place!r})"
+
+    def exists(self) -> bool:
+        """Whether there is a table at the path."""
+        return self._core.exists()
+
+    def create(self, schema: SchemaLike, *, sort: Iterable[str] = (), key: Iterable[str] = ()) -> _V:
+        """Makes an empty table, ordered by the columns ``sort`` when read; or one with a key: no two rows are equal in
+        the columns ``key``, by which they are ordered, and rows are written and looked up by it (:meth:`upsert`,
+        :meth:`insert`, :meth:`delete_keys`, :meth:`get_many`).
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> store.table("ticks").create(pyarrow.schema([("time", pyarrow.int64())]), sort=["time"]).rows
+        0
+        >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+        >>> _ = store.table("people").create(schema, key=["id"])
+        >>> store.table("people").stat().key
+        ['id']
+        """
+        return cast(_V, self._core.create(to_schema(schema), names(sort, "sort"), names(key, "key")))
+
+    def write(
+        self,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        sort: Iterable[str] | None = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> _V:
+        """Makes a version that holds exactly the rows of ``data``; makes the table if needed. See :meth:`Store.write
+        <drumlin.Store.write>`."""
+        order = sort_columns(sort)
+        stream = to_stream(data, self._fit_to_write(order, coerce))
+        return cast(_V, self._core.write(stream, note(metadata), order, progress))
+
+    def append(
+        self, data: FrameLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> _V:
+        """Makes a version with the rows of ``data`` after those there are. See :meth:`Store.append
+        <drumlin.Store.append>`."""
+        return cast(_V, self._core.append(to_stream(data, self._fit_to_add(coerce)), note(metadata), progress))
+
+    def replace(
+        self, data: FrameLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+    ) -> _V:
+        """Makes a version in which the rows of ``data`` replace all rows of the range that they cover. See
+        :meth:`Store.replace <drumlin.Store.replace>`."""
+        return cast(_V, self._core.replace(to_stream(data, self._fit_to_add(coerce)), note(metadata), progress))
+
+    def delete(
+        self,
+        where: str | Expr,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> DeleteReport:
+        """Makes a version without the rows for which ``where`` is true. If none is, no version is made.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.table("numbers").delete("n <= 2").rows
+        2
+        """
+        return self._core.delete(rows_filter(where), note(metadata), progress)
+
+    def upsert(
+        self,
+        rows: RowsLike,
+        *,
+        metadata: Any = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Puts rows into a table with a key, each in the place of the row with its key if there is one. Of rows with
+        the same key the last counts.
+
+        ``rows`` are a frame, a list of dicts or a dict of one row; values without a type take that of their column. A
+        call with few rows is one write of the log and makes no version: its rows belong to the version that the next
+        checkpoint, snapshot or large write makes. One with many, or with ``metadata``, makes one.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> schema = pyarrow.schema([("id", pyarrow.int32()), ("name", pyarrow.string())])
+        >>> _ = store.table("people").create(schema, key=["id"])
+        >>> store.table("people").upsert({"id": [1, 2], "name": ["Ada", "Grace"]}).rows
+        2
+        >>> _ = store.table("people").upsert({"id": 2, "name": "Grace H."})
+        >>> store.read("people").to_arrow()["name"].to_pylist()
+        ['Ada', 'Grace H.']
+        """
+        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), progress)
+
+    def insert(
+        self,
+        rows: RowsLike,
+        *,
+        metadata: Any = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Puts rows into a table with a key that has none with their keys. :class:`drumlin.AlreadyExists`, naming keys,
+        if it has, or if two rows have the same one; then nothing is written. See :meth:`upsert`.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.table("names").create(pyarrow.schema([("id", pyarrow.int64())]), key=["id"])
+        >>> _ = store.table("names").insert({"id": 1})
+        >>> try:
+        ...     store.table("names").insert({"id": [2, 1]})
+        ... except drumlin.AlreadyExists as error:
+        ...     print(error)
+        'names' has rows with the key 1; nothing was written
+        """
+        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), progress)
+
+    def delete_keys(
+        self,
+        keys: KeysLike,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Deletes the rows of a table with a key that have any of ``keys``; keys that are not there are passed over.
+        See :meth:`get_many` for what keys are, :meth:`upsert` for the rest.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.table("names").create(pyarrow.schema([("id", pyarrow.int64())]), key=["id"])
+        >>> _ = store.table("names").insert({"id": [1, 2, 3]})
+        >>> _ = store.table("names").delete_keys([1, 3, 5])
+        >>> store.read("names").to_arrow()["id"].to_pylist()
+        [2]
+        """
+        return self._core.delete_keys(to_keys(keys), note(metadata), progress)
+
+    def get(
+        self, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> dict[str, Any] | None:
+        """The row of a table with a key that has ``key``: a value if the key is one column, else a tuple of values or a
+        dict. None if there is no such row. See :meth:`read` for ``columns`` and ``as_of``.
+
+        >>> import datetime, drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> columns = {"sym": pyarrow.string(), "day": pyarrow.date32(), "close": pyarrow.float64()}
+        >>> _ = store.table("prices").create(columns, key=["sym", "day"])
+        >>> day = datetime.date(2026, 1, 2)
+        >>> _ = store.table("prices").upsert({"sym": "AAPL", "day": day, "close": 187.5})
+        >>> store.table("prices").get(("AAPL", day), columns=["close"])
+        {'close': 187.5}
+        >>> store.table("prices").get({"sym": "MSFT", "day": day}) is None
+        True
+        """
+        try:
+            return self._core.get(key, as_of_argument(as_of), column_names(columns))
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def get_many(self, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None) -> Lookup:
+        """The rows of a table with a key that have the keys in ``keys``, in the order of the question.
+
+        ``keys`` are a list of keys as :meth:`get` takes them, an array or series of values, or a frame with the key
+        columns, maybe among others. Only ``columns`` are read.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+        >>> _ = store.table("people").create(schema, key=["id"])
+        >>> _ = store.table("people").upsert({"id": [1, 2], "name": ["Ada", "Grace"]})
+        >>> answer = store.table("people").get_many([2, 5], columns=["name"])
+        >>> answer.rows.to_arrow()["name"].to_pylist(), answer.found.to_pylist()
+        (['Grace', None], [True, False])
+        """
+        return Lookup(self._core.get_many(to_keys(keys), as_of_argument(as_of), column_names(columns)), self.path)
+
+    def read(
+        self,
+        *,
+        as_of: AsOf | None = None,
+        columns: Iterable[Any] | None = None,
+        where: str | Expr | None = None,
+        limit: int | None = None,
+        head: int | None = None,
+        tail: int | None = None,
+        native: bool = False,
+    ) -> Result:
+        """A version, by default the newest; nothing is read before the result is asked for rows. See :meth:`Store.read
+        <drumlin.Store.read>`."""
+        selected = selection(as_of, columns, where, limit, head, tail, native)
+        return Result(self._core.read(*selected), self.path, selects=selected.selects)
+
+    def schema(self, *, as_of: AsOf | None = None) -> Schema:
+        """The columns of a version: names and Arrow types.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.table("numbers").schema()
+        Schema(n: Int64)
+        """
+        return self._core.schema(as_of_argument(as_of))
+
+    def versions(self) -> list[Version]:
+        """The versions, the oldest first.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]}, metadata="first")
+        >>> _ = store.table("numbers").delete("n = 2")
+        >>> [(v.version, v.kind, v.rows, v.metadata) for v in store.table("numbers").versions()]
+        [(0, 'write', 3, 'first'), (1, 'delete', 2, None)]
+        """
+        return self._core.versions()
+
+    def stat(self) -> TableStat:
+        """Figures about the table."""
+        return self._core.stat()
+
+    def drop(self, *, missing_ok: bool = False) -> DropReport:
+        """Drops the table. See :meth:`Store.drop <drumlin.Store.drop>`."""
+        return self._core.drop(missing_ok)
+
+    def _fit_to_write(self, order: list[str] | None, coerce: bool) -> Fit:
+        # An order that is given is that of the table, which a key may have made.
+        ordered = lambda: self._order() or ("sort" if order else None)  # noqa: E731
+        return Fit(coerce, ordered=ordered, sort=tuple(order or ()))
+
+    def _fit_to_add(self, coerce: bool) -> Fit:
+        return Fit(coerce, onto=self._schema)
+
+    def _order(self) -> Order:
+        """What orders its rows, if it is there."""
+        try:
+            sort, key = self._core.order()
+        except NotFound:
+            return None
+        return "key" if key else "sort" if sort else None
+
+    def _schema(self) -> Schema | None:
+        """Its schema, if it is there."""
+        try:
+            return self._core.schema(None)
+        except NotFound:
+            return None

@@ -1,0 +1,221 @@
+//! One table, in a store or in a transaction.
+
+use drumlin::{AsOf, ReadOptions, Result, TableOptions, UpdateOptions, WriteOptions};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::call::{Detached, detached, with_progress};
+use crate::figures::TableStat;
+use crate::foreign::GivenSchema;
+use crate::input::Input;
+use crate::keyed::{self, Keys, Lookup, Rows};
+use crate::options::{When, lookup_options, missing};
+use crate::reports::{DeleteReport, DropReport, RowsReport, Version};
+use crate::result::Reading;
+use crate::schema::Schema;
+use crate::store::Store;
+
+/// The table at a path.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Table {
+    core: Detached<drumlin::Table>,
+    /// For the garbage collector, which must see whose functions the table keeps alive.
+    store: Py<Store>,
+}
+
+impl Table {
+    pub fn new(core: drumlin::Table, store: Py<Store>) -> Self {
+        Self { core: Detached::new(core), store }
+    }
+
+    /// Writes rows by `write`.
+    fn write_by(
+        &self,
+        py: Python<'_>,
+        metadata: Option<String>,
+        sort: Option<Vec<String>>,
+        progress: Option<Py<PyAny>>,
+        write: impl FnOnce(&drumlin::Table, &WriteOptions) -> Result<Option<drumlin::VersionInfo>> + Send,
+    ) -> PyResult<Option<Version>> {
+        let write = |task| write(&self.core, &WriteOptions { metadata, sort, task });
+        Ok(with_progress(py, progress, write)?.map(Version::from))
+    }
+}
+
+#[pymethods]
+impl Table {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.store)
+    }
+
+    #[getter]
+    fn path(&self) -> &str {
+        self.core.path()
+    }
+
+    fn exists(&self, py: Python<'_>) -> PyResult<bool> {
+        detached(py, || self.core.exists())
+    }
+
+    fn create(
+        &self,
+        py: Python<'_>,
+        schema: GivenSchema,
+        sort: Vec<String>,
+        key: Vec<String>,
+    ) -> PyResult<Option<Version>> {
+        let schema = schema.into_inner();
+        Ok(detached(py, || self.core.create(schema, TableOptions { sort, key }))?.map(Version::from))
+    }
+
+    #[pyo3(signature = (frame, metadata=None, sort=None, progress=None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        frame: Input,
+        metadata: Option<String>,
+        sort: Option<Vec<String>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Version>> {
+        self.write_by(py, metadata, sort, progress, |table, options| table.write(frame, options))
+    }
+
+    #[pyo3(signature = (frame, metadata=None, progress=None))]
+    fn append(
+        &self,
+        py: Python<'_>,
+        frame: Input,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Version>> {
+        self.write_by(py, metadata, None, progress, |table, options| table.append(frame, options))
+    }
+
+    #[pyo3(signature = (frame, metadata=None, progress=None))]
+    fn replace(
+        &self,
+        py: Python<'_>,
+        frame: Input,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Version>> {
+        self.write_by(py, metadata, None, progress, |table, options| table.replace(frame, options))
+    }
+
+    #[pyo3(signature = (filter, metadata=None, progress=None))]
+    fn delete(
+        &self,
+        py: Python<'_>,
+        filter: &str,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<DeleteReport> {
+        let delete = |task| self.core.delete(filter, &UpdateOptions { metadata, task });
+        Ok(with_progress(py, progress, delete)?.into())
+    }
+
+    #[pyo3(signature = (rows, metadata=None, progress=None))]
+    fn upsert(
+        &self,
+        py: Python<'_>,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        let rows = rows.given(|| detached(py, || self.core.schema(&AsOf::Newest)))?;
+        Ok(keyed::write(py, rows, metadata, progress, |rows, options| self.core.upsert(rows, options))?.into())
+    }
+
+    #[pyo3(signature = (rows, metadata=None, progress=None))]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        let rows = rows.given(|| detached(py, || self.core.schema(&AsOf::Newest)))?;
+        Ok(keyed::write(py, rows, metadata, progress, |rows, options| self.core.insert(rows, options))?.into())
+    }
+
+    #[pyo3(signature = (keys, metadata=None, progress=None))]
+    fn delete_keys(
+        &self,
+        py: Python<'_>,
+        keys: Keys<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        let keys = keys.given(|| Ok(detached(py, || self.core.view(&AsOf::Newest))?.key_schema().clone()))?;
+        Ok(keyed::write(py, keys, metadata, progress, |keys, options| self.core.delete_keys(keys, options))?.into())
+    }
+
+    #[pyo3(signature = (key, as_of=None, columns=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Bound<'py, PyAny>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let options = lookup_options(as_of, columns);
+        let view = detached(py, || self.core.view(&options.as_of))?;
+        keyed::look_up_in(py, &view, Keys::one(key), options)?.row(py, 0)
+    }
+
+    #[pyo3(signature = (keys, as_of=None, columns=None))]
+    fn get_many(
+        &self,
+        py: Python<'_>,
+        keys: Keys<'_>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Lookup> {
+        let options = lookup_options(as_of, columns);
+        let view = detached(py, || self.core.view(&options.as_of))?;
+        keyed::look_up_in(py, &view, keys, options)
+    }
+
+    #[pyo3(signature = (as_of, columns, filter, limit, tail, native))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn read(
+        &self,
+        py: Python<'_>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        limit: Option<u64>,
+        tail: Option<u64>,
+        native: bool,
+    ) -> PyResult<Reading> {
+        let as_of = crate::options::as_of(as_of);
+        let scan = crate::options::scan_options(columns, filter, limit, tail, native)?;
+        Reading::of(py, drumlin::Table::clone(&self.core), &self.store, ReadOptions { as_of, scan })
+    }
+
+    #[pyo3(signature = (as_of=None))]
+    fn schema(&self, py: Python<'_>, as_of: Option<When>) -> PyResult<Schema> {
+        let when = crate::options::as_of(as_of);
+        Ok(Schema(detached(py, || self.core.schema(&when))?))
+    }
+
+    /// The sort columns, and the key.
+    fn order(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
+        let TableOptions { sort, key } = detached(py, || self.core.order())?;
+        Ok((sort, key))
+    }
+
+    fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {
+        Ok(detached(py, || self.core.versions())?.into_iter().map(Version::from).collect())
+    }
+
+    fn stat(&self, py: Python<'_>) -> PyResult<TableStat> {
+        Ok(detached(py, || self.core.stat())?.into())
+    }
+
+    fn drop(&self, py: Python<'_>, missing_ok: bool) -> PyResult<DropReport> {
+        Ok(detached(py, || drumlin::Table::drop(&self.core, missing(missing_ok)))?.into())
+    }
+}

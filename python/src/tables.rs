@@ -1,0 +1,155 @@
+//! What is done to tables by path, in a store or in a transaction.
+
+use drumlin::{Place, Result, Store as CoreStore, Tables as _, Transaction as CoreTransaction, WriteOptions};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+
+use crate::call::{Detached, detached, with_progress};
+use crate::errors::{all, answers};
+use crate::input::{Handed, to_frames, write_each};
+use crate::options::{Versions, When, missing, scan_options};
+use crate::pattern::PatternLike;
+use crate::reports::{DropReport, VersionsReport};
+use crate::result::Reading;
+use crate::store::Store;
+use crate::table::Table;
+use crate::tree::Tree;
+
+/// The tables of a store, or of a transaction.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Tables {
+    place: Detached<Place>,
+    store: Py<Store>,
+}
+
+/// Does the same in a store or in a transaction.
+macro_rules! in_place {
+    ($place:expr, $tables:ident => $call:expr) => {
+        match &*$place {
+            Place::Store($tables) => $call,
+            Place::Transaction($tables) => $call,
+        }
+    };
+}
+
+impl Tables {
+    pub fn new(place: Place, store: Py<Store>) -> Self {
+        Self { place: Detached::new(place), store }
+    }
+}
+
+/// What tells of versions, as both places give it.
+fn told<T>(written: Result<Vec<Result<T>>>, tell: fn(T) -> Option<drumlin::VersionInfo>) -> crate::input::Written {
+    Ok(written?.into_iter().map(|version| version.map(tell)).collect())
+}
+
+#[pymethods]
+impl Tables {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.store)
+    }
+
+    fn tree(&self, py: Python<'_>) -> Tree {
+        Tree::new(in_place!(self.place, tables => tables.tree()), self.store.clone_ref(py))
+    }
+
+    fn table(&self, py: Python<'_>, path: &str) -> Table {
+        Table::new(in_place!(self.place, tables => tables.table(path)), self.store.clone_ref(py))
+    }
+
+    fn tables(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Vec<String>> {
+        detached(py, || in_place!(self.place, tables => tables.tables(pattern.0)))
+    }
+
+    /// With `each`, an answer for each frame: its version, or the exception.
+    #[pyo3(signature = (frames, metadata=None, sort=None, progress=None, each=false))]
+    fn write_many<'py>(
+        &self,
+        py: Python<'py>,
+        frames: Vec<(String, Handed)>,
+        metadata: Option<String>,
+        sort: Option<Vec<String>>,
+        progress: Option<Py<PyAny>>,
+        each: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let write = |frames, task| {
+            let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort, task });
+            match (&*self.place, each) {
+                (Place::Store(store), true) => told(store.write_each(frames, &options), Some),
+                (Place::Store(store), false) => told(all(store.write_many(frames, &options)), Some),
+                (Place::Transaction(tx), true) => told(tx.write_each(frames, &options), |()| None),
+                (Place::Transaction(tx), false) => told(all(tx.write_many(frames, &options)), |()| None),
+            }
+        };
+        write_each(py, frames, each, |frames| with_progress(py, progress, |task| write(frames, task)))
+    }
+
+    /// As `write_many`.
+    #[pyo3(signature = (frames, metadata=None, progress=None, each=false))]
+    fn append_many<'py>(
+        &self,
+        py: Python<'py>,
+        frames: Vec<(String, Handed)>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+        each: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let append = |frames, task| {
+            let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort: None, task });
+            match (&*self.place, each) {
+                (Place::Store(store), true) => told(store.append_each(frames, &options), Some),
+                (Place::Store(store), false) => told(all(store.append_many(frames, &options)), Some),
+                (Place::Transaction(tx), true) => told(tx.append_each(frames, &options), |()| None),
+                (Place::Transaction(tx), false) => told(all(tx.append_many(frames, &options)), |()| None),
+            }
+        };
+        write_each(py, frames, each, |frames| with_progress(py, progress, |task| append(frames, task)))
+    }
+
+    /// With `each`, an answer for each path: its reading, or the exception.
+    #[pyo3(signature = (paths, as_of, columns, filter, limit, tail, native, each=false))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn read_many<'py>(
+        &self,
+        py: Python<'py>,
+        paths: Vec<String>,
+        as_of: Option<When>,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        limit: Option<u64>,
+        tail: Option<u64>,
+        native: bool,
+        each: bool,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (as_of, scan) = (crate::options::as_of(as_of), scan_options(columns, filter, limit, tail, native)?);
+        let options = drumlin::ReadOptions { as_of, scan };
+        let read = || {
+            in_place!(self.place, tables => match each {
+                true => tables.read_each(&paths, &options),
+                false => all(tables.read_many(&paths, &options)),
+            })
+        };
+        let scans = detached(py, read)?;
+        let table = |path: &str| in_place!(self.place, tables => tables.table(path));
+        let reading = |(path, scan): (&String, Result<drumlin::Scan>)| {
+            Ok(Reading::new(table(path), self.store.clone_ref(py), options.clone(), scan?))
+        };
+        answers(py, paths.iter().zip(scans).map(reading))
+    }
+
+    fn drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
+        let missing = missing(missing_ok);
+        let drop = || match &*self.place {
+            Place::Store(store) => CoreStore::drop(store, &paths, missing),
+            Place::Transaction(transaction) => CoreTransaction::drop(transaction, &paths, missing),
+        };
+        Ok(detached(py, drop)?.into())
+    }
+
+    fn delete_versions(&self, py: Python<'_>, versions: Versions, missing_ok: bool) -> PyResult<VersionsReport> {
+        let missing = missing(missing_ok);
+        let delete = || in_place!(self.place, tables => tables.delete_versions(&versions.0, missing));
+        Ok(detached(py, delete)?.into())
+    }
+}

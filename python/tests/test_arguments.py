@@ -1,0 +1,194 @@
+"""Arguments of wrong types: every public call names the argument, by an exception that says what the caller can do."""
+
+import inspect
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
+ROWS = {"id": [7], "s": ["x"]}
+
+
+class Wrong:
+    """What no call takes."""
+
+    def __bool__(self) -> bool:
+        raise AssertionError("asked whether it is true")
+
+
+#: Of each method, arguments that it takes. Those named in ``ANYTHING`` take any value.
+TABLE: dict[str, dict[str, Any]] = {
+    "create": {"schema": SCHEMA, "sort": ["id"], "key": ()},
+    "write": {"data": ROWS, "sort": None, "coerce": False, "progress": None},
+    "append": {"data": ROWS, "coerce": False, "progress": None},
+    "replace": {"data": ROWS, "coerce": False, "progress": None},
+    "delete": {"where": "id = 1", "progress": None},
+    "upsert": {"rows": ROWS, "coerce": False, "progress": None},
+    "insert": {"rows": ROWS, "coerce": False, "progress": None},
+    "delete_keys": {"keys": [1], "progress": None},
+    "get": {"columns": None, "as_of": None},
+    "get_many": {"keys": [1], "columns": None, "as_of": None},
+    "read": {
+        "as_of": None,
+        "columns": None,
+        "where": None,
+        "limit": None,
+        "head": None,
+        "tail": None,
+        "native": False,
+    },
+    "schema": {"as_of": None},
+    "drop": {"missing_ok": False},
+}
+#: Of nodes.
+TREE: dict[str, dict[str, Any]] = {
+    "put": {"path": "n", "mode": None, "when": None, "keep_while": None},
+    "create": {"path": "new"},
+    "update": {"path": "n"},
+    "compare_and_swap": {"path": "n"},
+    "put_many": {"payloads": {"n": 1}},
+    "update_many": {"pattern": "n"},
+    "clear_payload": {"path": "n", "when": None},
+    "clear_payloads": {"pattern": "n"},
+    "delete": {"path": "n", "when": None},
+    "delete_many": {"pattern": "n"},
+    "get": {"path": "n"},
+    "node": {"path": "n"},
+    "exists": {"path": "n"},
+    "has_payload": {"path": "n"},
+    "get_many": {"pattern": "n"},
+    "nodes": {"pattern": "n"},
+    "count": {"pattern": "n"},
+    "list": {"pattern": "n"},
+    "fold": {"pattern": "n", "function": lambda value, _path, _node: value},
+    "for_each": {"pattern": "n", "function": lambda _path, _node: None},
+    "map": {"pattern": "n", "function": lambda _path, _node: None},
+    "filter": {"pattern": "n", "function": lambda _path, _node: None},
+    "export": {"pattern": "n", "file": io.BytesIO(), "progress": None},
+    "import_": {"file": io.BytesIO(), "under": None, "progress": None},
+    "projection": {"name": "p", "pattern": "**", "key": "path", "value": "payload", "bag": False},
+    "drop_projection": {"name": "p"},
+    "on": {"pattern": "n", "callback": print, "actions": None, "priority": 0, "name": None},
+    "off": {"name": "p"},
+    "wait_for_triggers": {"timeout": None},
+}
+#: What a store and a transaction have in common.
+BOTH: dict[str, dict[str, Any]] = {
+    **{name: {"path": "t", **TABLE[name]} for name in ("write", "append", "replace", "read")},
+    "table": {"path": "t"},
+    "tables": {"pattern": "n"},
+    "write_many": {"frames": {"t": ROWS}, "sort": None, "return_exceptions": False, "coerce": False, "progress": None},
+    "append_many": {"frames": {"t": ROWS}, "return_exceptions": False, "coerce": False, "progress": None},
+    "read_many": {"paths": ["t"], **TABLE["read"], "return_exceptions": False},
+    "drop": {"paths": "t", "missing_ok": False},
+    "delete_versions": {"versions": {"t": [0]}, "missing_ok": False},
+}
+STORE: dict[str, dict[str, Any]] = {
+    **BOTH,
+    "snapshot": {"name": "s", "pattern": "**"},
+    "drop_snapshot": {"name": "s"},
+    "set_retention": {"path": "t", "keep_last": 1, "keep_for": None, "keep_all": False, "inherit": False},
+    "retention": {"path": "t"},
+    "drop_and_reclaim": {"paths": "t", "missing_ok": False, "block_grace": None, "progress": None},
+    "undrop": {"path": "t", "to": None},
+    "transact": {"function": lambda _tx: None},
+    "changes": {"since": None},
+    "vacuum_plan": {"dead_share_min": None, "budget": None},
+    "repack_plan": {"dead_share_min": None, "budget": None},
+    "checkpoint": {"dead_share_min": None, "budget": None, "progress": None},
+    "reclaim": {"grace": None, "block_grace": None, "fence_idle": None, "audit": False, "progress": None},
+    "verify": {"deep": False, "progress": None},
+}
+OPEN: dict[str, Any] = dict.fromkeys(inspect.signature(drumlin.open).parameters)
+#: They take any value, which is refused, if it is, by what it is and not by its type.
+ANYTHING = {"metadata", "value", "expected", "default", "initial", "key"}
+
+
+def public(kind: type) -> set[str]:
+    """The methods that take arguments."""
+    methods = {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+    return {name for name, method in methods.items() if callable(method) and len(parameters(method)) > 1}
+
+
+def parameters(method: Any) -> list[str]:
+    return list(inspect.signature(method).parameters)
+
+
+def expected_to_name(call: Callable[..., Any], arguments: dict[str, Any], name: str) -> str | None:
+    """What is wrong with how a call refuses an argument; None if nothing is."""
+    given = {**arguments, name: Wrong()}
+    try:
+        call(**{key: value for key, value in given.items() if value is not None})
+    except (TypeError, drumlin.InvalidArgument) as error:
+        # What the core itself is called with is named by a note, which a traceback shows.
+        where = "\n".join([str(error), *getattr(error, "__notes__", [])])
+        return None if name in where else f"{name}: {type(error).__name__}: {error}"
+    except Exception as error:
+        return f"{name}: {type(error).__name__}: {error}"
+    return f"{name}: taken"
+
+
+def faults(of: Any, calls: dict[str, dict[str, Any]], values: dict[str, Any]) -> list[str]:
+    found = []
+    for method, arguments in calls.items():
+        call = getattr(of, method)
+        names = [name for name in parameters(call) if name != "self"]
+        assert set(arguments) <= set(names), (method, names)
+        required = {name: values[name] for name in names if name in values and name not in arguments}
+        left_out = set(names) - set(arguments) - ANYTHING - set(required)
+        assert not left_out, (method, left_out)
+        told = (expected_to_name(call, {**arguments, **required}, name) for name in arguments)
+        found += [f"{type(of).__name__}.{method}: {fault}" for fault in told if fault is not None]
+    return found
+
+
+@pytest.fixture
+def filled(store: drumlin.Store) -> drumlin.Store:
+    store.write("t", pa.table(ROWS, schema=SCHEMA), sort=["id"])
+    store.tree.put("n", 1)
+    return store
+
+
+VALUES = {"value": 1, "expected": 1, "key": 1, "initial": 0}
+
+
+def test_a_store_names_arguments(filled: drumlin.Store) -> None:
+    assert public(drumlin.Store) <= set(STORE)
+    assert faults(filled, STORE, VALUES) == []
+
+
+def test_a_table_names_arguments(filled: drumlin.Store) -> None:
+    assert public(drumlin.Table) <= set(TABLE)
+    assert faults(filled.table("t"), TABLE, VALUES) == []
+
+
+def test_the_tree_names_arguments(filled: drumlin.Store) -> None:
+    assert public(drumlin.Tree) <= set(TREE)
+    assert faults(filled.tree, TREE, VALUES) == []
+
+
+def test_a_transaction_names_arguments(filled: drumlin.Store) -> None:
+    assert public(drumlin.Transaction) - set(BOTH) <= {"abort"}
+    # What is refused leaves it in use.
+    tx = filled.transaction()
+    assert faults(tx, BOTH, VALUES) == []
+    assert faults(tx.table("t"), TABLE, VALUES) == []
+    with pytest.raises(drumlin.Abort):
+        tx.abort()
+
+
+def test_open_names_arguments() -> None:
+    found = [expected_to_name(drumlin.open, {**OPEN, "uri": "memory://"}, name) for name in OPEN]
+    assert [fault for fault in found if fault is not None] == []
+
+
+def test_salvage_names_arguments() -> None:
+    names = inspect.signature(drumlin.salvage).parameters
+    arguments = {**dict.fromkeys(names), "store": "/nowhere/old", "new": "/nowhere/new"}
+    found = [expected_to_name(drumlin.salvage, arguments, name) for name in names]
+    assert [fault for fault in found if fault is not None] == []
