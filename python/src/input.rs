@@ -59,9 +59,6 @@ impl<'py> FromPyObject<'_, 'py> for Handed {
     }
 }
 
-/// Versions that were made, where they are numbered at once; or what was wrong.
-pub type Written = Result<Vec<Result<Option<VersionInfo>>>>;
-
 /// Writes frames by `write`; an answer for each. With `each` one that was not handed over has what was raised as its answer.
 pub fn write_each<'py>(
     py: Python<'py>,
@@ -77,9 +74,9 @@ pub fn write_each<'py>(
             Err(raised) => return Err(raised),
         }
     }
-    let mut told = answers(py, write(inputs)?.into_iter().map(|version| version.map(|info| info.map(Version::from))))?;
+    let mut given = answers(py, write(inputs)?.into_iter().map(|version| version.map(|info| info.map(Version::from))))?;
     for (at, raised) in wrong {
-        told.insert(at, raised.into_value(py).into_bound(py).into_any());
+        given.insert(at, raised.into_value(py).into_bound(py).into_any());
     }
-    Ok(told)
+    Ok(given)
 }

@@ -1,7 +1,7 @@
 //! Some rows of a segment, where that takes less than decoding all of it: numbers and texts whose encodings can be entered
 //! anywhere.
 
-use arrow::array::{ArrayRef, make_array};
+use arrow::array::{ArrayRef, UInt32Array, make_array};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use vortex_array::arrays::PrimitiveArray;
@@ -35,7 +35,7 @@ pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u3
         }
     }
     let all = decode(bytes, rows, data_type, Form::Exact)?;
-    take_rows(&all, &picked.iter().map(|row| u64::from(*row)).collect::<Vec<_>>().into())
+    take_rows(&all, &UInt32Array::from(picked.to_vec()))
 }
 
 /// The rows, if the encoding can be entered.

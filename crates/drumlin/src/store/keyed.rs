@@ -40,9 +40,6 @@ pub(super) enum ByKey {
     Delete,
 }
 
-/// So many keys are named in an error.
-const NAMED_MAX: usize = 5;
-
 /// What a call brings, as the table has it.
 pub(super) struct Gathered<'a> {
     pub codec: Arc<TableCodec>,
@@ -230,7 +227,7 @@ impl Store {
     }
 }
 
-/// SmallWrite rows, or keys, on their way.
+/// A small write: rows, or keys, on their way.
 pub(super) struct SmallWrite {
     codec: Arc<TableCodec>,
     /// Without those that come twice.
@@ -307,12 +304,7 @@ pub(super) fn refuse(codec: &TableCodec, keys: &Keys, places: &[usize], what: &s
     if places.is_empty() {
         return Ok(());
     }
-    let named: Vec<String> =
-        places.iter().take(NAMED_MAX).map(|at| codec.key_codec().describe(keys.get(*at))).collect();
-    let more = match places.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = codec.key_codec().describe_some(places.iter().map(|at| keys.get(*at)));
     let key = if places.len() == 1 { "the key" } else { "the keys" };
-    Err(Error::already_exists(format!("{what} {key} {}{more}; nothing was written", named.join(", "))))
+    Err(Error::already_exists(format!("{what} {key} {named}; nothing was written")))
 }

@@ -400,11 +400,7 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no table, unless that is to be ignored.
     pub fn drop(&self, missing: Missing) -> Result<DropReport> {
-        let paths = [self.path.clone()];
-        match &self.place {
-            Place::Store(store) => store.drop(&paths, missing),
-            Place::Transaction(transaction) => transaction.drop(&paths, missing),
-        }
+        Tables::drop(&self.place, std::slice::from_ref(&self.path), missing)
     }
 
     /// Scans what `options` say of it in `state`.

@@ -94,8 +94,7 @@ pub trait Tables {
     /// # Errors
     /// As [`Tables::write`], naming the path; `InvalidArgument` if a path is given twice.
     fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<Self::Version>> {
-        let written = write_frames(&self.place(), VersionKind::Write, frames, options, OnItemError::Refuse)?;
-        written.into_iter().map(|version| version.map(Self::numbered)).collect()
+        write_all(self, VersionKind::Write, frames, options)
     }
 
     /// The same, except that tables that cannot be written do not keep the others from it: an answer for each frame, the
@@ -108,9 +107,7 @@ pub trait Tables {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
     ) -> Result<Vec<Result<Self::Version>>> {
-        let collect = OnItemError::Collect(BTreeMap::new());
-        let written = write_frames(&self.place(), VersionKind::Write, frames, options, collect)?;
-        Ok(written.into_iter().map(|version| version.map(Self::numbered)).collect())
+        write_each(self, VersionKind::Write, frames, options, OnItemError::Collect(BTreeMap::new()))
     }
 
     /// Appends to many tables in one commit: all of them or none.
@@ -118,8 +115,7 @@ pub trait Tables {
     /// # Errors
     /// As [`Tables::append`], naming the path; `InvalidArgument` if a path is given twice.
     fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<Self::Version>> {
-        let written = write_frames(&self.place(), VersionKind::Append, frames, options, OnItemError::Refuse)?;
-        written.into_iter().map(|version| version.map(Self::numbered)).collect()
+        write_all(self, VersionKind::Append, frames, options)
     }
 
     /// The same, with an answer for each frame: see [`Tables::write_each`].
@@ -131,9 +127,7 @@ pub trait Tables {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
     ) -> Result<Vec<Result<Self::Version>>> {
-        let collect = OnItemError::Collect(BTreeMap::new());
-        let written = write_frames(&self.place(), VersionKind::Append, frames, options, collect)?;
-        Ok(written.into_iter().map(|version| version.map(Self::numbered)).collect())
+        write_each(self, VersionKind::Append, frames, options, OnItemError::Collect(BTreeMap::new()))
     }
 
     /// Reads many tables as of the same instant.
@@ -225,6 +219,26 @@ pub trait Tables {
     }
 }
 
+fn write_all<T: Tables + ?Sized>(
+    tables: &T,
+    kind: VersionKind,
+    frames: Vec<(String, Frame<'_>)>,
+    options: &WriteOptions,
+) -> Result<Vec<T::Version>> {
+    write_each(tables, kind, frames, options, OnItemError::Refuse)?.into_iter().collect()
+}
+
+fn write_each<T: Tables + ?Sized>(
+    tables: &T,
+    kind: VersionKind,
+    frames: Vec<(String, Frame<'_>)>,
+    options: &WriteOptions,
+    on_error: OnItemError,
+) -> Result<Vec<Result<T::Version>>> {
+    let written = write_frames(&tables.place(), kind, frames, options, on_error)?;
+    Ok(written.into_iter().map(|version| version.map(T::numbered)).collect())
+}
+
 /// Writes or appends frames to many tables; an answer for each.
 pub(super) fn write_frames(
     place: &Place,
@@ -257,7 +271,7 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
     let tables: Vec<Table> = paths.iter().map(|path| Table { place: place.clone(), path: path.clone() }).collect();
     let reads = |state: &State| {
         let reads = tables.iter().map(|table| table.reads_rows(state, &options.as_of));
-        // What is wrong with a path is told when it is read.
+        // A path that is wrong fails when its table is read.
         Ok(reads.filter_map(Result::ok).flatten().collect())
     };
     place.read(reads, |state, pin| {
