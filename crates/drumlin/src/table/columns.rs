@@ -17,7 +17,7 @@ pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
     BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
 }
 
-/// The position of the column that `name` means, or an error that lists the columns there are.
+/// The position of the column that `name` means, or an error that lists the existing columns.
 pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
     schema.index_of(column_meant(name, schema)).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();

@@ -1,4 +1,4 @@
-//! The keys of a row group in order, to be searched: decoded once, then kept in the cache.
+//! The keys of a row group in order, for searching: decoded once, then kept in the cache.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use crate::segment::Form;
 /// A row group's keys, ascending.
 pub(super) struct GroupKeys {
     list: List,
-    /// The row of each; `None` if they are in row order.
+    /// The row of each key; `None` if they are in row order.
     rows: Option<Vec<u32>>,
 }
 
 enum List {
-    /// Of one word each: what they are above the least.
+    /// Keys of one word each: their differences from the smallest.
     Near {
         least: u64,
         above: Vec<u32>,
@@ -72,8 +72,8 @@ impl GroupKeys {
         list + self.rows.as_ref().map_or(0, |rows| rows.len() as u64 * 4)
     }
 
-    /// Tells `found` of each key of `wanted`, at the places of `range`, ascending, that is here: its place and its rows.
-    /// O(wanted x log(here / wanted)).
+    /// Calls `found` for each key of `wanted`, at the places of `range`, ascending, that is in this row group, with its
+    /// place and each of its rows. O(wanted x log(keys here / wanted)).
     pub fn find(&self, wanted: &Keys, range: Range<usize>, mut found: impl FnMut(usize, u32)) {
         let mut told = |at: usize, place: usize| {
             found(at, self.rows.as_ref().map_or(place as u32, |rows| rows[place]));
@@ -95,8 +95,8 @@ impl GroupKeys {
     }
 }
 
-/// Finds ascending `wanted` in the ascending list of `get`, each search going on from where the last one ended, in steps that
-/// double.
+/// Finds ascending `wanted` in the ascending list of `get`, each search continuing where the last one ended, in doubling
+/// steps.
 fn search<T, U: std::borrow::Borrow<T>>(
     len: usize,
     get: impl Fn(usize) -> U,
@@ -126,7 +126,7 @@ fn search<T, U: std::borrow::Borrow<T>>(
         if low == len {
             return;
         }
-        // A key comes again where only one of its rows is still seen.
+        // A key occurs more than once if only one of its rows is still visible.
         let mut same = low;
         while same < len && *get(same).borrow() == key {
             found(at, same);
