@@ -1,6 +1,6 @@
 //! Blocks: immutable objects of about 8 MiB that hold the encoded columns of row groups, of one or many tables.
 //!
-//! Knows where bytes lie and that they are the bytes written; not what they are for.
+//! Knows where bytes are and that they are the bytes written; not what they are for.
 
 mod cache;
 mod directory;

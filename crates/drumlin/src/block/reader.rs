@@ -1,5 +1,5 @@
-//! Reads row groups: directory first, then the segments asked for, neighbours in one request, every byte checked
-//! before anyone sees it.
+//! Reads row groups: the directory first, then the requested segments, neighbours in one request. Every byte is checked
+//! before it is returned.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ pub struct BlockReader {
     missing: Missing,
 }
 
-/// What it means that a block is not there.
+/// What it means if a block is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Blocks in use are never deleted behind this reader's back: damage.
+    /// Damage: blocks in use are never deleted behind this reader's back.
     Damage,
     /// The process that writes may have reclaimed it since this reader last looked.
     Reclaimed,
@@ -42,17 +42,17 @@ impl BlockReader {
         Self { storage, cache: BlockCache::new(cache_bytes), missing }
     }
 
-    /// What it means to it that a block is not there.
+    /// What it means to this reader if a block is missing.
     pub fn missing(&self) -> Missing {
         self.missing
     }
 
-    /// How the cache has served.
+    /// Statistics of the cache.
     pub fn cache(&self) -> CacheStat {
         self.cache.stat()
     }
 
-    /// The directory of a row group. A small row group's segments come along into the cache.
+    /// The directory of a row group. A small row group's segments go into the cache with it.
     pub fn directory(&self, address: &Address) -> Result<Arc<Directory>> {
         let at = address.offset + address.segment_bytes;
         if let Some(Cached::Directory(directory)) = self.cache.get(address.block, at) {
@@ -69,7 +69,7 @@ impl BlockReader {
         Ok(directory)
     }
 
-    /// Brings small row groups into the cache, up to `bytes_max` bytes of them: those of a block by one request for all of them.
+    /// Brings small row groups into the cache, up to `bytes_max` bytes of them, with one request per block.
     pub fn warm(&self, pool: &Pool, addresses: impl Iterator<Item = Address>, bytes_max: u64) -> Result<()> {
         let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
         let mut bytes = 0;
@@ -94,7 +94,7 @@ impl BlockReader {
         pool.map(blocks.into_iter().collect(), fetch).map(drop)
     }
 
-    /// Takes a whole row group apart, into the cache.
+    /// Splits a whole row group into its parts and puts them in the cache.
     fn keep_whole(&self, address: &Address, bytes: &Bytes) -> Result<Arc<Directory>> {
         let (directory, segments, _) = take_apart(address, bytes)?;
         for (column, segment) in directory.columns.iter().zip(segments) {
@@ -105,7 +105,7 @@ impl BlockReader {
         Ok(directory)
     }
 
-    /// Has storage fetch what will be asked for: the directory of a row group, or, once that is known, its `columns`.
+    /// Has storage fetch what will be requested: the directory of a row group or, once that is known, its `columns`.
     pub fn prefetch(&self, address: &Address, columns: &[usize]) {
         let at = address.offset + address.segment_bytes;
         let name = names::block(address.block);
@@ -170,14 +170,14 @@ impl BlockReader {
         Ok(Some(bytes))
     }
 
-    /// Whether [`BlockReader::derived`] has nothing to make.
+    /// Whether [`BlockReader::derived`] would find its result in the cache.
     pub fn has_derived(&self, address: &Address) -> bool {
         let at = address.offset + address.segment_bytes + 1;
         matches!(self.cache.peek(address.block, at), Some(Cached::Derived(..)))
     }
 
-    /// What `make` makes of a row group, with the bytes it takes, from the cache if it is there. A row group has one such
-    /// thing.
+    /// What `make` derives from a row group, with its size in bytes; from the cache if it is there. A row group has one
+    /// such thing.
     pub fn derived<T: Any + Send + Sync>(
         &self,
         address: &Address,
@@ -196,21 +196,21 @@ impl BlockReader {
         Ok(made)
     }
 
-    /// Reads and checks every byte of a row group from storage, past the cache.
+    /// Reads and checks every byte of a row group from storage, bypassing the cache.
     pub fn verify(&self, address: &Address) -> Result<Directory> {
         let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
         Ok(take_apart(address, &bytes)?.0)
     }
 
-    /// The row groups at `addresses`, all of one block, read and checked past the cache, as they were before they were
-    /// placed.
+    /// The row groups at `addresses`, all of one block, as they were before they were placed; read and checked,
+    /// bypassing the cache.
     pub fn row_groups(&self, addresses: &[Address]) -> Result<Vec<EncodedRowGroup>> {
         let Some(first) = addresses.first() else { return Ok(Vec::new()) };
         let ranges: Vec<Range<u64>> = addresses.iter().map(whole).collect();
         addresses.iter().zip(self.read(first, &ranges)?).map(|(address, bytes)| row_group(address, &bytes)).collect()
     }
 
-    /// The row group at `address`, whose filter may be damaged: that is left out then.
+    /// The row group at `address`. Its filter may be damaged, and is then left out.
     pub fn row_group_for_salvage(&self, address: &Address) -> Result<EncodedRowGroup> {
         let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
         let (directory, segments, filter) = match take_apart(address, &bytes) {
@@ -253,7 +253,7 @@ fn encoded(directory: &Directory, segments: Vec<Bytes>, filter: Option<Bytes>) -
     EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) }
 }
 
-/// Where a row group lies, directory and all.
+/// The range of a row group, including its directory.
 fn whole(address: &Address) -> Range<u64> {
     address.offset..address.offset + address.bytes()
 }

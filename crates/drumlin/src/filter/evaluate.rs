@@ -1,6 +1,6 @@
 //! Truth values of a batch's rows.
 //!
-//! Invariant: null means unknown, and nothing else; the answer has one value for each row.
+//! Invariant: null means unknown, and nothing else; the result has one value per row.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, new_null_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};

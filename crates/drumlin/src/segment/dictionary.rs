@@ -3,7 +3,7 @@
 //! ```text
 //! dictionary = DICTIONARY  varint number of values, words (words.rs) of the key type, segment of the values
 //! ```
-//! Invariant: the values come back all of them and in their order, whether a row uses them or not.
+//! Invariant: decoding returns all values in their order, whether a row uses them or not.
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
 use arrow::datatypes::{
@@ -17,7 +17,7 @@ use super::words::{Words, machine_type};
 use super::{Form, Tag, read_column, write_column};
 use crate::base::{Error, Result};
 
-/// More values than this are taken for damage.
+/// More values than this are treated as damage.
 const VALUES_MAX: usize = 1 << 31;
 
 /// Writes a dictionary column.
@@ -28,7 +28,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<()> {
     write_parts(out, Words::of(&array.keys().to_data(), ptype), array.values())
 }
 
-/// Writes a dictionary of these keys and values.
+/// Writes a dictionary from its keys and values.
 pub(super) fn write_parts(out: &mut Writer, keys: Words, values: &ArrayRef) -> Result<()> {
     out.u8(Tag::Dictionary as u8);
     out.varint(values.len() as u64);
@@ -44,7 +44,7 @@ pub(super) fn read_count(input: &mut Reader) -> Result<usize> {
     }
 }
 
-/// Reads keys and values of a dictionary of `count` values.
+/// Reads the keys and values of a dictionary of `count` values.
 pub(super) fn read_parts(
     input: &mut Reader,
     rows: usize,

@@ -1,11 +1,11 @@
-//! One column of one row group, to bytes and back, with statistics; compression is Vortex's.
+//! Encodes one column of one row group to bytes and back, with statistics; compression is done by Vortex.
 //!
-//! Invariants: [`decode`] with [`Form::Exact`] gives the array that [`encode`] took, value for value and of the
-//! same Arrow type, whatever lies under its nulls or outside its slice; the same column gives the same bytes
-//! on any thread at any time; no bytes make [`decode`] panic or read outside them.
+//! Invariants: [`decode`] with [`Form::Exact`] returns the array passed to [`encode`], value for value and of the same
+//! Arrow type, whatever is under its nulls or outside its slice; the same column gives the same bytes on any thread at
+//! any time; no bytes make [`decode`] panic or read outside them.
 //!
-//! A segment tells neither its type nor its number of rows: the reader knows them. It begins with a tag, and
-//! each part tells its own end (wire.rs):
+//! A segment stores neither its type nor its number of rows: the reader knows them. It begins with a tag, and each part
+//! is self-delimiting (wire.rs):
 //!
 //! ```text
 //! segment = NULL                     every row is null, or there are no rows
@@ -15,8 +15,8 @@
 //!         | dictionary                                      dictionary.rs
 //!         | ipc                                             ipc.rs, for types without a form of their own
 //! ```
-//! The high bit of a tag (`NULLS`) says that some rows are null. Arrow's non-null types hold for values only:
-//! a column is stored by the nulls it has, so widening a column to nullable changes nothing.
+//! The high bit of a tag (`NULLS`) says that some rows are null. Whether an Arrow type is declared non-null does not
+//! matter: a column is stored with the nulls it has, so making a column nullable changes nothing.
 
 mod bits;
 mod bounds;
@@ -64,29 +64,29 @@ pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 pub use types::{children, holds};
 use wire::{Reader, Writer};
 
-/// Which Arrow type [`decode`] gives.
+/// Which Arrow type [`decode`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The column's own type.
     Exact,
     /// The cheapest type with the same values: decimals as [`native_type`] says; strings and binary as views,
-    /// or as a dictionary with keys of 8, 16 or 32 bits if they are stored as one; everything else, all that is
-    /// nested, and decimals beyond their precision as the column's own type.
+    /// or as a dictionary with keys of 8, 16 or 32 bits if they are stored as one; everything else, all nested types,
+    /// and decimals beyond their precision as the column's own type.
     Native,
 }
 
 /// An encoded column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// What [`decode`] takes. Wants to lie at a multiple of 16 bytes; anywhere else decoding copies.
+    /// The input of [`decode`]. Should be aligned to 16 bytes; otherwise decoding copies.
     pub bytes: Vec<u8>,
     /// What is known of the column without decoding it.
     pub stats: ColumnStats,
-    /// How strings are kept, so that a reader can settle on one Arrow type for many segments.
+    /// How strings are stored, so that a reader can choose one Arrow type for many segments.
     pub kept: Kept,
 }
 
-/// How a segment keeps strings and binary.
+/// How a segment stores strings and binary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kept {
     /// Value by value; so are all other types.
@@ -98,7 +98,7 @@ pub enum Kept {
     Dictionary16,
 }
 
-/// Encodes a column. Linear in its values; on one thread some 10 ns a number, 100 ns a long string.
+/// Encodes a column. Linear in its values; on one thread about 10 ns per number, 100 ns per long string.
 ///
 /// Fails with `SchemaMismatch` if a nested field that is declared non-null holds nulls, and `InvalidArgument`
 /// if a single value takes 4 GiB or Arrow cannot write a type that has no form of its own.
@@ -106,10 +106,10 @@ pub fn encode(array: &ArrayRef) -> Result<Segment> {
     Ok(encode_like(array, array.data_type(), &Scheme::default())?.0)
 }
 
-/// Encodes a column of type `data_type`, given in that type or as [`Form::Native`] gives it, the way `like` says if that
-/// holds up. Gives the way it was encoded too.
+/// Encodes a column of type `data_type`, given in that type or in its [`Form::Native`] form, as `like` says if that
+/// still compresses well. Also returns how it was encoded.
 pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
-    // What was found on few rows says little of many.
+    // What was found on few rows says little about many.
     let unknown = Scheme::default();
     let like = if like.says_of(array.len()) { like } else { &unknown };
     let known = encode_once(array, data_type, like)?;
@@ -126,7 +126,7 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     let plain = text::plain_type(data_type);
     let stats = if plain.is_some() && array.null_count() < array.len() {
         let keyed = array.as_any_dictionary_opt().is_some();
-        // The distinct values, where the encoder found them, are fewer to look at.
+        // If the encoder found the distinct values, there are fewer to measure.
         let mut distinct = if keyed { text::write_keyed(&mut out, array)? } else { None };
         let mut measured = None;
         if distinct.is_none() {
@@ -150,7 +150,7 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
             _ => write_column(&mut out, array)?,
         }
         match data_type {
-            // Has no statistics, in whatever form it comes.
+            // Has no statistics, in any form.
             DataType::Decimal256(..) => ColumnStats { nulls: array.null_count() as u64, ..ColumnStats::default() },
             _ => measure(array),
         }
@@ -159,7 +159,7 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     let bytes = out.finish();
     let decoded = types::decoded_bytes(array);
     if decoded > decoded_max(bytes.len()) {
-        // It would be taken for damage.
+        // A reader would treat it as damage.
         return Err(Error::schema_mismatch(format!(
             "{} rows with {decoded} bytes of repeated values in one row group; write fewer rows at a time",
             array.len()
@@ -171,16 +171,17 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
 
 /// Decodes a column of `rows` rows of type `data_type`, as it was when encoded.
 ///
-/// The bytes must have been checked by their checksum: damage that gets here is `Corrupt` wherever it makes
-/// the bytes inconsistent, and wrong values where it does not. The array may share memory with `bytes`.
+/// The bytes must have been checked by their checksum: damage that gets here gives `Corrupt` if it makes the bytes
+/// inconsistent, and wrong values if it does not. The array may share memory with `bytes`.
 pub fn decode(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
     guarded(bytes, rows, data_type, |input| read_whole(input, rows, data_type, form))
 }
 
-/// So many bytes a column of a row group may take decoded, whatever it takes in storage: twice what a row group holds.
+/// A column of a row group may always take this many bytes decoded, whatever it takes in storage: twice what a row
+/// group holds.
 const DECODED_MAX: u64 = 512 << 20;
 
-/// Beyond that it may take so many times the bytes that it has in storage.
+/// Beyond that, it may take at most this many times its bytes in storage.
 const EXPANSION_MAX: u64 = 1024;
 
 /// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
@@ -205,7 +206,7 @@ fn guarded<T>(
     data_type: &DataType,
     decode: impl FnOnce(&mut Reader) -> Result<T>,
 ) -> Result<T> {
-    // Vortex asserts what it finds in metadata. The panic hook will have told the panic's message.
+    // Vortex asserts on what it finds in metadata. The panic hook has printed the panic's message.
     catch_unwind(AssertUnwindSafe(|| decode(&mut Reader::new(bytes))))
         .unwrap_or_else(|_| Err(Error::corrupt("decoding panicked")))
         .map_err(|error: Error| error.context(format!("a segment of {rows} rows of {data_type}")))
@@ -239,7 +240,7 @@ pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> Da
     }
 }
 
-/// How a part of a segment is stored: its first byte, but for [`NULLS`]. Append only.
+/// How a part of a segment is stored: its first byte, without [`NULLS`]. Append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Tag {

@@ -1,14 +1,14 @@
 //! Lists, maps and structs: their shape, then their children as segments of their own.
 //!
 //! ```text
-//! struct     = STRUCT     [+NULLS]  bitmap if NULLS, a segment for each field
+//! struct     = STRUCT     [+NULLS]  bitmap if NULLS, a segment per field
 //! list, map  = LIST       [+NULLS]  bitmap if NULLS, varint children, words: length of each row's list,
 //!                                   segment of the children (of a map: structs of key and value)
 //! fixed list = FIXED_LIST [+NULLS]  bitmap if NULLS, segment of rows x size children
 //! list view  = LIST_VIEW  [+NULLS]  bitmap if NULLS, varint children, words: offsets, words: lengths,
 //!                                   segment of the children
 //! ```
-//! Words (words.rs) are of 4 bytes, of large lists 8. Children that no row refers to are left out at both ends.
+//! Words (words.rs) have 4 bytes, for large lists 8. Children that no row refers to are left out at both ends.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use super::words::Words;
 use super::{Form, NULLS, Tag, read_column, write_column};
 use crate::base::{Error, Result};
 
-/// More children than this are taken for damage.
+/// More children than this are treated as damage.
 const CHILDREN_MAX: usize = 1 << 31;
 
 fn damaged(error: ArrowError) -> Error {
@@ -40,8 +40,8 @@ fn begin(out: &mut Writer, tag: Tag, array: &dyn Array) {
     write_nulls(out, nulls);
 }
 
-/// Children that Arrow would not take back when read are refused when written: nulls where none are declared possible, unless
-/// `outer`, the nulls of what they are in, covers them.
+/// Children that Arrow would refuse when read are refused when written: nulls in a field declared non-null, unless they are
+/// covered by `outer`, the nulls of the parent.
 fn check_declared(what: &str, field: &Field, children: &ArrayRef, outer: Option<&NullBuffer>) -> Result<()> {
     let uncovered = match (children.nulls(), outer) {
         _ if field.is_nullable() => false,
@@ -77,7 +77,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<bool> {
             let list = array.as_fixed_size_list();
             begin(out, Tag::FixedList, list);
             let values = list.values().slice(0, list.len() * size.as_usize());
-            // A null list has elements too, whatever they are.
+            // A null list has elements too, of any value.
             let covered = list.nulls().map(|nulls| nulls.expand(size.as_usize()));
             check_declared("elements", field, &values, covered.as_ref())?;
             write_column(out, &values)?;
@@ -125,7 +125,7 @@ fn write_list_view<O: Offset>(out: &mut Writer, array: &GenericListViewArray<O>,
     write_children(out, field, &array.values().slice(first, last - first))
 }
 
-/// A list's offset and the words it is stored in.
+/// A list's offset type and the words it is stored in.
 trait Offset: OffsetSizeTrait {
     const PTYPE: PType;
 }
@@ -193,12 +193,12 @@ fn read_lists<O: Offset>(input: &mut Reader, rows: usize, field: &Field) -> Resu
     offsets.push(O::usize_as(0));
     for length in lengths.typed::<O>() {
         end = length.to_usize().and_then(|length| end.checked_add(length)).filter(|end| *end <= children).ok_or_else(
-            || Error::corrupt(format!("a list of {length:?} elements after {end}, of {children} in all")),
+            || Error::corrupt(format!("a list of {length:?} elements after {end}, of {children} in total")),
         )?;
         offsets.push(O::usize_as(end));
     }
     if end != children || O::from_usize(end).is_none() {
-        return Err(Error::corrupt(format!("lists of {end} elements in all, expected {children}")));
+        return Err(Error::corrupt(format!("lists of {end} elements in total, expected {children}")));
     }
     Ok((OffsetBuffer::new(ScalarBuffer::from(offsets)), read_children(input, children, field)?))
 }

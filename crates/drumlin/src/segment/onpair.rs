@@ -1,9 +1,10 @@
-//! Long texts by OnPair: a dictionary of frequent substrings, and for each row the codes of those it is made of.
+//! Long texts by OnPair: a dictionary of frequent substrings, and for each row the codes of the substrings it consists
+//! of.
 //!
-//! Vortex holds and decodes the form; training, encoding and rewriting are done here, because what was trained serves
-//! later row groups too, and because rows can be moved from segment to segment as codes, without the text: that is
-//! what a vacuum of texts costs. After Gargiulo and Venturini, "OnPair: short strings compression for fast random
-//! access" (2025).
+//! Vortex stores and decodes the form. Training, encoding and rewriting are done here, because a trained dictionary
+//! serves later row groups too, and because rows can be moved between segments as codes, without decoding the text:
+//! that is all that a vacuum of texts costs. After Gargiulo and Venturini, "OnPair: short strings compression for fast
+//! random access" (2025).
 
 use std::ops::Range;
 
@@ -27,21 +28,21 @@ use super::scheme::Hint;
 use super::tree::Tree;
 use crate::base::{Error, Result};
 
-/// The most dictionaries in one segment.
+/// The maximum number of dictionaries in one segment.
 const DICTIONARIES_MAX: usize = 4;
 
-/// What a text was trained to.
+/// The dictionary trained on a text.
 #[derive(Debug)]
 pub(super) struct Text {
     parser: Parser,
     dictionary: Dictionary,
 }
 
-/// A dictionary as segments hold it.
+/// A dictionary in its stored form.
 #[derive(Clone, Debug, PartialEq)]
 struct Dictionary {
     bytes: ByteBuffer,
-    /// Where each substring begins, and the end.
+    /// Where each substring begins, and the end of the last.
     offsets: Buffer<u32>,
 }
 
@@ -49,7 +50,7 @@ struct Dictionary {
 pub(super) struct Codes {
     dictionary: Dictionary,
     codes: Vec<u16>,
-    /// Where each row's codes begin, and the end.
+    /// Where each row's codes begin, and the end of the last.
     offsets: Vec<u32>,
     /// Bytes of each row.
     lengths: Vec<u32>,
@@ -57,7 +58,7 @@ pub(super) struct Codes {
 }
 
 impl Text {
-    /// Finds a dictionary for `values`.
+    /// Trains a dictionary on `values`.
     pub fn train(values: &[&[u8]]) -> Self {
         let parser = Parser::train_rows(values, DEFAULT_CONFIG);
         let mut bytes = ByteBufferMut::with_capacity_aligned(parser.dict.bytes().len(), Alignment::new(8));
@@ -66,7 +67,7 @@ impl Text {
         Self { parser, dictionary }
     }
 
-    /// Encodes values, those of nulls being empty. `None` if there are too many codes.
+    /// Encodes values; those of nulls must be empty. `None` if there are too many codes.
     pub fn encode(&self, values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<Codes> {
         let (mut codes, mut offsets) = (Vec::new(), Vec::new());
         self.parser.parse_rows_into(values, &mut codes, &mut offsets);
@@ -78,7 +79,7 @@ impl Text {
 }
 
 impl Codes {
-    /// The codes that a text is stored as, a part for each of its dictionaries; `None` if it is not stored so.
+    /// The codes that a text is stored as, one part per dictionary; `None` if it is stored otherwise.
     pub fn of(codec: &Codec, array: &VortexRef) -> Result<Option<Vec<Self>>> {
         if let Some(chunked) = array.as_opt::<Chunked>() {
             let mut parts = Vec::new();
@@ -123,7 +124,7 @@ impl Codes {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count)
     }
 
-    /// Encoded, as an array that is nullable or not.
+    /// The encoded array, nullable or not.
     fn array(self, codec: &Codec, nullable: bool) -> Option<VortexRef> {
         let mut context = codec.context();
         let width = self.dictionary.offsets.len().saturating_sub(1).next_power_of_two().ilog2().max(1) as u8;
@@ -139,7 +140,7 @@ impl Codes {
         let array = OnPair::try_new(
             DType::Utf8(Nullability::from(nullable)),
             BufferHandle::new_host(self.dictionary.bytes),
-            // These two ascend: the tree takes them as steps.
+            // These two ascend: the tree stores them as steps.
             plain(self.dictionary.offsets),
             codes,
             plain(self.offsets.into()),
@@ -149,13 +150,13 @@ impl Codes {
         Some(array.ok()?.into_array())
     }
 
-    /// Encoded, ready to be written.
+    /// The encoded text, ready to be written.
     pub fn tree(self, codec: &Codec) -> Option<Tree> {
         let nullable = self.null_count() > 0;
         Tree::of_encoded(codec, &self.array(codec, nullable)?)
     }
 
-    /// A text of several dictionaries, encoded. `None` if there are too many for its rows.
+    /// An encoded text of several dictionaries. `None` if there are too many for its rows.
     pub fn join(codec: &Codec, mut parts: Vec<Self>) -> Option<Tree> {
         if parts.len() == 1 {
             return parts.pop()?.tree(codec);
@@ -171,7 +172,7 @@ impl Codes {
     }
 }
 
-/// Cuts rows out of parts into new ones of given sizes.
+/// Copies rows out of parts into new outputs of given sizes.
 pub(super) struct Cutter {
     sizes: std::vec::IntoIter<usize>,
     room: usize,
@@ -179,7 +180,7 @@ pub(super) struct Cutter {
     done: Vec<Vec<Codes>>,
 }
 
-/// Codes that are being put together.
+/// Codes that are being collected.
 struct Building {
     codes: Codes,
     valid: BooleanBufferBuilder,
@@ -216,14 +217,14 @@ impl Building {
 }
 
 impl Cutter {
-    /// One that makes outputs of `sizes` rows.
+    /// A cutter that makes outputs of `sizes` rows.
     pub fn new(sizes: Vec<usize>) -> Self {
         let mut sizes = sizes.into_iter();
         let room = sizes.next().unwrap_or(0);
         Self { sizes, room, current: Vec::new(), done: Vec::new() }
     }
 
-    /// Adds the rows of `codes` that `keep` has; `false` if it cannot be done.
+    /// Adds the rows of `codes` that are set in `keep`; `false` if that is not possible.
     pub fn add(&mut self, codes: &Codes, keep: Option<&BooleanBuffer>) -> bool {
         // Compared once for all ranges.
         let mut goes_on = self.current.last().is_some_and(|last| last.codes.dictionary == codes.dictionary);
@@ -236,7 +237,7 @@ impl Cutter {
         }
     }
 
-    /// `goes_on` says that what is being put together is of the same dictionary.
+    /// `goes_on` says that the codes being collected use the same dictionary.
     fn add_range(&mut self, codes: &Codes, mut rows: Range<usize>, goes_on: &mut bool) -> bool {
         while !rows.is_empty() {
             let n = rows.len().min(self.room);
@@ -258,13 +259,13 @@ impl Cutter {
         true
     }
 
-    /// The outputs, each in parts of one dictionary.
+    /// The outputs, each as parts of one dictionary.
     pub fn finish(self) -> Vec<Vec<Codes>> {
         self.done
     }
 }
 
-/// Integers of any width, none below zero, as `T`.
+/// Non-negative integers of any width, as `T`.
 fn integers<T: TryFrom<i128>>(codec: &Codec, array: &VortexRef) -> Result<Vec<T>> {
     let array = array.clone().execute::<PrimitiveArray>(&mut codec.context()).map_err(refused)?;
     let too_large = |_| Error::corrupt("a text's codes or offsets are too large");

@@ -1,11 +1,11 @@
-//! The plain form of words: for few rows, and for what does not compress.
+//! The plain form of words: for few rows, and for values that do not compress.
 //!
 //! ```text
-//! plain = width u8    bytes a value
-//!         base        if width is less than the type's: 8 bytes, the least value
+//! plain = width u8    bytes per value
+//!         base        if width is less than the type's: 8 bytes, the smallest value
 //!         values      rows x width bytes: values, or their distance from base
 //! ```
-//! Distances are modulo 2^64, so that they hold for every integer type, signed or not.
+//! Distances are modulo 2^64, so that they work for every integer type, signed or not.
 
 use arrow::buffer::Buffer;
 use vortex_array::dtype::PType;
@@ -15,7 +15,7 @@ use super::wire::{Reader, Writer};
 use super::words::Words;
 use crate::base::{Error, Result};
 
-/// Values as they are, or as distances from the least one in fewer bytes.
+/// Values as they are, or as distances from the smallest one in fewer bytes.
 pub(super) struct Plain {
     width: u8,
     base: Option<i64>,
@@ -47,7 +47,7 @@ impl Plain {
         Self { width: width as u8, base: Some(least), values }
     }
 
-    /// The bytes it takes, but for padding.
+    /// Its size in bytes, without padding.
     pub(super) fn size(&self) -> usize {
         1 + self.base.map_or(0, |_| 8) + self.values.len()
     }
@@ -55,7 +55,7 @@ impl Plain {
     pub(super) fn write(&self, out: &mut Writer) {
         out.u8(self.width);
         match self.base {
-            // Distances are widened when read, so their place does not matter.
+            // Distances are widened when read, so their alignment does not matter.
             Some(base) => {
                 out.raw(&base.to_le_bytes());
                 out.raw(&self.values);
@@ -90,7 +90,7 @@ impl Plain {
     }
 }
 
-/// Integers of any type as 64 bits.
+/// Integers of any type, as 64 bits.
 fn integers(words: &Words) -> Vec<i64> {
     match words.ptype {
         PType::I8 => words.typed::<i8>().iter().map(|v| i64::from(*v)).collect(),

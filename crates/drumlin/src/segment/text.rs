@@ -8,7 +8,7 @@
 //!                         words (words.rs) of 4 bytes: length of each value, 0 if null,
 //!                         varint length of all values, their bytes
 //! ```
-//! The dictionary is our own because it is found faster than Vortex finds one, and in order.
+//! The dictionary is our own because it is found faster than by Vortex, and in order.
 
 use std::sync::Arc;
 
@@ -45,13 +45,13 @@ pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
 /// Columns with fewer rows than this get no dictionary of ours.
 const DICTIONARY_ROWS_MIN: usize = 64;
 
-/// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond, however few.
+/// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond for any number of bytes.
 const COMPRESSED_MIN: usize = 512;
 
-/// A dictionary of ours has at most this share of values to rows, and 2^16 values.
+/// A dictionary of ours has at least this many rows per value, and at most 2^16 values.
 const ROWS_A_VALUE_MIN: usize = 16;
 
-/// Writes strings or binary. Gives the distinct values if it had to find them.
+/// Writes strings or binary. Returns the distinct values if it had to find them.
 pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let values = values(array);
@@ -77,7 +77,8 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         tree.write(out);
         return Ok(None);
     }
-    // The plain form's lengths compress; what Vortex makes of the bytes must beat the bytes alone by more.
+    // The plain form's lengths compress, so what Vortex makes of the bytes must be smaller than bytes and compressed
+    // lengths together.
     let lengths = Words::new(PType::U32, lengths, None).prepare(out.only());
     if bytes >= COMPRESSED_MIN {
         let mut tree = compress(&packed(array, &values)?, out.only());
@@ -105,7 +106,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
     Ok(None)
 }
 
-/// Refuses what Arrow's offsets of 32 bits could not give back.
+/// Refuses strings that Arrow's 32-bit offsets could not address.
 pub(super) fn check_size(bytes: u64) -> Result<()> {
     if i32::try_from(bytes).is_err() {
         return Err(Error::schema_mismatch(format!(
@@ -115,7 +116,7 @@ pub(super) fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// A long text by OnPair, with the dictionary that was trained, or else one of its own, which `out` is told.
+/// Encodes a long text by OnPair, with the `trained` dictionary or else a new one; stores it in `out`.
 fn encode_text(
     out: &mut Writer,
     trained: Option<Arc<Text>>,
@@ -128,8 +129,8 @@ fn encode_text(
     Some(tree)
 }
 
-/// Writes strings that are given as a dictionary, of which only what the rows use is kept, in order. Gives them;
-/// `None`, and nothing is written, if so many values are used that they are no dictionary here.
+/// Writes strings that are given as a dictionary; only the values that rows use are kept, in order. Returns them;
+/// `None`, with nothing written, if too many values are used for a dictionary of ours.
 pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
     let keyed = array.as_any_dictionary();
     let (keys, nulls) = (keyed.normalized_keys(), keyed.keys().nulls().filter(|nulls| nulls.null_count() > 0));
@@ -145,7 +146,7 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     let length = |(row, key): (usize, &usize)| if valid(row) { plain.value(*key).len() as u64 } else { 0 };
     check_size(keys.iter().enumerate().map(length).sum())?;
     order.sort_unstable_by_key(|value| plain.value(*value));
-    // Values may be there twice.
+    // There may be duplicate values.
     order.dedup_by_key(|value| plain.value(*value));
     let mut rank = vec![0; used.len()];
     for value in (0..used.len()).filter(|value| used[*value]) {
@@ -157,7 +158,8 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     Ok(Some(write_dictionary(out, keyed.values().data_type(), distinct, places, nulls)?))
 }
 
-/// Writes a dictionary of `distinct` values of a column of `data_type`, and the place of each row's. Gives the values.
+/// Writes a dictionary of `distinct` values of a column of `data_type`, and the place of each row's value. Returns the
+/// values.
 fn write_dictionary(
     out: &mut Writer,
     data_type: &DataType,
@@ -183,7 +185,7 @@ fn of_type(data_type: &DataType, array: BinaryArray) -> Result<ArrayRef> {
     })
 }
 
-/// The codes that a segment keeps a long text as, in parts; `None` if it does not.
+/// The codes that a segment stores a long text as, in parts; `None` if it is stored otherwise.
 pub(super) fn read_codes(input: &mut Reader, rows: usize) -> Result<Option<Vec<Codes>>> {
     let byte = input.u8()?;
     if Tag::of(byte)? != Tag::Vortex {
@@ -206,7 +208,7 @@ fn values(array: &ArrayRef) -> Vec<&[u8]> {
     }
 }
 
-/// The array with offsets, and nothing in its buffer but its values.
+/// The array with offsets, and with nothing but its values in its buffer.
 fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
     let offsets = matches!(array.data_type(), DataType::Utf8 | DataType::Binary);
     if offsets && array.null_count() == 0 {
@@ -217,7 +219,7 @@ fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
     of_type(array.data_type(), packed)
 }
 
-/// The distinct values in ascending order, and for each row the place of its own; `None` if there are many.
+/// The distinct values in ascending order, and for each row the place of its value; `None` if there are many.
 fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<usize>, BinaryArray)> {
     let count_max = (values.len() / ROWS_A_VALUE_MIN).min(1 << 16);
     let mut builder = BinaryDictionaryBuilder::<UInt32Type>::new();
@@ -248,7 +250,7 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<
     Some((keys.into_iter().map(|key| rank[key as usize]).collect(), distinct))
 }
 
-/// What Vortex makes of strings or binary of any Arrow type.
+/// Vortex's compressed form of strings or binary of any Arrow type.
 pub(super) fn compress(array: &ArrayRef, only: Option<Hint>) -> Option<Tree> {
     let codec = Codec::get();
     let nullable = array.null_count() > 0;
@@ -294,7 +296,7 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
                 return export(codec, array, data_type, &mut context);
             }
             let views = export_unchecked(codec, array, &view, &mut context)?;
-            // Arrow checks the bytes of an array that is made of them.
+            // Arrow checks the bytes when it makes an array of them.
             match contiguous(&views, utf8)? {
                 Some(array) => Ok(array),
                 None => {
