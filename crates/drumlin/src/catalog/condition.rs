@@ -1,4 +1,4 @@
-//! Conditions on a node: of patterns, of preconditions, and of what keeps another node alive.
+//! Conditions on a node: in patterns, as preconditions, and as life conditions of other nodes.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Compare {
     Equal,
     /// Not equal.
     NotEqual,
-    /// Less. Numbers with numbers and texts with texts; all else is not less.
+    /// Less. Numbers with numbers and texts with texts; nothing else is less.
     Less,
     /// Less or equal.
     LessOrEqual,
@@ -34,10 +34,11 @@ pub enum Compare {
 pub struct NameRegex(regex::Regex);
 
 impl NameRegex {
-    /// Compiles `text`, in the syntax of the `regex` crate. It may match anywhere in a name unless it says `^` and `$`.
+    /// Compiles `text`, in the syntax of the `regex` crate. It may match anywhere in a name unless anchored by `^` and
+    /// `$`.
     pub fn new(text: &str) -> Result<Self> {
         let bad = |e: regex::Error| Error::invalid(format!("the regular expression '{text}' is not one: {e}"));
-        // A bound on what a hostile one may take.
+        // Limits what a hostile one may cost.
         regex::RegexBuilder::new(text).size_limit(1 << 20).build().map(Self).map_err(bad)
     }
 }
@@ -66,9 +67,9 @@ impl<'de> Deserialize<'de> for NameRegex {
     }
 }
 
-/// Something that holds of a node or does not.
+/// Something that holds for a node or does not.
 ///
-/// Of a path without a node, [`Condition::Exists`]`(false)` holds, and whatever is built of it by `Not`, `All` and `Any`;
+/// For a path without a node, [`Condition::Exists`]`(false)` holds, and what is built from it by `Not`, `All` and `Any`;
 /// nothing else does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,13 +86,13 @@ pub enum Condition {
     HasPayload(bool),
     /// It holds a table, or does not.
     HasTable(bool),
-    /// A field of its payload; of the whole payload if there are no names. Bytes can be compared as a whole only.
+    /// A field of its payload, or the whole payload if there are no names. Bytes can only be compared as a whole.
     Payload {
-        /// The names that lead to it: one for each object on the way, a number for each list.
+        /// The names that lead to it: a name for each object on the way, a number for each list.
         field: Vec<String>,
         /// How it is compared.
         compare: Compare,
-        /// With what.
+        /// What it is compared with.
         value: Payload,
     },
     /// How often its payload has been set.
@@ -104,11 +105,11 @@ pub enum Condition {
     Not(Box<Condition>),
     /// All hold.
     All(Vec<Condition>),
-    /// One holds at least.
+    /// At least one holds.
     Any(Vec<Condition>),
 }
 
-/// How deep conditions may be nested.
+/// How deeply conditions may be nested.
 const DEPTH_MAX: usize = 64;
 
 impl Condition {
@@ -122,7 +123,7 @@ impl Condition {
         Condition::Payload { field: field.split('.').map(str::to_owned).collect(), compare, value }
     }
 
-    /// Whether it holds of the node at `path`, if there is one.
+    /// Whether it holds for the node at `path`, if there is one.
     pub fn holds(&self, path: &str, node: Option<&NodeInfo>) -> bool {
         let on = |holds: &dyn Fn(&NodeInfo) -> bool| node.is_some_and(holds);
         match self {
@@ -144,7 +145,7 @@ impl Condition {
         }
     }
 
-    /// Whether it looks at nothing but the path.
+    /// Whether it looks only at the path.
     pub(super) fn is_of_path(&self) -> bool {
         match self {
             Condition::Name(_) | Condition::NameRegex(_) => true,
@@ -155,7 +156,7 @@ impl Condition {
         }
     }
 
-    /// What every name of which it holds begins with.
+    /// A prefix of every name for which it holds.
     pub(super) fn name_prefix(&self) -> &str {
         match self {
             Condition::Name(glob) => glob.prefix(),
@@ -166,14 +167,14 @@ impl Condition {
         }
     }
 
-    /// Fails if it compares what cannot be compared, or is nested too deep.
+    /// Fails if it compares what cannot be compared, or is nested too deeply.
     pub fn check(&self) -> Result<()> {
         self.check_at(0)
     }
 
     fn check_at(&self, depth: usize) -> Result<()> {
         if depth > DEPTH_MAX {
-            return Err(Error::invalid(format!("a condition is nested more than {DEPTH_MAX} deep")));
+            return Err(Error::invalid(format!("a condition is nested more than {DEPTH_MAX} levels deep")));
         }
         match self {
             Condition::Not(condition) => condition.check_at(depth + 1),
@@ -207,7 +208,7 @@ fn holds_of_number(compare: Compare, a: u64, b: u64) -> bool {
 
 fn holds_of_field(payload: &Payload, field: &[String], compare: Compare, with: &Payload) -> bool {
     let (Some(a), Some(b)) = (payload.field(field), with.field(&[])) else {
-        // Bytes, on either side.
+        // There are bytes on either side.
         let same = field.is_empty() && payload == with;
         return match compare {
             Compare::Equal => same,

@@ -1,4 +1,4 @@
-//! Life conditions: a node lives only while what it rests on holds.
+//! Life conditions: a node lives only while its conditions hold.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use super::walk::each_below;
 use super::{Condition, Node, Path, Tree};
 use crate::base::{Error, Result, json_text};
 
-/// What must hold for a node to live: each condition of the node at its path.
+/// What must hold for a node to live: each condition, for the node at the condition's path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Keep {
-    /// In any order. A condition on the node itself is not looked at before the node has changed once more.
+    /// In any order. A condition on the node itself is not checked before the node changes again.
     pub conditions: Vec<(Path, Condition)>,
 }
 
 impl Keep {
-    /// From paths and conditions as they were given.
+    /// From paths and conditions as given by the caller.
     pub fn new(conditions: &[(String, Condition)]) -> Result<Self> {
         let conditions = conditions.iter().map(|(path, condition)| Ok((Path::new(path)?, condition.clone())));
         let keep = Keep { conditions: conditions.collect::<Result<_>>()? };
@@ -26,12 +26,12 @@ impl Keep {
         Ok(keep)
     }
 
-    /// Fails if a condition is not fit for it.
+    /// Fails if a condition is not valid.
     pub fn check(&self) -> Result<()> {
         self.conditions.iter().try_for_each(|(_, condition)| condition.check())
     }
 
-    /// As stored: JSON text, whose decoder bounds how deep it is nested.
+    /// The stored form: JSON text, whose decoder limits nesting.
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(|e| Error::invalid("a life condition could not be encoded").with_source(e))
     }
@@ -52,7 +52,7 @@ impl Keep {
     }
 }
 
-/// Who watches whom: pairs of the path that a condition is on, and the node that rests on it.
+/// Which node watches which path: pairs of the path that a condition is on, and the node that depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Watches {
     pairs: Map<(Path, Path), ()>,
@@ -63,7 +63,7 @@ impl Watches {
         self.pairs.is_empty()
     }
 
-    /// Those that rest on `path`.
+    /// The nodes that depend on `path`.
     pub fn of<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
         let from = self.pairs.iter_from(move |(watched, _)| watched < path);
         from.take_while(move |((watched, _), ())| watched == path).map(|((_, watcher), ())| watcher)

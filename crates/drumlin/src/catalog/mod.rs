@@ -1,4 +1,5 @@
-//! The catalog: paths, the tree of nodes, and the whole-store state with its one way to change: [`State::apply`].
+//! The catalog: paths, the tree of nodes, and the state of the whole store with its only way to change:
+//! [`State::apply`].
 //!
 //! Pure: no clock, no randomness, no I/O. Applying the same effects to the same state gives the same state, on every
 //! machine that reads the log.

@@ -8,7 +8,7 @@ use super::path::check_path;
 use super::{Condition, NodeInfo, Path};
 use crate::base::{Error, Result};
 
-/// A name with wildcards: `*` stands for any characters and `?` for one.
+/// A name with wildcards: `*` matches any characters and `?` a single one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Glob(String);
@@ -22,7 +22,7 @@ impl TryFrom<String> for Glob {
 }
 
 impl Glob {
-    /// Takes `text`, in which at most 255 bytes are no wildcards.
+    /// Parses `text`, in which at most 255 bytes are not wildcards.
     pub fn new(text: &str) -> Result<Self> {
         check_path(&text.replace(['*', '?'], "x"))
             .map_err(|_| Error::invalid(format!("'{}' is no name with wildcards", text.escape_debug())))?;
@@ -37,7 +37,7 @@ impl Glob {
         self.0 == "*" || matches_name(self.0.as_bytes(), name.as_bytes())
     }
 
-    /// What all that matches begins with.
+    /// A prefix of every name that matches.
     pub fn prefix(&self) -> &str {
         self.0.split(['*', '?']).next().unwrap_or_default()
     }
@@ -53,31 +53,31 @@ pub enum Part {
     Name(String),
     /// A name that matches.
     Glob(Glob),
-    /// A node of which this holds.
+    /// A node for which this holds.
     If(Condition),
 }
 
 /// A pattern over paths and the nodes on them, such as `prices/*/A*` or `config/**`.
 ///
-/// In a name, `*` stands for any characters and `?` for one. A name `**` stands for any number of names; at the end
-/// for at least one, so `a/**` is what lies below `a`. Conditions on nodes are made with [`Pattern::from_parts`].
+/// In a name, `*` matches any characters and `?` a single one. A name `**` matches any number of names; at the end, at
+/// least one, so `a/**` is what is below `a`. Conditions on nodes are added with [`Pattern::from_parts`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     parts: Vec<Part>,
-    /// The names before the first part that is none, joined by `/`; may be empty.
+    /// The leading parts that are plain names, joined by `/`; may be empty.
     prefix: String,
 }
 
-/// The most parts, so that there is a bit for each position: more than a path can have names.
+/// The maximum number of parts, so that there is a bit for each position: more than the names of any path.
 const PARTS_MAX: usize = 127;
 
-/// Positions in the parts of a pattern: bit `n` says that what is left of a path must match `parts[n..]`.
+/// Positions in the parts of a pattern: bit `n` says that the rest of a path must match `parts[n..]`.
 pub(super) type Positions = u128;
 
 impl Pattern {
     /// Parses `text`.
     pub fn new(text: &str) -> Result<Self> {
-        // With its wildcards replaced it must be a path.
+        // With its wildcards replaced, it must be a path.
         check_path(&text.replace(['*', '?'], "x")).map_err(|_| match check_path(text) {
             Err(e) => Error::invalid(e.message().replacen("path", "pattern", 1)),
             Ok(()) => Error::invalid(format!("pattern '{}' is not one", text.escape_debug())),
@@ -116,13 +116,13 @@ impl Pattern {
         Ok(Self { parts, prefix })
     }
 
-    /// The pattern that matches `path` alone.
+    /// The pattern that matches only `path`.
     pub fn of_path(path: &Path) -> Self {
         let parts = path.as_str().split('/').map(|name| Part::Name(name.to_owned())).collect();
         Self { parts, prefix: path.as_str().to_owned() }
     }
 
-    /// The same pattern, of which the nodes that match must meet `condition` too.
+    /// The same pattern, but matching nodes must also meet `condition`.
     pub fn and(mut self, condition: Condition) -> Result<Self> {
         condition.check()?;
         let also = |part: Condition| Part::If(Condition::All(vec![part, condition.clone()]));
@@ -135,12 +135,13 @@ impl Pattern {
         Self::from_parts(self.parts)
     }
 
-    /// The path that this pattern is, if it is one.
+    /// The path that this pattern consists of, if it is a plain path.
     pub fn literal(&self) -> Option<&str> {
         self.parts.iter().all(|part| matches!(part, Part::Name(_))).then_some(&self.prefix)
     }
 
-    /// The names before the first that may vary: all that matches is at or below this path. Empty if there is none.
+    /// The names before the first that may vary: everything that matches is at or below this path. Empty if there are
+    /// none.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -149,23 +150,23 @@ impl Pattern {
         &self.parts
     }
 
-    /// Whether it looks at nothing but paths.
+    /// Whether it looks only at paths.
     pub fn is_of_path(&self) -> bool {
         self.parts.iter().all(|part| !matches!(part, Part::If(condition) if !condition.is_of_path()))
     }
 
-    /// Whether all but the last part look at nothing but paths, so that whether a node matches depends on no other node.
+    /// Whether all parts except the last look only at paths, so that a match depends on no other node.
     pub fn is_of_node(&self) -> bool {
         let above = &self.parts[..self.parts.len() - 1];
         above.iter().all(|part| !matches!(part, Part::If(condition) if !condition.is_of_path()))
     }
 
-    /// Whether `path` matches as far as a path can tell: conditions that look at nodes are taken to hold.
+    /// Whether `path` matches, judged by the path alone: conditions that look at nodes are assumed to hold.
     pub fn matches_path(&self, path: &str) -> bool {
         self.run(path, |_, _| true)
     }
 
-    /// Whether the node at `path` matches; conditions that look at nodes above it are taken to hold.
+    /// Whether the node at `path` matches; conditions that look at nodes above it are assumed to hold.
     pub(super) fn matches(&self, path: &str, node: &NodeInfo) -> bool {
         let whole = path.len();
         self.run(path, |at, condition| at.len() != whole || condition.holds(at, Some(node)))
@@ -185,7 +186,7 @@ impl Pattern {
         path.starts_with(&self.prefix) && self.accepts(self.walk(path, holds))
     }
 
-    /// The positions behind `path`.
+    /// The positions after `path`.
     fn walk(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> Positions {
         let mut positions = self.start();
         let mut end = 0;
@@ -211,7 +212,7 @@ impl Pattern {
         self.close(1)
     }
 
-    /// The positions behind a name; `holds` says whether a condition does of its node.
+    /// The positions after a name; `holds` says whether a condition holds for its node.
     pub(super) fn step(&self, positions: Positions, name: &str, holds: impl Fn(&Condition) -> bool) -> Positions {
         let mut next = 0;
         let mut left = positions;
@@ -220,7 +221,7 @@ impl Pattern {
             left &= left - 1;
             let Some(part) = self.parts.get(at) else { continue };
             let goes_on = match part {
-                // At the end it takes one name or more; elsewhere none or more.
+                // At the end, it matches one name or more; elsewhere, none or more.
                 Part::Deep => {
                     next |= 1 << at;
                     at + 1 == self.parts.len()
@@ -236,7 +237,7 @@ impl Pattern {
         self.close(next)
     }
 
-    /// Steps over every `**` that may stand for nothing.
+    /// Skips every `**` that may match no name.
     fn close(&self, mut positions: Positions) -> Positions {
         for (at, part) in self.parts.iter().enumerate() {
             if *part == Part::Deep && at + 1 < self.parts.len() && positions >> at & 1 == 1 {
@@ -257,11 +258,11 @@ impl Pattern {
     }
 }
 
-/// Matches paths as [`Pattern::matches_path`] does, quicker where many with the same parent come in a row.
+/// Matches paths as [`Pattern::matches_path`] does, but faster if many paths with the same parent follow each other.
 pub(super) struct Matcher<'a> {
     pattern: &'a Pattern,
     parent: String,
-    /// Where the pattern stands behind the parent.
+    /// The positions in the pattern after the parent.
     positions: Positions,
 }
 
@@ -299,7 +300,7 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// `*` and `?` over the characters of one name.
+/// Matches `*` and `?` against the characters of one name.
 fn matches_name(glob: &[u8], name: &[u8]) -> bool {
     let (mut g, mut n) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -331,7 +332,7 @@ fn matches_name(glob: &[u8], name: &[u8]) -> bool {
     glob[g..].iter().all(|c| *c == b'*')
 }
 
-/// Bytes of the UTF-8 character that begins with `first`.
+/// The length of the UTF-8 character that begins with `first`.
 fn character_bytes(first: u8) -> usize {
     match first {
         0xF0.. => 4,

@@ -1,4 +1,5 @@
-//! How many versions a table keeps. Set on a node, inherited by all below it that set none; snapshots always hold.
+//! How many versions a table keeps. Set on a node, inherited by all below it that set none; versions in snapshots are
+//! always kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ pub enum Retention {
     KeepAll,
     /// The newest `n`; at least 1.
     KeepLast(u64),
-    /// Those that were the newest at some time in the last `n` microseconds.
+    /// Those that were the newest at some time within the last `n` microseconds.
     KeepMicros(u64),
 }
 

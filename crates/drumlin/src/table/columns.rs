@@ -21,7 +21,7 @@ pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
     BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
 }
 
-/// The position of the column that `name` means, or an error that lists the columns there are.
+/// The position of the column that `name` means, or an error that lists the existing columns.
 pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
     schema.index_of(column_meant(name, schema)).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
@@ -47,7 +47,7 @@ pub(super) fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRe
     Ok(arrow::compute::cast(&array, data_type)?)
 }
 
-/// Decodes `columns` (positions in `schema`) of a row group; what its own schema lacks is null.
+/// Decodes `columns` (positions in `schema`) of a row group; columns that its own schema lacks are null.
 pub(super) fn decode_columns(
     reader: &BlockReader,
     table: &Table,
@@ -85,9 +85,9 @@ pub(super) fn pick_columns(
 
 /// Where a column comes from.
 enum Source<'a> {
-    /// From nowhere: of this type, all null.
+    /// From nowhere: all null, of this type.
     Missing(&'a DataType),
-    /// From a segment of the first type, to be of the second.
+    /// From a segment of the first type, to be cast to the second.
     Stored(Bytes, &'a DataType, &'a DataType),
 }
 

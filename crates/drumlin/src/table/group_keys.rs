@@ -1,4 +1,4 @@
-//! The keys of a row group in order, to be searched: decoded once, then kept in the cache.
+//! The keys of a row group in order, for searching: decoded once, then kept in the cache.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use crate::segment::Form;
 /// A row group's keys, ascending.
 pub(super) struct GroupKeys {
     list: List,
-    /// The row of each; `None` if they are in row order.
+    /// The row of each key; `None` if they are in row order.
     rows: Option<Vec<u32>>,
 }
 
 enum List {
-    /// Of one word each: what they are above the least.
+    /// Keys of one word each: their differences from the smallest.
     Near {
         least: u64,
         above: Vec<u32>,
@@ -27,7 +27,7 @@ enum List {
 }
 
 impl GroupKeys {
-    /// Those of `group`.
+    /// The keys of `group`.
     pub fn of(
         reader: &BlockReader,
         table: &Table,
@@ -78,8 +78,8 @@ impl GroupKeys {
         list + self.rows.as_ref().map_or(0, |rows| rows.len() as u64 * 4)
     }
 
-    /// Tells `found` of each key of `wanted`, at the places of `range`, ascending, that is here: its place and its rows.
-    /// O(wanted x log(here / wanted)).
+    /// Calls `found` for each key of `wanted`, at the places of `range`, ascending, that is in this row group, with its
+    /// place and each of its rows. O(wanted x log(keys here / wanted)).
     pub fn find(&self, wanted: &Keys, range: Range<usize>, mut found: impl FnMut(usize, u32)) {
         let mut told = |at: usize, place: usize| {
             found(at, self.rows.as_ref().map_or(place as u32, |rows| rows[place]));
@@ -101,8 +101,8 @@ impl GroupKeys {
     }
 }
 
-/// Finds ascending `wanted` in the ascending list of `get`, each search going on from where the last one ended, in steps that
-/// double.
+/// Finds ascending `wanted` in the ascending list of `get`, each search continuing where the last one ended, in doubling
+/// steps.
 fn search<T, U: std::borrow::Borrow<T>>(
     len: usize,
     get: impl Fn(usize) -> U,
@@ -132,7 +132,7 @@ fn search<T, U: std::borrow::Borrow<T>>(
         if low == len {
             return;
         }
-        // A key comes again where only one of its rows is still seen.
+        // A key occurs more than once if only one of its rows is still visible.
         let mut same = low;
         while same < len && *get(same).borrow() == key {
             found(at, same);
@@ -141,17 +141,17 @@ fn search<T, U: std::borrow::Borrow<T>>(
     }
 }
 
-/// Between which bounds a row group's keys lie, as far as is known.
+/// The bounds of a row group's keys, as far as known.
 #[derive(Clone, Debug)]
 pub enum KeyBounds {
-    /// Of keys of one word each: the least, and what is above them all.
+    /// Of keys of one word each: the smallest, and a word above all of them.
     Words(u64, Option<u64>),
-    /// Lists of one.
+    /// Lists of one key each.
     Bytes(Option<Keys>, Option<Keys>),
 }
 
 impl KeyBounds {
-    /// Of keys from `low` on and below `high`.
+    /// Bounds of keys from `low` on and below `high`.
     pub fn new(low: Option<&[u8]>, high: Option<&[u8]>, words: bool) -> Self {
         let one = |bound: &[u8]| {
             let mut one = Keys::default();
@@ -165,7 +165,7 @@ impl KeyBounds {
         }
     }
 
-    /// The places of ascending `keys` that lie between them.
+    /// The places of those of the ascending `keys` that are between the bounds.
     pub fn among(&self, keys: &Keys) -> Range<usize> {
         let before = |bound: &Keys| keys.partition_point(|key: Key<'_>| key < bound.get(0));
         let (start, end) = match (self, keys.as_words()) {
@@ -183,7 +183,7 @@ impl KeyBounds {
     }
 }
 
-/// The places of ascending `wanted` that a row group may hold, by the bounds of its first key column.
+/// The places of those of the ascending `wanted` keys that a row group may hold, by the bounds of its first key column.
 pub(super) fn candidates(
     table: &Table,
     codec: &TableCodec,

@@ -79,7 +79,7 @@ pub struct Matches {
     pub rows: RoaringBitmap,
 }
 
-/// Rows of a table, wherever they lie.
+/// Rows of a table, wherever they are stored.
 pub struct Found {
     /// Those in row groups.
     pub groups: Vec<Matches>,
@@ -87,7 +87,7 @@ pub struct Found {
     pub keys: Keys,
 }
 
-/// The rows seen for which `filter` is true, found in parallel.
+/// The visible rows for which `filter` is true, found in parallel.
 pub fn matching_rows(
     reader: &BlockReader,
     pool: &Pool,
@@ -108,7 +108,7 @@ pub fn matching_rows(
     search(reader, pool, table, read_point, cancel, find, keep)
 }
 
-/// The rows seen that `find` finds in a row group, and those written by key since that `keep` keeps.
+/// The visible rows that `find` finds in row groups, and those written by key since that `keep` keeps.
 pub(super) fn search(
     reader: &BlockReader,
     pool: &Pool,

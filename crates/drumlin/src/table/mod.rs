@@ -1,7 +1,7 @@
-//! Tables: row groups that live over intervals of versions; reading, writing and rewriting them. Never commits.
+//! Tables: row groups that are visible over intervals of versions; reading, writing and rewriting them. Never commits.
 //!
 //! [`Table`] is a value: a commit makes a new one from the old by a [`Change`], a [`Rewrite`] or the removal of versions,
-//! without I/O. What does I/O (scan, encode, rewrite) reads a `Table` and hands back what a commit needs.
+//! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
 
 mod change;
 mod check;

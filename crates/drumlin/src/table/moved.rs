@@ -1,8 +1,9 @@
-//! Where rows are after rewrites that a change was prepared without: its positions are carried over by rank.
+//! Where rows are after rewrites that a change did not know when it was prepared: its positions are carried over by
+//! rank.
 //!
-//! A rewrite keeps, in order, every row that the newest version sees. So of two states with the same content, the n-th
-//! visible row of a rewrite's inputs is the n-th of its outputs. A flush moves no row that is in a row group, and a repacked
-//! row group keeps its number.
+//! A rewrite keeps, in order, every row that the newest version sees. So if the content is the same, the n-th visible row of
+//! a rewrite's inputs is the n-th of its outputs. A flush moves no row that is in a row group, and a repacked row group
+//! keeps its number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::{GroupId, Positions, RowGroup, Rows, Table, VersionKind, VersionRecor
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Version};
 
-/// One rewrite: what stood in the place of what.
+/// One rewrite: what was replaced by what.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
     seq: Seq,
@@ -24,10 +25,10 @@ pub(super) struct Moved {
     outputs: Vec<Arc<RowGroup>>,
 }
 
-/// Rewrites, in order; in memory only.
+/// Rewrites, in order; only in memory.
 pub(super) type Moves = Vector<Arc<Moved>>;
 
-/// Below this share of the rows, ranks are looked up one by one.
+/// For fewer than one in this many rows, ranks are looked up individually.
 const WALK_SHARE: u64 = 64;
 
 impl Moved {
@@ -88,16 +89,15 @@ impl Table {
         GroupId(self.next_group)
     }
 
-    /// Whether all that can be read of it is what could be read of `then`, an earlier state: it may have been rewritten and
-    /// flushed, and a version numbered for rows that were there.
+    /// Whether everything that can be read from it is the same as in `then`, an earlier state: it may have been rewritten
+    /// and flushed, and a version may have been numbered for existing rows.
     pub fn is_same_content(&self, then: &Table) -> bool {
         (self.rows_seq, self.schema(), &self.spec) == (then.rows_seq, then.schema(), &then.spec)
             && self.pins.keys().eq(then.pins.keys())
             && self.lists_all_of(then)
     }
 
-    /// Whether it lists the versions that `then`, an earlier state, did, and behind them none but such as number rows that were
-    /// there.
+    /// Whether it lists the versions of `then`, an earlier state, followed only by versions that number existing rows.
     pub fn lists_all_of(&self, then: &Table) -> bool {
         let key = |record: &VersionRecord| (record.version, record.seq);
         let (old, new) = (then.versions.len(), self.versions.len());
@@ -106,7 +106,7 @@ impl Table {
             && self.versions.iter().skip(old).all(|record| record.kind == VersionKind::Rows)
     }
 
-    /// Notes a rewrite that made `next` of this table.
+    /// Records a rewrite that turned this table into `next`.
     pub(super) fn note_move(&self, next: &mut Table, inputs: Vec<Arc<RowGroup>>, seq: Seq) {
         let Some(version) = self.newest().map(|newest| newest.version) else { return };
         if inputs.iter().any(|group| group.only.is_some()) || planted(Bug::ForgetMoves) {
@@ -117,15 +117,16 @@ impl Table {
         next.moved.0.push_back(Arc::new(Moved { seq, version, inputs, outputs }));
     }
 
-    /// Forgets rewrites that no state before `oldest` is left to be carried over; gives whether others are known.
+    /// Forgets rewrites that are no longer needed, given that no state before `oldest` is being read; returns whether
+    /// any are left.
     pub fn forget_moves(&mut self, oldest: Option<Seq>) -> bool {
         self.moved.0.retain(|moved| oldest.is_some_and(|oldest| moved.seq > oldest));
         !self.moved.0.is_empty()
     }
 
-    /// Where rows are that `then`, an earlier state of this table, had at these positions, and that are still visible. Row
-    /// groups that `then` did not have yet are those that a change adds to it, and would add to this one. `Conflict` if it
-    /// cannot be told.
+    /// The new positions of rows that `then`, an earlier state of this table, had at these positions, and that are still
+    /// visible. Row groups that `then` did not have yet are those that a change adds to it, and would add to this one.
+    /// `Conflict` if the new positions are unknown.
     pub fn carried(&self, deletions: &[(GroupId, Positions)], then: &Table) -> Result<Vec<(GroupId, Positions)>> {
         let mut found: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for (id, positions) in deletions {

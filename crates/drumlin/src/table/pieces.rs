@@ -1,4 +1,4 @@
-//! The pieces of a scan: row groups, and rows written by key, in the order of the answer.
+//! The pieces of a scan: row groups, and rows written by key, in the order of the result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use super::{RowGroup, Rows, Table, TableCodec, order};
 use crate::base::Result;
 use crate::block::BlockReader;
 
-/// Row groups whose rows mingle in the sort order, or one alone; and rows written by key since that go among them.
+/// Row groups whose rows interleave in the sort order, or a single one; and rows written by key since that belong among
+/// them.
 #[derive(Default)]
 pub(super) struct Piece {
     pub groups: Vec<(Arc<RowGroup>, Rows)>,
@@ -19,7 +20,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Whether its rows have to be put in order.
+    /// Whether its rows must be sorted.
     pub fn needs_sort(&self) -> bool {
         let sources = self.groups.len() + usize::from(!self.rows.is_empty());
         sources > 1 || self.groups.iter().any(|(group, _)| !group.ordered)
@@ -31,7 +32,7 @@ impl Piece {
     }
 }
 
-/// Puts row groups, and rows written by key since, into the order of the answer.
+/// Puts row groups, and rows written by key since, into the order of the result.
 pub(super) fn arrange(
     reader: &BlockReader,
     table: &Table,

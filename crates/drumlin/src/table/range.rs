@@ -1,4 +1,4 @@
-//! Rows by the range of their sort key: what an update replaces.
+//! Rows by the range of their sort key: the rows that an update replaces.
 
 use std::cmp::Ordering;
 
@@ -14,17 +14,17 @@ use crate::block::{BlockReader, Directory};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
 
-/// The least and the greatest sort key of some rows, both included.
+/// The smallest and the greatest sort key of some rows, both inclusive.
 pub struct KeyRange {
     converter: RowConverter,
     low: OwnedRow,
     high: OwnedRow,
-    /// Of the first sort column, to skip row groups.
+    /// Statistics of the first sort column, to skip row groups.
     first: ColumnStats,
 }
 
 impl KeyRange {
-    /// The range that `batches` cover in the order of the columns called `sort`; `None` if they have no row.
+    /// The range that `batches` cover in the order of the columns called `sort`; `None` if they have no rows.
     pub fn of(batches: &[RecordBatch], sort: &[String]) -> Result<Option<Self>> {
         let mut range: Option<Self> = None;
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
@@ -69,7 +69,7 @@ impl KeyRange {
         !below(&stats.max, &self.first.min) && !below(&self.first.max, &stats.min)
     }
 
-    /// The rows seen within the range, found in parallel.
+    /// The visible rows within the range, found in parallel.
     pub fn rows_of(
         &self,
         reader: &BlockReader,

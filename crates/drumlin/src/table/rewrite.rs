@@ -1,4 +1,4 @@
-//! Carries out one window of a plan, and says at commit time which versions see which of the rewritten rows.
+//! Executes one window of a plan, and determines at commit time which versions see which of the rewritten rows.
 //!
 //! A rewrite keeps order, so a row's new position is its rank among the kept ones. Runs and deletions are taken from
 //! the inputs as they are *at commit*: what was deleted while the rewrite ran is carried over by that rank.
@@ -17,7 +17,7 @@ use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, Directory, EncodedRowGroup};
 use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, measure};
 
-/// The sizes of the row groups that `rows` rows go to: as few as can be, evenly filled.
+/// The sizes of the row groups that `rows` rows are written to: as few as possible, evenly filled.
 fn output_rows(rows: u64) -> Vec<u32> {
     let n = rows.div_ceil(u64::from(ROWS_MAX));
     (0..n).map(|i| (rows * (i + 1) / n - rows * i / n) as u32).collect()
@@ -28,9 +28,9 @@ pub fn kept_rows(window: &Window) -> Vec<u32> {
     output_rows(window.rows)
 }
 
-/// Reads the kept rows of a window and encodes them anew, a column a task; returns the row groups and, for each,
-/// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: the window
-/// is to be left as it is. Memory: one decoded column of the window a thread.
+/// Reads the kept rows of a window and encodes them again, one task per column; returns the row groups and, for each,
+/// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: then the
+/// window must be left as it is. Memory: one decoded column of the window per thread.
 pub fn rewrite(
     reader: &BlockReader,
     pool: &Pool,
@@ -97,7 +97,7 @@ struct Input<'a> {
     keep: Option<BooleanBuffer>,
 }
 
-/// The columns `keys` of a new row group. Their bounds, by which row groups are put in order, are made exact.
+/// The columns `keys` of a new row group. Their bounds, which determine the order of row groups, are made exact.
 fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<Vec<ArrayRef>> {
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(keys.len());
     for &index in keys {
@@ -117,11 +117,11 @@ fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys
 pub struct Remapped {
     /// Covers all rows in order.
     pub runs: Vec<Run>,
-    /// Rows deleted one by one, by version, ascending.
+    /// Rows deleted individually, by version, ascending.
     pub deletions: Vec<Deletion>,
 }
 
-/// Below this share of the rows, ranks are looked up one by one.
+/// For fewer than one in this many rows, ranks are looked up individually.
 const WALK_SHARE: u64 = 256;
 
 /// Runs and deletions of the outputs, from those that the `inputs` have now. `kept` are the rows of each input that the
