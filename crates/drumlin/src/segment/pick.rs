@@ -11,11 +11,13 @@ use vortex_arrow::to_null_buffer;
 
 use super::codec::{Codec, refused};
 use super::export::export;
+use super::form::Form;
 use super::select::take_rows;
-use super::text::plain_type;
+use super::tag::{NULLS, Tag};
+use super::types::plain_type;
 use super::wire::Reader;
 use super::words::{Words, machine_type};
-use super::{Form, NULLS, Tag, decode, guarded, tree};
+use super::{decode, guarded, tree};
 use crate::base::{Error, Result};
 
 /// Rows are picked individually if fewer than one in this many is wanted.
