@@ -3,6 +3,8 @@
 //! [`Table`] is a value: a commit makes a new one from the old by a [`Change`], a [`Rewrite`] or the removal of versions,
 //! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
 
+mod as_of;
+mod carry;
 mod change;
 mod check;
 mod codec;
@@ -24,6 +26,7 @@ mod matching;
 mod moved;
 mod order;
 mod overlay;
+mod part;
 mod pieces;
 mod plan;
 mod range;
@@ -53,12 +56,13 @@ pub use lookup::{Lookup, Place, Searcher};
 pub use matching::{Found, Matches, matching_rows};
 pub use order::{check_sort, sorted_schema};
 pub use overlay::ReadPoint;
+pub use part::{Flush, MemRows, MemtablePart};
 pub use plan::{LeftAlone, Plan, PlanOptions, Reason, Window, plan};
 pub use range::KeyRange;
 pub use rewrite::{Remapped, kept_rows, remap, rewrite};
 pub use row_bytes::RowCodec;
 pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
-pub use rows::{Flush, MemRows, MemtablePart};
+
 pub use rows_change::{Prepared, RowsChange};
 pub use scan::{Scan, ScanOptions, ScanPart};
 pub use schema::StoredSchema;

@@ -7,7 +7,8 @@ use roaring::RoaringBitmap;
 
 use super::group_keys::{GroupKeys, candidates};
 use super::group_reader::GroupReader;
-use super::rows::{MemRows, Unsettled, born_before};
+use super::part::{MemRows, Unsettled};
+use super::rows::born_before;
 use super::{Rows, Table, TableCodec};
 use crate::base::{Result, Seq, Version};
 use crate::memtable::{Keys, RowBytes};
