@@ -59,11 +59,7 @@ impl<'py> FromPyObject<'_, 'py> for Handed {
     }
 }
 
-/// Versions that were made, if they are numbered at once, or errors.
-pub type Written = Result<Vec<Result<Option<VersionInfo>>>>;
-
-/// Writes frames by `write`; returns one result per frame. With `each`, a frame that could not be passed has the exception
-/// raised as its result.
+/// Writes frames by `write`; an answer for each. With `each` one that was not handed over has what was raised as its answer.
 pub fn write_each<'py>(
     py: Python<'py>,
     frames: Vec<(String, Handed)>,
@@ -78,9 +74,9 @@ pub fn write_each<'py>(
             Err(raised) => return Err(raised),
         }
     }
-    let mut told = answers(py, write(inputs)?.into_iter().map(|version| version.map(|info| info.map(Version::from))))?;
+    let mut given = answers(py, write(inputs)?.into_iter().map(|version| version.map(|info| info.map(Version::from))))?;
     for (at, raised) in wrong {
-        told.insert(at, raised.into_value(py).into_bound(py).into_any());
+        given.insert(at, raised.into_value(py).into_bound(py).into_any());
     }
-    Ok(told)
+    Ok(given)
 }

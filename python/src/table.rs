@@ -1,6 +1,6 @@
 //! One table, in a store or in a transaction.
 
-use drumlin::{AsOf, ReadOptions, Result, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::{AsOf, Frame, ReadOptions, Result, TableOptions, UpdateOptions, WriteOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -41,6 +41,19 @@ impl Table {
     ) -> PyResult<Option<Version>> {
         let write = |task| write(&self.core, &WriteOptions { metadata, sort, task });
         Ok(with_progress(py, progress, write)?.map(Version::from))
+    }
+
+    /// Writes rows by key by `write`.
+    fn write_by_key(
+        &self,
+        py: Python<'_>,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+        write: impl FnOnce(&drumlin::Table, Frame<'static>, &WriteOptions) -> Result<drumlin::RowsReport> + Send,
+    ) -> PyResult<RowsReport> {
+        let rows = rows.given(|| detached(py, || self.core.schema(&AsOf::Newest)))?;
+        Ok(keyed::write(py, rows, metadata, progress, |rows, options| write(&self.core, rows, options))?.into())
     }
 }
 
@@ -124,8 +137,7 @@ impl Table {
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
-        let rows = rows.given(|| detached(py, || self.core.schema(&AsOf::Newest)))?;
-        Ok(keyed::write(py, rows, metadata, progress, |rows, options| self.core.upsert(rows, options))?.into())
+        self.write_by_key(py, rows, metadata, progress, |table, rows, options| table.upsert(rows, options))
     }
 
     #[pyo3(signature = (rows, metadata=None, progress=None))]
@@ -136,8 +148,7 @@ impl Table {
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
-        let rows = rows.given(|| detached(py, || self.core.schema(&AsOf::Newest)))?;
-        Ok(keyed::write(py, rows, metadata, progress, |rows, options| self.core.insert(rows, options))?.into())
+        self.write_by_key(py, rows, metadata, progress, |table, rows, options| table.insert(rows, options))
     }
 
     #[pyo3(signature = (keys, metadata=None, progress=None))]

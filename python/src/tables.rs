@@ -1,6 +1,6 @@
 //! Operations on tables by path, in a store or in a transaction.
 
-use drumlin::{Place, Result, Store as CoreStore, Tables as _, Transaction as CoreTransaction, WriteOptions};
+use drumlin::{Place, Result, Tables as _, WriteOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -23,25 +23,10 @@ pub struct Tables {
     store: Py<Store>,
 }
 
-/// Does the same in a store or in a transaction.
-macro_rules! in_place {
-    ($place:expr, $tables:ident => $call:expr) => {
-        match &*$place {
-            Place::Store($tables) => $call,
-            Place::Transaction($tables) => $call,
-        }
-    };
-}
-
 impl Tables {
     pub fn new(place: Place, store: Py<Store>) -> Self {
         Self { place: Detached::new(place), store }
     }
-}
-
-/// Converts written versions to the form that both places return.
-fn told<T>(written: Result<Vec<Result<T>>>, tell: fn(T) -> Option<drumlin::VersionInfo>) -> crate::input::Written {
-    Ok(written?.into_iter().map(|version| version.map(tell)).collect())
 }
 
 #[pymethods]
@@ -51,15 +36,15 @@ impl Tables {
     }
 
     fn tree(&self, py: Python<'_>) -> Tree {
-        Tree::new(in_place!(self.place, tables => tables.tree()), self.store.clone_ref(py))
+        Tree::new(self.place.tree(), self.store.clone_ref(py))
     }
 
     fn table(&self, py: Python<'_>, path: &str) -> Table {
-        Table::new(in_place!(self.place, tables => tables.table(path)), self.store.clone_ref(py))
+        Table::new(self.place.table(path), self.store.clone_ref(py))
     }
 
     fn tables(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Vec<String>> {
-        detached(py, || in_place!(self.place, tables => tables.tables(pattern.0)))
+        detached(py, || self.place.tables(pattern.0))
     }
 
     /// With `each`, one result per frame: its version, or the exception.
@@ -75,11 +60,9 @@ impl Tables {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let write = |frames, task| {
             let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort, task });
-            match (&*self.place, each) {
-                (Place::Store(store), true) => told(store.write_each(frames, &options), Some),
-                (Place::Store(store), false) => told(all(store.write_many(frames, &options)), Some),
-                (Place::Transaction(tx), true) => told(tx.write_each(frames, &options), |()| None),
-                (Place::Transaction(tx), false) => told(all(tx.write_many(frames, &options)), |()| None),
+            match each {
+                true => self.place.write_each(frames, &options),
+                false => all(self.place.write_many(frames, &options)),
             }
         };
         write_each(py, frames, each, |frames| with_progress(py, progress, |task| write(frames, task)))
@@ -97,11 +80,9 @@ impl Tables {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let append = |frames, task| {
             let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort: None, task });
-            match (&*self.place, each) {
-                (Place::Store(store), true) => told(store.append_each(frames, &options), Some),
-                (Place::Store(store), false) => told(all(store.append_many(frames, &options)), Some),
-                (Place::Transaction(tx), true) => told(tx.append_each(frames, &options), |()| None),
-                (Place::Transaction(tx), false) => told(all(tx.append_many(frames, &options)), |()| None),
+            match each {
+                true => self.place.append_each(frames, &options),
+                false => all(self.place.append_many(frames, &options)),
             }
         };
         write_each(py, frames, each, |frames| with_progress(py, progress, |task| append(frames, task)))
@@ -124,32 +105,25 @@ impl Tables {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (as_of, scan) = (crate::options::as_of(as_of), scan_options(columns, filter, limit, tail, native)?);
         let options = drumlin::ReadOptions { as_of, scan };
-        let read = || {
-            in_place!(self.place, tables => match each {
-                true => tables.read_each(&paths, &options),
-                false => all(tables.read_many(&paths, &options)),
-            })
+        let read = || match each {
+            true => self.place.read_each(&paths, &options),
+            false => all(self.place.read_many(&paths, &options)),
         };
         let scans = detached(py, read)?;
-        let table = |path: &str| in_place!(self.place, tables => tables.table(path));
         let reading = |(path, scan): (&String, Result<drumlin::Scan>)| {
-            Ok(Reading::new(table(path), self.store.clone_ref(py), options.clone(), scan?))
+            Ok(Reading::new(self.place.table(path), self.store.clone_ref(py), options.clone(), scan?))
         };
         answers(py, paths.iter().zip(scans).map(reading))
     }
 
     fn drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
         let missing = missing(missing_ok);
-        let drop = || match &*self.place {
-            Place::Store(store) => CoreStore::drop(store, &paths, missing),
-            Place::Transaction(transaction) => CoreTransaction::drop(transaction, &paths, missing),
-        };
-        Ok(detached(py, drop)?.into())
+        Ok(detached(py, || drumlin::Tables::drop(&*self.place, &paths, missing))?.into())
     }
 
     fn delete_versions(&self, py: Python<'_>, versions: Versions, missing_ok: bool) -> PyResult<VersionsReport> {
         let missing = missing(missing_ok);
-        let delete = || in_place!(self.place, tables => tables.delete_versions(&versions.0, missing));
+        let delete = || self.place.delete_versions(&versions.0, missing);
         Ok(detached(py, delete)?.into())
     }
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from people import PEOPLE
 
 import drumlin
 
@@ -18,3 +19,10 @@ def store() -> Iterator[drumlin.Store]:
 def folder(tmp_path: Path) -> str:
     """Where a store on disk may be made."""
     return str(tmp_path / "store")
+
+
+@pytest.fixture
+def people(store: drumlin.Store) -> drumlin.Table:
+    table = store.table("people")
+    table.create(PEOPLE, key=["id"])
+    return table

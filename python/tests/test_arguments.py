@@ -119,18 +119,22 @@ def parameters(method: Any) -> list[str]:
     return list(inspect.signature(method).parameters)
 
 
-def expected_to_name(call: Callable[..., Any], arguments: dict[str, Any], name: str) -> str | None:
+#: Each of them is of a type that no argument takes.
+WRONG = [Wrong(), 3 + 4j, ..., b"\xff"]
+
+
+def expected_to_name(call: Callable[..., Any], arguments: dict[str, Any], name: str, wrong: object) -> str | None:
     """What is wrong with how a call refuses an argument; None if nothing is."""
-    given = {**arguments, name: Wrong()}
+    given = {**arguments, name: wrong}
     try:
         call(**{key: value for key, value in given.items() if value is not None})
     except (TypeError, drumlin.InvalidArgument) as error:
         # What the core itself is called with is named by a note, which a traceback shows.
         where = "\n".join([str(error), *getattr(error, "__notes__", [])])
-        return None if name in where else f"{name}: {type(error).__name__}: {error}"
+        return None if name in where else f"{name}={wrong!r}: {type(error).__name__}: {error}"
     except Exception as error:
-        return f"{name}: {type(error).__name__}: {error}"
-    return f"{name}: taken"
+        return f"{name}={wrong!r}: {type(error).__name__}: {error}"
+    return f"{name}={wrong!r}: taken"
 
 
 def faults(of: Any, calls: dict[str, dict[str, Any]], values: dict[str, Any]) -> list[str]:
@@ -142,8 +146,9 @@ def faults(of: Any, calls: dict[str, dict[str, Any]], values: dict[str, Any]) ->
         required = {name: values[name] for name in names if name in values and name not in arguments}
         left_out = set(names) - set(arguments) - ANYTHING - set(required)
         assert not left_out, (method, left_out)
-        told = (expected_to_name(call, {**arguments, **required}, name) for name in arguments)
-        found += [f"{type(of).__name__}.{method}: {fault}" for fault in told if fault is not None]
+        for name in arguments:
+            answers = [expected_to_name(call, {**arguments, **required}, name, wrong) for wrong in WRONG]
+            found += [f"{type(of).__name__}.{method}: {fault}" for fault in answers if fault is not None]
     return found
 
 
@@ -183,12 +188,13 @@ def test_a_transaction_names_arguments(filled: drumlin.Store) -> None:
 
 
 def test_open_names_arguments() -> None:
-    found = [expected_to_name(drumlin.open, {**OPEN, "uri": "memory://"}, name) for name in OPEN]
+    given = {**OPEN, "uri": "memory://"}
+    found = [expected_to_name(drumlin.open, given, name, wrong) for name in OPEN for wrong in WRONG]
     assert [fault for fault in found if fault is not None] == []
 
 
 def test_salvage_names_arguments() -> None:
     names = inspect.signature(drumlin.salvage).parameters
     arguments = {**dict.fromkeys(names), "store": "/nowhere/old", "new": "/nowhere/new"}
-    found = [expected_to_name(drumlin.salvage, arguments, name) for name in names]
+    found = [expected_to_name(drumlin.salvage, arguments, name, wrong) for name in names for wrong in WRONG]
     assert [fault for fault in found if fault is not None] == []

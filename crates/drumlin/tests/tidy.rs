@@ -18,18 +18,23 @@ const LINES_MAX: usize = 600;
 
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "common", "helpers", "manager"];
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
+/// The files below `folder` with one of `extensions`, in order.
+fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            files.extend(sources(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            files.push(path);
+            found.extend(files(&path, extensions));
+        } else if path.extension().is_some_and(|e| extensions.iter().any(|known| e == *known)) {
+            found.push(path);
         }
     }
-    files.sort();
-    files
+    found.sort();
+    found
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    files(folder, &["rs"])
 }
 
 fn core() -> PathBuf {

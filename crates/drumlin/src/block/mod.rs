@@ -6,10 +6,12 @@ mod cache;
 mod directory;
 mod reader;
 mod repack;
+mod row_group;
 mod writer;
 
 pub use cache::CacheStat;
 pub use directory::{ALIGNMENT, Address, Column, Directory, KeyFilter};
 pub use reader::{BlockReader, Missing};
 pub use repack::{BlockFill, RepackPlan, repack};
-pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Replaced, Written};
+pub use row_group::EncodedRowGroup;
+pub use writer::{BlockNumbers, BlockWriter, Replaced, Written};

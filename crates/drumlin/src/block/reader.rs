@@ -9,10 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
-use super::{Address, CacheStat, Column, Directory, EncodedRowGroup, KeyFilter};
-use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Error, ErrorKind, Pool, Result, checksum_at};
-use crate::segment::Segment;
+use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
+use super::{Address, CacheStat, Directory};
+use crate::base::{BlockId, Error, ErrorKind, Pool, Result};
 use crate::storage::{Storage, names};
 
 /// A row group up to this size is read whole with its directory, in one request.
@@ -148,7 +147,7 @@ impl BlockReader {
                 let part = ranges.partition_point(|range| range.end < column.offset + column.bytes);
                 let from = (column.offset - ranges[part].start) as usize;
                 let segment = parts[part].slice(from..from + column.bytes as usize);
-                verify(address, directory, columns[i], &segment)?;
+                verify_segment(address, directory, columns[i], &segment)?;
                 let segment = own(segment, parts[part].len());
                 self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
                 found[i] = Some(segment);
@@ -213,15 +212,7 @@ impl BlockReader {
     /// The row group at `address`. Its filter may be damaged, and is then left out.
     pub fn row_group_for_salvage(&self, address: &Address) -> Result<EncodedRowGroup> {
         let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
-        let (directory, segments, filter) = match take_apart(address, &bytes) {
-            Ok(parts) => parts,
-            Err(e) => {
-                let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-                let bare = Directory { filter: None, ..directory };
-                (bare.clone(), take_segments(address, &bare, &bytes).map_err(|_| e)?, None)
-            }
-        };
-        Ok(encoded(&directory, segments, filter))
+        salvaged_row_group(address, &bytes)
     }
 
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -236,73 +227,12 @@ impl BlockReader {
     }
 }
 
-/// A whole row group as it was before it was placed, every byte checked.
-pub(super) fn row_group(address: &Address, bytes: &Bytes) -> Result<EncodedRowGroup> {
-    let (directory, segments, filter) = take_apart(address, bytes)?;
-    Ok(encoded(&directory, segments, filter))
-}
-
-/// A row group as it was before it was placed, from its parts.
-fn encoded(directory: &Directory, segments: Vec<Bytes>, filter: Option<Bytes>) -> EncodedRowGroup {
-    let segment = |(column, bytes): (&Column, Bytes)| Segment {
-        bytes: bytes.to_vec(),
-        stats: column.stats.clone(),
-        kept: column.kept,
-    };
-    let segments = directory.columns.iter().zip(segments).map(segment).collect();
-    EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) }
-}
-
 /// The range of a row group, including its directory.
 fn whole(address: &Address) -> Range<u64> {
     address.offset..address.offset + address.bytes()
 }
 
-/// The directory, the segments and the filter of a whole row group, every byte checked.
-fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>, Option<Bytes>)> {
-    let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-    let segments = take_segments(address, &directory, bytes)?;
-    let filter = directory.filter.map(|filter| {
-        let from = (filter.offset - address.offset) as usize;
-        let bytes = bytes.slice(from..from + filter.bytes as usize);
-        verify_filter(address, &filter, &bytes).map(|()| bytes)
-    });
-    Ok((directory, segments, filter.transpose()?))
-}
-
-fn take_segments(address: &Address, directory: &Directory, bytes: &Bytes) -> Result<Vec<Bytes>> {
-    let mut segments = Vec::with_capacity(directory.columns.len());
-    for (index, column) in directory.columns.iter().enumerate() {
-        let from = (column.offset - address.offset) as usize;
-        let segment = bytes.slice(from..from + column.bytes as usize);
-        verify(address, directory, index, &segment)?;
-        segments.push(segment);
-    }
-    Ok(segments)
-}
-
-fn verify_filter(address: &Address, filter: &KeyFilter, bytes: &[u8]) -> Result<()> {
-    let name = names::block(address.block);
-    if checksum_at(bytes, &name, filter.offset) != filter.checksum {
-        let offset = filter.offset;
-        return Err(Error::corrupt(format!("{name}: filter at offset {offset}: the checksum does not match")));
-    }
-    Ok(())
-}
-
 /// A slice that is less than half of its buffer of `whole` bytes is copied, so that the cache holds what it counts.
 fn own(segment: Bytes, whole: usize) -> Bytes {
     if segment.len() * 2 < whole { Bytes::copy_from_slice(&segment) } else { segment }
-}
-
-fn verify(address: &Address, directory: &Directory, index: usize, bytes: &[u8]) -> Result<()> {
-    let column = &directory.columns[index];
-    let name = names::block(address.block);
-    if checksum_at(bytes, &name, column.offset) != column.checksum && !planted(Bug::SkipChecksum) {
-        return Err(Error::corrupt(format!(
-            "{name}: segment of column {index} at offset {}: the checksum does not match",
-            column.offset
-        )));
-    }
-    Ok(())
 }

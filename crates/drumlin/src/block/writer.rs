@@ -15,21 +15,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
-use super::reader::row_group;
+use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Result, SessionId, checksum_at};
-use crate::segment::Segment;
 use crate::storage::{InlineStorage, PutMode, Storage, names};
-
-/// A row group ready to be written: one segment per column.
-pub struct EncodedRowGroup {
-    /// Rows of each segment.
-    pub rows: u32,
-    /// The columns, in schema order.
-    pub segments: Vec<Segment>,
-    /// Recognises most keys that do not exist; in tables with a key.
-    pub filter: Option<Vec<u8>>,
-}
 
 /// Hands out the numbers of one session's blocks.
 #[derive(Debug)]
@@ -267,6 +256,11 @@ impl BlockWriter {
         }
         self.flush()?;
         Ok(&self.written)
+    }
+
+    /// The blocks written so far.
+    pub fn written(&self) -> &[Written] {
+        &self.written
     }
 
     /// Deletes those of its blocks that no commit is to refer to.

@@ -92,15 +92,15 @@ impl Read {
     }
 }
 
-/// The maximum number of keys named in a message.
-const NAMED_MAX: usize = 5;
-/// The maximum number of keys among which the written one is searched for.
+/// Which of many keys was written is looked for only among this many: the commit turn is held.
 const SEARCHED_MAX: usize = 1000;
 
 /// Describes the rows of a table with keys that were looked up: the row that was written, if it is known.
 fn describe_keys(id: TableId, keys: &Keys, base: &State, now: &State, table: &str) -> String {
     let codec = base.table(id).and_then(|table| table.codec().ok());
-    let name = |at: usize| codec.as_ref().map_or_else(String::new, |codec| codec.key_codec().describe(keys.get(at)));
+    let name = |places: std::ops::Range<usize>| {
+        codec.map_or_else(String::new, |codec| codec.key_codec().describe_some(places.map(|at| keys.get(at))))
+    };
     let written = || match (base.table(id), now.table(id)) {
         (Some(then), Some(now)) if then.bulk_seq == now.bulk_seq && keys.len() <= SEARCHED_MAX => {
             let wrote = |at: &usize| now.wrote_any(&keys.take(std::iter::once(*at)), then, base.seq);
@@ -109,14 +109,9 @@ fn describe_keys(id: TableId, keys: &Keys, base: &State, now: &State, table: &st
         _ => None,
     };
     match if keys.len() == 1 { Some(0) } else { written() } {
-        Some(at) => format!("the row of {table} with the key {}, which was looked up,", name(at)),
+        Some(at) => format!("the row of {table} with the key {}, which was looked up,", name(at..at + 1)),
         None => {
-            let named: Vec<String> = (0..keys.len().min(NAMED_MAX)).map(name).collect();
-            let more = match keys.len().saturating_sub(NAMED_MAX) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!("one of the rows of {table} with the keys {}{more}, which were looked up,", named.join(", "))
+            format!("one of the rows of {table} with the keys {}, which were looked up,", name(0..keys.len()))
         }
     }
 }

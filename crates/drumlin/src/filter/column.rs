@@ -11,12 +11,12 @@ use arrow::compute::kernels::comparison::{ilike, like};
 use arrow::compute::take;
 use arrow::datatypes::*;
 
-use super::evaluate::{compare, constant};
 use super::kind::Kind;
 use super::names::written;
 use super::number::{float_key, key_float};
 use super::plan::{Column, Pattern, Test};
 use super::syntax::CompareOp;
+use super::truth::{compare, constant};
 use crate::base::{Error, Result};
 
 /// Runs the body with the array as one of a type whose native value is an integer.

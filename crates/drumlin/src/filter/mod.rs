@@ -25,10 +25,12 @@ mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod truth;
 mod verdict;
 mod words;
 
 pub use names::meant as column_meant;
+pub use verdict::Verdict;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -80,17 +82,6 @@ impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// What statistics say about the rows of a row group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// No row matches.
-    None,
-    /// Every row matches.
-    All,
-    /// Unknown: the rows must be evaluated.
-    Some,
 }
 
 /// A [`Filter`] tied to a schema.

@@ -2,12 +2,22 @@
 //!
 //! Invariant: [`Outcomes`] holds every truth value that some row can have, and perhaps others.
 
-use super::Verdict;
 use super::kind::Kind;
 use super::number::float_key;
 use super::plan::{Column, Node, Test, Value};
 use super::syntax::CompareOp;
 use crate::segment::{ColumnStats, Stat};
+
+/// What statistics say about the rows of a row group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No row matches.
+    None,
+    /// Every row matches.
+    All,
+    /// Unknown: the rows must be evaluated.
+    Some,
+}
 
 type Lookup<'a> = &'a dyn Fn(usize) -> Option<ColumnStats>;
 

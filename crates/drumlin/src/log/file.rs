@@ -86,8 +86,8 @@ struct Segment {
     torn: bool,
     /// Whether the last record is an end mark.
     ended: bool,
-    /// The good records after the last one that is known to be synced, or the header if there is no record; and their
-    /// offset.
+    /// The good records behind the last one that is known to be synced, or the header if there is no record; and their
+    /// offset. An end mark that nothing follows is not known to be synced.
     unsynced_offset: u64,
     unsynced_bytes: Bytes,
 }
@@ -144,14 +144,12 @@ impl FileLog {
         if newest.torn {
             file.set_len(newest.end)?;
         }
-        // Records that no later record shows to be synced may exist only in the page cache: their writer died before the
-        // sync, or the sync failed, after which the kernel regards the pages as clean. Nothing may depend on them before
-        // they are written and synced again.
-        if !newest.ended {
-            file.write_at(newest.unsynced_offset, &newest.unsynced_bytes)?;
-            if !planted(Bug::SkipOpenSync) {
-                file.sync()?;
-            }
+        // Records that no later one says were synced, an end mark among them, may be in the page cache only: their writer
+        // died before the sync, or the sync failed, after which the kernel takes the pages for clean. Nothing may rest on
+        // them before they are written and synced again.
+        file.write_at(newest.unsynced_offset, &newest.unsynced_bytes)?;
+        if !planted(Bug::SkipOpenSync) {
+            file.sync()?;
         }
         // An earlier process may have died between naming a file and making its name durable.
         if !planted(Bug::SkipReopenSync) {
@@ -510,8 +508,8 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result
         unsynced_offset: 0,
         unsynced_bytes: bytes.slice(..frame::HEADER_BYTES),
     };
-    // Where each record begins, and the entry up to which all are known to be synced.
-    let (mut starts, mut synced): (Vec<(Seq, usize)>, Seq) = (Vec::new(), Seq(0));
+    // Where each entry and the last end mark begin, and the entry up to which all are known to be synced.
+    let (mut starts, mut end_mark, mut synced): (Vec<(Seq, usize)>, usize, Seq) = (Vec::new(), 0, Seq(0));
     let mut offset = frame::HEADER_BYTES;
     while offset < bytes.len() {
         let next = segment.next();
@@ -524,8 +522,10 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result
                 segment.ended = false;
                 offset = behind;
             }
-            Some((Record { seq, body: Body::End, .. }, behind)) if seq.next() == next => {
+            Some((Record { seq, synced: mark, body: Body::End }, behind)) if seq.next() == next => {
+                synced = synced.max(mark);
                 segment.ended = true;
+                end_mark = start;
                 offset = behind;
             }
             _ => {
@@ -536,8 +536,8 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result
         }
         segment.end = offset as u64;
     }
-    let behind = starts.iter().find(|(seq, _)| *seq > synced).map(|(_, start)| *start);
-    if let Some(start) = behind {
+    let unsynced = starts.iter().find(|(seq, _)| *seq > synced).map(|(_, start)| *start);
+    if let Some(start) = unsynced.or(segment.ended.then_some(end_mark)) {
         segment.unsynced_offset = start as u64;
         segment.unsynced_bytes = bytes.slice(start..segment.end as usize);
     }

@@ -126,7 +126,7 @@ impl Turns {
         self.throttled.max(USUAL_MICROS_MIN).saturating_sub(spent) + OVERDUE_MICROS
     }
 
-    /// Notes that a put has taken `micros` microseconds.
+    /// Notes how long a put has taken, in microseconds.
     pub fn measured(&mut self, micros: u64) {
         let micros = micros.min(TRIP_MICROS_MAX);
         self.trip = if self.trip == 0 { micros } else { (3 * self.trip + micros) / 4 };

@@ -21,7 +21,7 @@ use vortex_edition::{Edition, EditionId, EditionInclusion, EditionSessionExt};
 use vortex_session::VortexSession;
 use vortex_session::registry::Id;
 
-use super::scheme::{Encodings, Hint};
+use super::hint::{Encodings, Hint};
 use crate::base::Error;
 
 /// The encodings that a segment may hold, stored as their positions in this list.

@@ -28,9 +28,11 @@ use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, IntervalUnit, i
 use vortex_array::dtype::PType;
 
 use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
+use super::form::{Form, native_type};
+use super::tag::{NULLS, Tag};
+use super::text;
 use super::wire::{Reader, Writer};
 use super::words::{PLAIN_MAX, Words, machine_type, zeroed};
-use super::{Form, NULLS, Tag, native_type, text};
 use crate::base::{Error, Result};
 
 /// The size in bytes of a value that is not a machine number.
@@ -293,7 +295,8 @@ pub(super) fn read_fixed(input: &mut Reader, rows: usize, data_type: &DataType, 
             build_fixed(rows, data_type, aligned(input.buffer(len)?), nulls)
         }
         Tag::Vortex => {
-            let array = text::read(input, rows, &DataType::Binary, Form::Exact)?;
+            input.u8()?;
+            let array = text::read_compressed(input, byte & NULLS != 0, rows, &DataType::Binary, Form::Exact)?;
             let array = array.as_binary::<i32>();
             let values = zeroed(rows, size)?;
             let mut bytes = values.to_vec();

@@ -14,7 +14,7 @@ use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::root_as_message;
 use arrow::ipc::writer::StreamWriter;
 
-use super::Tag;
+use super::tag::Tag;
 use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
 

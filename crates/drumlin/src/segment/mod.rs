@@ -21,10 +21,13 @@
 mod bits;
 mod bounds;
 mod codec;
+mod codes;
 mod dictionary;
 mod expand;
 mod export;
 mod fixed;
+mod form;
+mod hint;
 mod ipc;
 mod join;
 mod nested;
@@ -35,6 +38,7 @@ mod rewrite;
 mod scheme;
 mod select;
 mod stats;
+mod tag;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -50,10 +54,10 @@ use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
+pub use form::{Form, Kept, native_type};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
@@ -61,19 +65,9 @@ pub use rewrite::{Source, rewrite};
 pub use scheme::Scheme;
 pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
+use tag::Tag;
 pub use types::{children, holds};
-use wire::{Reader, Writer};
-
-/// Which Arrow type [`decode`] returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The column's own type.
-    Exact,
-    /// The cheapest type with the same values: decimals as [`native_type`] says; strings and binary as views,
-    /// or as a dictionary with keys of 8, 16 or 32 bits if they are stored as one; everything else, all nested types,
-    /// and decimals beyond their precision as the column's own type.
-    Native,
-}
+use wire::{Reader, Writer, decoded_max};
 
 /// An encoded column.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,18 +78,6 @@ pub struct Segment {
     pub stats: ColumnStats,
     /// How strings are stored, so that a reader can choose one Arrow type for many segments.
     pub kept: Kept,
-}
-
-/// How a segment stores strings and binary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kept {
-    /// Value by value; so are all other types.
-    #[default]
-    Values,
-    /// As a dictionary with keys of 8 bits.
-    Dictionary8,
-    /// As a dictionary with keys of 16 bits.
-    Dictionary16,
 }
 
 /// Encodes a column. Linear in its values; on one thread about 10 ns per number, 100 ns per long string.
@@ -123,15 +105,15 @@ pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Res
 fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
     let mut out = Writer::like(like);
     let mut kept = Kept::Values;
-    let plain = text::plain_type(data_type);
+    let plain = types::plain_type(data_type);
     let stats = if plain.is_some() && array.null_count() < array.len() {
         let keyed = array.as_any_dictionary_opt().is_some();
         // If the encoder found the distinct values, there are fewer to measure.
-        let mut distinct = if keyed { text::write_keyed(&mut out, array)? } else { None };
+        let mut distinct = if keyed { text::write_keyed(&mut out, array, write_column)? } else { None };
         let mut measured = None;
         if distinct.is_none() {
             let expanded = if keyed { cast(array, data_type)? } else { array.clone() };
-            distinct = text::write(&mut out, &expanded)?;
+            distinct = text::write(&mut out, &expanded, write_column)?;
             measured = distinct.is_none().then(|| measure(&expanded));
         }
         kept = match distinct.as_ref().map(|distinct| distinct.len()) {
@@ -177,18 +159,6 @@ pub fn decode(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Re
     guarded(bytes, rows, data_type, |input| read_whole(input, rows, data_type, form))
 }
 
-/// A column of a row group may always take this many bytes decoded, whatever it takes in storage: twice what a row
-/// group holds.
-const DECODED_MAX: u64 = 512 << 20;
-
-/// Beyond that, it may take at most this many times its bytes in storage.
-const EXPANSION_MAX: u64 = 1024;
-
-/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
-fn decoded_max(bytes: usize) -> u64 {
-    DECODED_MAX.max((bytes as u64).saturating_mul(EXPANSION_MAX))
-}
-
 /// Reads a segment to its end.
 fn read_whole(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
     let array = read_column(input, rows, data_type, form)?;
@@ -212,85 +182,10 @@ fn guarded<T>(
         .map_err(|error: Error| error.context(format!("a segment of {rows} rows of {data_type}")))
 }
 
-/// The cheapest Arrow type that holds the values of every one of several segments of a column of type `data_type`:
-/// decimals as wide as their precision needs; strings and binary as a dictionary if all segments keep one, else as views.
-pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
-    if let Some(plain) = text::plain_type(data_type) {
-        let widest = kept.reduce(|a, b| match (a, b) {
-            (Kept::Values, _) | (_, Kept::Values) => Kept::Values,
-            (Kept::Dictionary16, _) | (_, Kept::Dictionary16) => Kept::Dictionary16,
-            _ => Kept::Dictionary8,
-        });
-        let dictionary = |key| DataType::Dictionary(Box::new(key), Box::new(plain.clone()));
-        return match widest {
-            Some(Kept::Dictionary8) => dictionary(DataType::UInt8),
-            Some(Kept::Dictionary16) => dictionary(DataType::UInt16),
-            _ if plain == DataType::Utf8 => DataType::Utf8View,
-            _ => DataType::BinaryView,
-        };
-    }
-    match data_type {
-        DataType::Decimal128(digits @ ..=9, scale) | DataType::Decimal256(digits @ ..=9, scale) => {
-            DataType::Decimal32(*digits, *scale)
-        }
-        DataType::Decimal128(digits @ ..=18, scale) | DataType::Decimal256(digits @ ..=18, scale) => {
-            DataType::Decimal64(*digits, *scale)
-        }
-        other => other.clone(),
-    }
-}
-
-/// How a part of a segment is stored: its first byte, without [`NULLS`]. Append only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Tag {
-    Null = 0,
-    Plain = 1,
-    Vortex = 2,
-    Ipc = 3,
-    Narrow = 4,
-    Wide = 5,
-    Scaled = 6,
-    Dictionary = 7,
-    Struct = 8,
-    List = 9,
-    FixedList = 10,
-    ListView = 11,
-}
-
-/// Set in a tag if some rows are null.
-const NULLS: u8 = 0x80;
-
-impl Tag {
-    const ALL: [Self; 12] = [
-        Self::Null,
-        Self::Plain,
-        Self::Vortex,
-        Self::Ipc,
-        Self::Narrow,
-        Self::Wide,
-        Self::Scaled,
-        Self::Dictionary,
-        Self::Struct,
-        Self::List,
-        Self::FixedList,
-        Self::ListView,
-    ];
-
-    fn of(byte: u8) -> Result<Self> {
-        let tag = Self::ALL.get(usize::from(byte & !NULLS)).copied();
-        tag.ok_or_else(|| Error::corrupt(format!("a segment with the unknown tag {}", byte & !NULLS)))
-    }
-
-    fn write(self, out: &mut Writer, nulls: bool) {
-        out.u8(self as u8 | if nulls { NULLS } else { 0 });
-    }
-}
-
 fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
     let data_type = array.data_type();
     if let DataType::Dictionary(..) = data_type {
-        return dictionary::write(out, array);
+        return dictionary::write(out, array, write_column);
     }
     if array.is_empty() || data_type.is_null() || array.null_count() == array.len() {
         out.u8(Tag::Null as u8);
@@ -302,9 +197,9 @@ fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
         fixed::write_bools(out, array);
     } else if let Some(size) = fixed::fixed_size(data_type) {
         fixed::write_fixed(out, array, size);
-    } else if text::plain_type(data_type).is_some() {
-        text::write(out, array)?;
-    } else if !nested::write(out, array)? {
+    } else if types::plain_type(data_type).is_some() {
+        text::write(out, array, write_column)?;
+    } else if !nested::write(out, array, write_column)? {
         ipc::write(out, array)?;
     }
     Ok(())
@@ -326,7 +221,7 @@ fn read_column(input: &mut Reader, rows: usize, data_type: &DataType, form: Form
         (Tag::Dictionary, DataType::Dictionary(key, value)) => {
             input.u8()?;
             let count = dictionary::read_count(input)?;
-            return dictionary::read_parts(input, rows, count, key, value);
+            return dictionary::read_parts(input, rows, count, key, value, read_column);
         }
         _ => {}
     }
@@ -338,10 +233,10 @@ fn read_column(input: &mut Reader, rows: usize, data_type: &DataType, form: Form
         fixed::read_bools(input, rows)
     } else if let Some(size) = fixed::fixed_size(data_type) {
         fixed::read_fixed(input, rows, data_type, size)
-    } else if text::plain_type(data_type).is_some() {
-        text::read(input, rows, data_type, form)
+    } else if types::plain_type(data_type).is_some() {
+        text::read(input, rows, data_type, form, read_column)
     } else {
         let byte = input.u8()?;
-        nested::read(input, byte, rows, data_type)
+        nested::read(input, byte, rows, data_type, read_column)
     }
 }

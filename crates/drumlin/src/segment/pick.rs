@@ -1,7 +1,7 @@
 //! Decodes some rows of a segment where that is cheaper than decoding all of it: numbers and texts whose encodings allow
 //! random access.
 
-use arrow::array::{ArrayRef, make_array};
+use arrow::array::{ArrayRef, UInt32Array, make_array};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use vortex_array::arrays::PrimitiveArray;
@@ -11,11 +11,13 @@ use vortex_arrow::to_null_buffer;
 
 use super::codec::{Codec, refused};
 use super::export::export;
+use super::form::Form;
 use super::select::take_rows;
-use super::text::plain_type;
+use super::tag::{NULLS, Tag};
+use super::types::plain_type;
 use super::wire::Reader;
 use super::words::{Words, machine_type};
-use super::{Form, NULLS, Tag, decode, guarded, tree};
+use super::{decode, guarded, tree};
 use crate::base::{Error, Result};
 
 /// Rows are picked individually if fewer than one in this many is wanted.
@@ -35,7 +37,7 @@ pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u3
         }
     }
     let all = decode(bytes, rows, data_type, Form::Exact)?;
-    take_rows(&all, &picked.iter().map(|row| u64::from(*row)).collect::<Vec<_>>().into())
+    take_rows(&all, &UInt32Array::from(picked.to_vec()))
 }
 
 /// The rows, if the encoding allows random access.

@@ -8,12 +8,16 @@ use arrow::datatypes::DataType;
 use bytes::Bytes;
 
 use super::codec::{Codec, LONG_ROWS_MIN};
+use super::codes::{Codes, Cutter};
+use super::form::{Form, Kept};
 use super::join::join;
-use super::onpair::{Codes, Cutter};
 use super::scheme::Scheme;
 use super::select::filter_rows;
+use super::stats::ColumnStats;
+use super::tag::Tag;
+use super::types::plain_type;
 use super::wire::Writer;
-use super::{ColumnStats, Form, Kept, Segment, Tag, encode_like, guarded, read_whole, text};
+use super::{Segment, encode_like, guarded, read_whole, text};
 use crate::base::{Error, Result};
 
 /// A segment from which some rows are taken.
@@ -36,7 +40,7 @@ pub struct Source<'a> {
 /// then come from rows that are not taken.
 pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_codes: bool) -> Result<Vec<Segment>> {
     if as_codes
-        && text::plain_type(data_type) == Some(DataType::Utf8)
+        && plain_type(data_type) == Some(DataType::Utf8)
         && sizes.iter().all(|size| *size as usize >= LONG_ROWS_MIN)
         && let Some(segments) = rewrite_codes(sources, data_type, sizes)?
     {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait,
-    RecordBatch, RecordBatchOptions, StructArray, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeListArray, GenericListArray, MapArray,
+    OffsetSizeTrait, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{filter, filter_record_batch, prep_null_mask_filter, take};
@@ -26,11 +26,20 @@ fn has_lists_of_dictionaries(data_type: &DataType) -> bool {
     })
 }
 
-/// The rows at `places`, in that order. O(rows taken), including their contents.
-pub fn take_rows(array: &ArrayRef, places: &UInt64Array) -> Result<ArrayRef> {
+/// The rows at `places`, in their order. O(rows taken), with what is in them.
+pub fn take_rows<I>(array: &ArrayRef, places: &PrimitiveArray<I>) -> Result<ArrayRef>
+where
+    I: ArrowPrimitiveType,
+    I::Native: Into<u64>,
+{
     if !has_lists_of_dictionaries(array.data_type()) {
         return Ok(take(array, places, None)?);
     }
+    take_nested(array, &places.values().iter().map(|place| (*place).into()).collect::<Vec<u64>>().into())
+}
+
+/// The same of a type that has lists of dictionaries in it.
+fn take_nested(array: &ArrayRef, places: &UInt64Array) -> Result<ArrayRef> {
     let nulls = taken_nulls(array, places);
     Ok(match array.data_type() {
         DataType::Struct(fields) => {
@@ -98,7 +107,7 @@ fn take_lists<O: OffsetSizeTrait>(
 
 /// The rows of a batch at `places`, in that order.
 pub fn take_batch(batch: &RecordBatch, places: impl IntoIterator<Item = u32>) -> Result<RecordBatch> {
-    let places: UInt64Array = places.into_iter().map(u64::from).collect::<Vec<_>>().into();
+    let places: UInt32Array = places.into_iter().collect::<Vec<_>>().into();
     let columns = batch.columns().iter().map(|column| take_rows(column, &places)).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
@@ -155,9 +164,9 @@ mod tests {
             let pair = |row: &usize| (*row != 5).then(|| vec![format!("v{}", row * 2), format!("v{}", row * 2 + 1)]);
             rows.iter().map(pair).collect::<Vec<_>>()
         };
-        let taken = take_rows(&all, &vec![63, 5, 0, 63].into()).unwrap();
+        let taken = take_rows(&all, &UInt32Array::from(vec![63, 5, 0, 63])).unwrap();
         assert_eq!(texts(&taken), expected(&[63, 5, 0, 63]));
-        let sliced = take_rows(&all.slice(3, 10), &vec![2, 9].into()).unwrap();
+        let sliced = take_rows(&all.slice(3, 10), &UInt64Array::from(vec![2, 9])).unwrap();
         assert_eq!(texts(&sliced), expected(&[5, 12]));
         let batch = RecordBatch::try_from_iter([("l", all)]).unwrap();
         let keep: BooleanArray = (0..64).map(|row| Some(row % 9 == 5)).collect();

@@ -23,24 +23,19 @@ use vortex_arrow::ArrowSessionExt;
 
 use super::bits::{aligned, read_nulls, write_nulls};
 use super::codec::{Codec, LONG_ROWS_MIN};
+use super::codes::Codes;
+use super::dictionary;
 use super::expand::expand;
 use super::export::{as_dictionary, contiguous, export, export_unchecked};
-use super::onpair::{Codes, Text};
-use super::scheme::Hint;
+use super::form::Form;
+use super::hint::Hint;
+use super::onpair::Text;
+use super::tag::{NULLS, Tag};
 use super::tree::{self, Tree};
-use super::wire::{Reader, Writer};
+use super::types::plain_type;
+use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
-use super::{Form, NULLS, Tag, dictionary, read_column};
 use crate::base::{Error, Result};
-
-/// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
-pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),
-        _ => None,
-    }
-}
 
 /// Columns with fewer rows than this get no dictionary of ours.
 const DICTIONARY_ROWS_MIN: usize = 64;
@@ -52,7 +47,7 @@ const COMPRESSED_MIN: usize = 512;
 const ROWS_A_VALUE_MIN: usize = 16;
 
 /// Writes strings or binary. Returns the distinct values if it had to find them.
-pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<Option<ArrayRef>> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let values = values(array);
     let lengths: Vec<u32> = values
@@ -67,7 +62,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         && array.len() >= DICTIONARY_ROWS_MIN
         && let Some((places, distinct)) = find_dictionary(&values, nulls)
     {
-        return Ok(Some(write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls)?));
+        return Ok(Some(write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls, write_column)?));
     }
     if trained.is_some()
         && let Some(tree) = encode_text(out, trained, &values, nulls)
@@ -124,14 +119,14 @@ fn encode_text(
     nulls: Option<&NullBuffer>,
 ) -> Option<Tree> {
     let text = trained.unwrap_or_else(|| Arc::new(Text::train(values)));
-    let tree = text.encode(values, nulls)?.tree(Codec::get())?;
+    let tree = Codes::encode(&text, values, nulls)?.tree(Codec::get())?;
     out.text = Some(text);
     Some(tree)
 }
 
 /// Writes strings that are given as a dictionary; only the values that rows use are kept, in order. Returns them;
 /// `None`, with nothing written, if too many values are used for a dictionary of ours.
-pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<Option<ArrayRef>> {
     let keyed = array.as_any_dictionary();
     let (keys, nulls) = (keyed.normalized_keys(), keyed.keys().nulls().filter(|nulls| nulls.null_count() > 0));
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
@@ -155,7 +150,7 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     let distinct = BinaryArray::from_iter_values(order.iter().map(|value| plain.value(*value)));
     let place = |(row, key): (usize, &usize)| if valid(row) { rank[*key] } else { 0 };
     let places = keys.iter().enumerate().map(place);
-    Ok(Some(write_dictionary(out, keyed.values().data_type(), distinct, places, nulls)?))
+    Ok(Some(write_dictionary(out, keyed.values().data_type(), distinct, places, nulls, write_column)?))
 }
 
 /// Writes a dictionary of `distinct` values of a column of `data_type`, and the place of each row's value. Returns the
@@ -166,6 +161,7 @@ fn write_dictionary(
     distinct: BinaryArray,
     places: impl Iterator<Item = usize>,
     nulls: Option<&NullBuffer>,
+    write_column: WriteColumn,
 ) -> Result<ArrayRef> {
     let keys = if distinct.len() <= 1 << 8 {
         Words::new::<u8>(PType::U8, places.map(|place| place as u8).collect(), nulls.cloned())
@@ -173,7 +169,7 @@ fn write_dictionary(
         Words::new::<u16>(PType::U16, places.map(|place| place as u16).collect(), nulls.cloned())
     };
     let distinct = of_type(data_type, distinct)?;
-    dictionary::write_parts(out, keys, &distinct)?;
+    dictionary::write_parts(out, keys, &distinct, write_column)?;
     Ok(distinct)
 }
 
@@ -259,12 +255,17 @@ pub(super) fn compress(array: &ArrayRef, only: Option<Hint>) -> Option<Tree> {
 }
 
 /// Reads what [`write`] wrote.
-pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
+pub(super) fn read(
+    input: &mut Reader,
+    rows: usize,
+    data_type: &DataType,
+    form: Form,
+    read_column: ReadColumn,
+) -> Result<ArrayRef> {
     let byte = input.u8()?;
     let nullable = byte & NULLS != 0;
     let plain = plain_type(data_type).unwrap_or(DataType::Binary);
     let utf8 = plain_type(data_type) == Some(DataType::Utf8);
-    let view = if utf8 { DataType::Utf8View } else { DataType::BinaryView };
     match Tag::of(byte)? {
         Tag::Plain => {
             let nulls = read_nulls(input, rows, nullable)?;
@@ -281,36 +282,13 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
                 _ => Ok(cast(&array, data_type)?),
             }
         }
-        Tag::Vortex => {
-            let codec = Codec::get();
-            let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
-            let array = tree::read(codec, input, &dtype, rows)?;
-            let mut context = codec.context();
-            if form == Form::Native {
-                if let Some(array) = as_dictionary(codec, &array, &mut context)? {
-                    return Ok(array);
-                }
-                return export(codec, array, &view, &mut context);
-            }
-            if data_type != &plain {
-                return export(codec, array, data_type, &mut context);
-            }
-            let views = export_unchecked(codec, array, &view, &mut context)?;
-            // Arrow checks the bytes when it makes an array of them.
-            match contiguous(&views, utf8)? {
-                Some(array) => Ok(array),
-                None => {
-                    super::utf8::check(&views)?;
-                    Ok(cast(&views, data_type)?)
-                }
-            }
-        }
+        Tag::Vortex => read_compressed(input, nullable, rows, data_type, form),
         Tag::Dictionary => {
             let count = dictionary::read_count(input)?;
             let (key, ptype) =
                 if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) };
             if form == Form::Native {
-                return dictionary::read_parts(input, rows, count, &key, &plain);
+                return dictionary::read_parts(input, rows, count, &key, &plain, read_column);
             }
             let keys = Words::read(input, rows, ptype)?;
             let values = read_column(input, count, &plain, Form::Exact)?;
@@ -318,6 +296,41 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
             Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
         }
         tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),
+    }
+}
+
+/// Reads strings in the compressed form of Vortex; the tag was read.
+pub(super) fn read_compressed(
+    input: &mut Reader,
+    nullable: bool,
+    rows: usize,
+    data_type: &DataType,
+    form: Form,
+) -> Result<ArrayRef> {
+    let plain = plain_type(data_type).unwrap_or(DataType::Binary);
+    let utf8 = plain == DataType::Utf8;
+    let view = if utf8 { DataType::Utf8View } else { DataType::BinaryView };
+    let codec = Codec::get();
+    let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
+    let array = tree::read(codec, input, &dtype, rows)?;
+    let mut context = codec.context();
+    if form == Form::Native {
+        if let Some(array) = as_dictionary(codec, &array, &mut context)? {
+            return Ok(array);
+        }
+        return export(codec, array, &view, &mut context);
+    }
+    if data_type != &plain {
+        return export(codec, array, data_type, &mut context);
+    }
+    let views = export_unchecked(codec, array, &view, &mut context)?;
+    // Arrow checks the bytes when it makes an array of them.
+    match contiguous(&views, utf8)? {
+        Some(array) => Ok(array),
+        None => {
+            super::utf8::check(&views)?;
+            Ok(cast(&views, data_type)?)
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use vortex_buffer::{Alignment, BufferMut, ByteBuffer};
 use vortex_error::{VortexResult, vortex_bail, vortex_ensure, vortex_err};
 
 use super::codec::{Codec, refused};
-use super::scheme::{Hint, STEPS_BIT};
+use super::hint::{Hint, STEPS_BIT};
 use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::{Error, Result};
 

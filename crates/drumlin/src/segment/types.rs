@@ -1,4 +1,4 @@
-//! Types within types, and the memory that values of a type take.
+//! Types within types, the plain type of strings, and the memory that values of a type take.
 
 use arrow::array::{Array, ArrayRef, AsArray, GenericListViewArray, OffsetSizeTrait};
 use arrow::buffer::OffsetBuffer;
@@ -25,6 +25,15 @@ pub fn holds(data_type: &DataType, is: &impl Fn(&DataType) -> bool) -> bool {
         _ => children(data_type).iter().any(|field| holds(field.data_type(), is)),
     };
     within || is(data_type)
+}
+
+/// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
+pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),
+        _ => None,
+    }
 }
 
 /// The minimum size of a value in an array, without its children; strings without their own bytes.

@@ -7,11 +7,21 @@
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use bytes::Bytes;
 
+use super::form::Form;
+use super::hint::Hint;
 use super::onpair::Text;
-use super::scheme::{Hint, Scheme};
+use super::scheme::Scheme;
 use crate::base::{Error, Result};
+
+/// Writes a column of any type. Columns that hold others get it for these, since only the layer as a whole knows all types.
+pub(super) type WriteColumn = fn(&mut Writer, &ArrayRef) -> Result<()>;
+
+/// Reads a column of any type, of this number of rows.
+pub(super) type ReadColumn = fn(&mut Reader, usize, &DataType, Form) -> Result<ArrayRef>;
 
 /// Where long buffers start: enough for every machine type of Arrow, and what a reader's memory is aligned to.
 pub(super) const ALIGNMENT: usize = 16;
@@ -71,6 +81,18 @@ impl Writer {
     }
 }
 
+/// A column of a row group may always take this many bytes decoded, whatever it takes in storage: twice what a row
+/// group holds.
+const DECODED_MAX: u64 = 512 << 20;
+
+/// Beyond that, it may take at most this many times its bytes in storage.
+const EXPANSION_MAX: u64 = 1024;
+
+/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
+pub(super) fn decoded_max(bytes: usize) -> u64 {
+    DECODED_MAX.max((bytes as u64).saturating_mul(EXPANSION_MAX))
+}
+
 /// Reads a segment's bytes.
 pub(super) struct Reader {
     bytes: Bytes,
@@ -83,7 +105,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(bytes: Bytes) -> Self {
-        let room = super::decoded_max(bytes.len());
+        let room = decoded_max(bytes.len());
         Self { bytes, at: 0, room, found: Hint::CHEAP }
     }
 

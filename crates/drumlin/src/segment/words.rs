@@ -23,11 +23,11 @@ use vortex_buffer::{Alignment, ByteBuffer};
 
 use super::bits::{read_nulls, write_nulls};
 use super::codec::{Codec, refused};
+use super::hint::Hint;
 use super::plain::Plain;
-use super::scheme::Hint;
+use super::tag::{NULLS, Tag};
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
-use super::{NULLS, Tag};
 use crate::base::{Error, Result};
 
 /// Up to this many bytes, the plain form is used without trying Vortex, whose envelope alone takes about 10.
@@ -119,7 +119,7 @@ impl Words {
         if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
             return Prepared::Null;
         }
-        let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(&words));
+        let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(words.ptype, &words.values));
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
         if plain_size > PLAIN_MAX
             && let Some(tree) = words.compress(only)
@@ -127,7 +127,7 @@ impl Words {
         {
             return Prepared::Vortex(tree, words.nulls.is_some());
         }
-        Prepared::Plain(plain.unwrap_or_else(|| Plain::new(&words)), words.nulls)
+        Prepared::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
     }
 
     fn compress(&self, only: Option<Hint>) -> Option<Tree> {

@@ -1,8 +1,8 @@
 //! Buckets: S3 and compatible services, Google Cloud Storage, Azure.
 //!
-//! Requests that may be done twice are retried: by the client, and here if the body of an answer breaks off
-//! ([`read_again`]). A conditional put is sent once, because its own success would make the condition of a second try fail:
-//! the caller finds out whether it was done (answers.rs says what an answer means). No message holds a credential.
+//! What may be done twice is tried again: by the client, and here where the body of an answer breaks off ([`read_again`]). A put
+//! on a condition is sent once, since its own success would fail the condition of the second try: the caller has to look
+//! whether it was done (answers.rs says what an answer means). No message holds a credential.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -212,38 +212,34 @@ impl BucketStorage {
     }
 }
 
-/// Reads again, a limited number of times, if the body of the answer breaks off: the client retries only until an answer
-/// has begun, and within the body of an object.
-async fn read_again<T, R>(mut read: impl FnMut() -> R) -> object_store::Result<T>
+/// Asks once more, a bounded number of times, where the body of the answer breaks off: the client asks again only until an
+/// answer has begun, and within the body of an object.
+async fn ask_again<T, A: Future<Output = T>>(mut ask: impl FnMut() -> A, broke_off: impl Fn(&T) -> bool) -> T {
+    for tried in 0..TRIES_MAX - 1 {
+        let answer = ask().await;
+        if !broke_off(&answer) {
+            return answer;
+        }
+        tokio::time::sleep(PAUSE * (1 << tried)).await;
+    }
+    ask().await
+}
+
+async fn read_again<T, R>(read: impl FnMut() -> R) -> object_store::Result<T>
 where
     R: Future<Output = object_store::Result<T>>,
 {
-    let mut tried = 1;
-    loop {
-        match read().await {
-            Err(e) if tried < TRIES_MAX && broke_off(&e) => {
-                tokio::time::sleep(PAUSE * (1 << (tried - 1))).await;
-                tried += 1;
-            }
-            done => return done,
-        }
-    }
+    ask_again(read, |answer| answer.as_ref().is_err_and(broke_off)).await
 }
 
-/// Deletes objects, again if the answer breaks off: deleting what is gone changes nothing.
+/// To delete what is gone changes nothing.
 async fn delete_again(client: &Client, paths: &[Path]) -> Vec<object_store::Result<Path>> {
-    let mut tried = 1;
-    loop {
+    let delete = || {
         // The stream outlives this call.
         let owned: Vec<Path> = paths.to_vec();
-        let names = stream::iter(owned.into_iter().map(Ok)).boxed();
-        let answers = client.delete_stream(names).collect::<Vec<_>>().await;
-        if tried == TRIES_MAX || !answers.iter().any(|answer| answer.as_ref().is_err_and(broke_off)) {
-            return answers;
-        }
-        tokio::time::sleep(PAUSE * (1 << (tried - 1))).await;
-        tried += 1;
-    }
+        client.delete_stream(stream::iter(owned.into_iter().map(Ok)).boxed()).collect::<Vec<_>>()
+    };
+    ask_again(delete, |answers| answers.iter().any(|answer| answer.as_ref().is_err_and(broke_off))).await
 }
 
 /// Where the object `name` is.

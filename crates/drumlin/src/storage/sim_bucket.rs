@@ -312,7 +312,9 @@ impl Storage for SimBucket {
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
         let condition = known.map(|tag| tag.0.parse().unwrap_or(u64::MAX));
         let written = self.write(BucketOp::PutIf, name, parts, Some(condition))?;
-        written.map(|tag| Tag(tag.to_string())).ok_or_else(|| Error::conflict(format!("{name} has been replaced since")))
+        written
+            .map(|tag| Tag(tag.to_string()))
+            .ok_or_else(|| Error::conflict(format!("{name} has been replaced since")))
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {

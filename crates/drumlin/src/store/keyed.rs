@@ -6,10 +6,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::commit::{Proposal, Work};
-use super::read::newest;
+use super::proposal::{Proposal, Work};
+use super::resolve::{newest, of_table, table_at};
 use super::transaction::Open;
-use super::write::{of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -39,9 +38,6 @@ pub(super) enum ByKey {
     /// Keys to delete, if they are there.
     Delete,
 }
-
-/// So many keys are named in an error.
-const NAMED_MAX: usize = 5;
 
 /// What a call brings, as the table has it.
 pub(super) struct Gathered<'a> {
@@ -223,14 +219,14 @@ impl Store {
         let bound = self.inner.options.memtable_bytes.saturating_mul(TIMES);
         let over = || bound > 0 && self.inner.memtable_bytes.load(std::sync::atomic::Ordering::Relaxed) > bound;
         if over() && self.handle.is_some() {
-            super::background::checkpoint_if_due(&self.inner);
+            self.checkpoint_if_due();
             self.wait_for_checkpoint();
         }
         Ok(())
     }
 }
 
-/// SmallWrite rows, or keys, on their way.
+/// A small write: rows, or keys, on their way.
 pub(super) struct SmallWrite {
     codec: Arc<TableCodec>,
     /// Without those that come twice.
@@ -307,12 +303,7 @@ pub(super) fn refuse(codec: &TableCodec, keys: &Keys, places: &[usize], what: &s
     if places.is_empty() {
         return Ok(());
     }
-    let named: Vec<String> =
-        places.iter().take(NAMED_MAX).map(|at| codec.key_codec().describe(keys.get(*at))).collect();
-    let more = match places.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = codec.key_codec().describe_some(places.iter().map(|at| keys.get(*at)));
     let key = if places.len() == 1 { "the key" } else { "the keys" };
-    Err(Error::already_exists(format!("{what} {key} {}{more}; nothing was written", named.join(", "))))
+    Err(Error::already_exists(format!("{what} {key} {named}; nothing was written")))
 }

@@ -14,12 +14,12 @@ use crate::storage::{ObjectMeta, Storage, names};
 /// What a reclaim may take.
 #[derive(Clone, Default)]
 pub struct ReclaimOptions {
-    /// Tables dropped less than so many microseconds ago stay in the trash, to be taken back. Default 0.
+    /// In microseconds: tables dropped more recently stay in the trash, to be taken back. Default 0.
     pub grace_micros: u64,
-    /// Blocks let go of less than so many microseconds ago stay on storage, for readers of other processes. Default: 0 where
+    /// In microseconds: blocks let go of more recently stay on storage, for readers of other processes. Default: 0 where
     /// no other process writes, else [`super::Options::block_grace_micros`].
     pub block_grace_micros: Option<u64>,
-    /// In a shared store: sessions of processes that have not committed for so many microseconds are ended, so that what
+    /// In microseconds, in a shared store: sessions of processes that have not committed for longer are ended, so that what
     /// they left can be swept. One that lives goes on with a new session. Default: none is.
     pub fence_idle_micros: Option<u64>,
     /// In a shared store: also lists all objects, and deletes those that nothing refers to and nothing ever will. Where no

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::drop::{drop_tables, patterns};
 use super::tree::IntoPattern;
 use super::versions::{bytes_deleted_from, check_versions, delete_versions};
 use super::write_frames::{OnItemError, is_item_error};
-use super::{DropReport, Frame, Missing, Place, ReadOptions, Table, Tree, VersionInfo, VersionsReport, WriteOptions};
-use crate::base::{Error, ErrorKind, Result, Version};
+use super::{
+    DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree, VersionInfo, VersionsReport,
+    WriteOptions,
+};
+use crate::base::{ErrorKind, Result, Version};
 use crate::catalog::{Footprint, Read, State};
 use crate::storage::Storage;
 use crate::table::{Rows, Scan, VersionKind, View};
@@ -94,8 +96,7 @@ pub trait Tables {
     /// # Errors
     /// As [`Tables::write`], naming the path; `InvalidArgument` if a path is given twice.
     fn write_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<Self::Version>> {
-        let written = write_frames(&self.place(), VersionKind::Write, frames, options, OnItemError::Refuse)?;
-        written.into_iter().map(|version| version.map(Self::numbered)).collect()
+        write_all(self, VersionKind::Write, frames, options)
     }
 
     /// The same, except that tables that cannot be written do not keep the others from it: an answer for each frame, the
@@ -108,9 +109,7 @@ pub trait Tables {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
     ) -> Result<Vec<Result<Self::Version>>> {
-        let collect = OnItemError::Collect(BTreeMap::new());
-        let written = write_frames(&self.place(), VersionKind::Write, frames, options, collect)?;
-        Ok(written.into_iter().map(|version| version.map(Self::numbered)).collect())
+        write_each(self, VersionKind::Write, frames, options, OnItemError::Collect(BTreeMap::new()))
     }
 
     /// Appends to many tables in one commit: all of them or none.
@@ -118,8 +117,7 @@ pub trait Tables {
     /// # Errors
     /// As [`Tables::append`], naming the path; `InvalidArgument` if a path is given twice.
     fn append_many(&self, frames: Vec<(String, Frame<'_>)>, options: &WriteOptions) -> Result<Vec<Self::Version>> {
-        let written = write_frames(&self.place(), VersionKind::Append, frames, options, OnItemError::Refuse)?;
-        written.into_iter().map(|version| version.map(Self::numbered)).collect()
+        write_all(self, VersionKind::Append, frames, options)
     }
 
     /// The same, with an answer for each frame: see [`Tables::write_each`].
@@ -131,9 +129,7 @@ pub trait Tables {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
     ) -> Result<Vec<Result<Self::Version>>> {
-        let collect = OnItemError::Collect(BTreeMap::new());
-        let written = write_frames(&self.place(), VersionKind::Append, frames, options, collect)?;
-        Ok(written.into_iter().map(|version| version.map(Self::numbered)).collect())
+        write_each(self, VersionKind::Append, frames, options, OnItemError::Collect(BTreeMap::new()))
     }
 
     /// Reads many tables as of the same instant.
@@ -171,20 +167,7 @@ pub trait Tables {
     /// # Errors
     /// `NotFound`, naming every path and pattern that names no table, unless these are to be ignored.
     fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
-        let patterns = patterns(paths)?;
-        match self.place() {
-            Place::Store(store) => store.commit_in_turn(move |draft| {
-                let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
-                draft.apply(effects)?;
-                Ok(report)
-            }),
-            Place::Transaction(transaction) => transaction.change_tables(|_, open| {
-                let (effects, report) = drop_tables(open.draft.state(), &patterns, missing)?;
-                let reads = patterns.into_iter().map(Read::Pattern).collect();
-                open.apply(Footprint { reads }, effects, None)?;
-                Ok(report)
-            }),
-        }
+        self.place().drop_tables(paths, missing)
     }
 
     /// Deletes versions of tables, all of them in one commit or none. Without the newest version the one before it is the newest
@@ -225,31 +208,59 @@ pub trait Tables {
     }
 }
 
-/// Writes or appends frames to many tables; an answer for each.
-pub(super) fn write_frames(
-    place: &Place,
+impl Tables for Store {
+    type Version = VersionInfo;
+
+    fn place(&self) -> Place {
+        Place::Store(self.clone())
+    }
+
+    fn numbered(version: Option<VersionInfo>) -> VersionInfo {
+        version.expect("a store numbers versions at once")
+    }
+}
+
+impl Tables for Transaction {
+    type Version = ();
+
+    fn place(&self) -> Place {
+        Place::Transaction(self.clone())
+    }
+
+    fn numbered(_: Option<VersionInfo>) {}
+}
+
+/// Versions are given where they are numbered at once.
+impl Tables for Place {
+    type Version = Option<VersionInfo>;
+
+    fn place(&self) -> Place {
+        self.clone()
+    }
+
+    fn numbered(version: Option<VersionInfo>) -> Option<VersionInfo> {
+        version
+    }
+}
+
+fn write_all<T: Tables + ?Sized>(
+    tables: &T,
+    kind: VersionKind,
+    frames: Vec<(String, Frame<'_>)>,
+    options: &WriteOptions,
+) -> Result<Vec<T::Version>> {
+    write_each(tables, kind, frames, options, OnItemError::Refuse)?.into_iter().collect()
+}
+
+fn write_each<T: Tables + ?Sized>(
+    tables: &T,
     kind: VersionKind,
     frames: Vec<(String, Frame<'_>)>,
     options: &WriteOptions,
     on_error: OnItemError,
-) -> Result<Vec<Result<Option<VersionInfo>>>> {
-    match place {
-        Place::Store(store) => {
-            store.refresh_if_shared()?;
-            let written = store.write_frames(kind, frames, options, on_error)?;
-            Ok(written.into_iter().map(|version| version.map(Some)).collect())
-        }
-        Place::Transaction(transaction) => {
-            if let OnItemError::Collect(_) = on_error {
-                return Err(Error::invalid(
-                    "a transaction is done as a whole; answers for single tables are for a store",
-                ));
-            }
-            let places = frames.len();
-            transaction.change_tables(|store, open| store.write_frames_in(open, kind, frames, options))?;
-            Ok((0..places).map(|_| Ok(None)).collect())
-        }
-    }
+) -> Result<Vec<Result<T::Version>>> {
+    let written = tables.place().write_frames(kind, frames, options, on_error)?;
+    Ok(written.into_iter().map(|version| version.map(T::numbered)).collect())
 }
 
 /// Reads many tables; with `each` an answer for each path, else the first error is the call's.
@@ -257,7 +268,7 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
     let tables: Vec<Table> = paths.iter().map(|path| Table { place: place.clone(), path: path.clone() }).collect();
     let reads = |state: &State| {
         let reads = tables.iter().map(|table| table.reads_rows(state, &options.as_of));
-        // What is wrong with a path is told when it is read.
+        // A path that is wrong fails when its table is read.
         Ok(reads.filter_map(Result::ok).flatten().collect())
     };
     place.read(reads, |state, pin| {

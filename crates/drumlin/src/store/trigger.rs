@@ -415,7 +415,7 @@ impl Store {
         shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));
         if shared.running {
             drop(shared);
-            // Whoever waits for a commit looks at the list again.
+            // The thread that waits for a commit looks at the list again.
             self.inner.feeds.wake();
             return Ok(());
         }

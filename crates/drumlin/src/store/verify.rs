@@ -105,7 +105,7 @@ impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
     pub fn verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
-        // Again where another process has reclaimed meanwhile what it had rewritten.
+        // Again where another process has rewritten blocks and reclaimed the old ones since.
         self.while_reclaimed(|| self.try_verify(options))
     }
 

@@ -155,6 +155,15 @@ impl KeyCodec {
         if let [only] = parts.as_slice() { only.clone() } else { format!("({})", parts.join(", ")) }
     }
 
+    /// Keys as text, for messages: the first few, and how many more.
+    pub fn describe_some<'a>(&self, keys: impl ExactSizeIterator<Item = Key<'a>>) -> String {
+        const NAMED_MAX: usize = 5;
+        let more = keys.len().saturating_sub(NAMED_MAX);
+        let named: Vec<String> = keys.take(NAMED_MAX).map(|key| self.describe(key)).collect();
+        let named = named.join(", ");
+        if more == 0 { named } else { format!("{named} and {more} more") }
+    }
+
     /// Bytes at or below all keys whose first column is at or above `bound`.
     pub(super) fn lower(&self, bound: &Stat) -> Option<Vec<u8>> {
         let mut bytes = stat_bytes(bound)?;

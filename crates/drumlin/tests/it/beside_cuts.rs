@@ -101,7 +101,7 @@ const WORK: [Work; 8] = [
         let target = SalvageTarget::Folder(Arc::new(to.clone()));
         let env = env(clock, 99, 1);
         let report = Store::salvage_to(Arc::new(bucket.clone()), target, env, Options::default(), &Default::default())?;
-        // It is for stores that nobody writes: what goes meanwhile is named.
+        // It is for stores that nobody writes: it names what is deleted while it reads.
         let store = crate::support::open(&to)?;
         assert_eq!(store.verify(&Default::default())?.faults, []);
         match read(&store, "t", AsOf::Newest) {

@@ -162,7 +162,7 @@ fn a_store_that_is_closed_holds_nothing_open() {
     }
 }
 
-/// A disk whose process has no file descriptor left, once it is told so.
+/// A disk whose process has no file descriptor left, from when the switch is set.
 #[derive(Debug)]
 struct Starved(SimDisk, AtomicBool);
 

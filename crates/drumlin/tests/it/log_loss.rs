@@ -2,7 +2,7 @@
 //! process died. All of it is there, or the store is `Corrupt`; `accept_loss` is the way in all the same.
 
 use drumlin::catalog::Payload;
-use drumlin::storage::{Disk, SimDisk};
+use drumlin::storage::{Disk, Fault, Moment, SimDisk};
 use drumlin::store::Options;
 use drumlin::{ErrorKind, Store, Tables};
 
@@ -146,6 +146,38 @@ fn a_good_entry_behind_a_damaged_end_mark_is_evidence_of_its_own() {
         copy.damage(&name, flipped);
         assert!(judge(&copy, expected, &format!("end mark flipped at {at}")), "byte {at} of the end mark");
     }
+}
+
+/// An end mark that its writer had no time to sync is synced by whoever opens the log next, before anything follows it.
+// faults: crash, torn log tail x open, nodes
+#[test]
+fn a_process_that_dies_while_it_closes_leaves_nothing_that_looks_like_damage() {
+    let mut struck = 0;
+    for (at, fault) in
+        (0..12).flat_map(|at| [Fault::Crash(Moment::Before), Fault::Crash(Moment::After), Fault::Fail].map(|f| (at, f)))
+    {
+        let disk = SimDisk::new();
+        let store = open(&disk, Options::default()).unwrap();
+        put(&store, 0..3);
+        disk.plan(disk.counters().changes + at, fault);
+        struck += usize::from(store.close().is_err() || disk.is_dead());
+        drop(store);
+        disk.revive();
+        let next = open(&disk, Options::default()).unwrap();
+        for later in 0..3 {
+            disk.plan(disk.counters().changes + later, Fault::Crash(Moment::Before));
+            let put = next.tree().put(&format!("n/{}", 3 + later), Payload::from(0));
+            for seed in 0..20 {
+                let what = format!("{fault:?} at change {at} of the close, {later} of the next commit, seed {seed}");
+                let after = open(&disk.crash(seed), Options::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert!((3..=4 + later).contains(&count(&after)), "{what}: {}", count(&after));
+            }
+            if put.is_err() {
+                break;
+            }
+        }
+    }
+    assert!(struck >= 6, "only {struck} faults struck");
 }
 
 // faults: lost log x open, verify

@@ -11,7 +11,7 @@ pub struct ModelTable {
     pub sorted: bool,
     pub versions: BTreeMap<u64, Vec<Row>>,
     pub next_version: u64,
-    /// When each was written, where the model is told the time.
+    /// When each was written, if the test sets the time.
     pub times: BTreeMap<u64, i64>,
 }
 
@@ -37,7 +37,7 @@ pub struct Model {
     pub snapshots: BTreeMap<String, BTreeMap<String, Vec<Row>>>,
     /// Keep the last so many versions, by path.
     pub keep_last: BTreeMap<String, u64>,
-    /// Keep versions that were the newest within so many microseconds, by path.
+    /// By path, for how many microseconds versions are kept after they were the newest.
     pub keep_for: BTreeMap<String, u64>,
     /// The time, where it matters.
     pub now: i64,

@@ -108,7 +108,7 @@ pub fn snapshots_hold_their_versions() -> Outcome {
     shows(&store, "t", AsOf::Snapshot("s".into()), &numbered(0, 50))
 }
 
-/// A scan that was begun is read to its end, although its table is dropped and reclaimed meanwhile.
+/// A scan that was begun is read to its end, although its table is dropped and reclaimed before that.
 pub fn readers_keep_what_they_read() -> Outcome {
     let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
     let disk = Arc::new(SimDisk::in_memory());
@@ -188,7 +188,7 @@ pub fn grace_is_given() -> Outcome {
     shows(&store, "t", AsOf::Newest, &numbered(0, 30))
 }
 
-/// A row group that a snapshot's version and the table share lies in storage until both have let go of it.
+/// A row group that a snapshot's version and the table share lies in storage until neither holds it.
 pub fn shared_row_groups_are_counted() -> Outcome {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();

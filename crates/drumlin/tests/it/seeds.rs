@@ -75,5 +75,5 @@ fn a_failure_names_its_seed_and_how_to_run_it_again() {
 
 /// How many rounds a test with rounds of its own runs: `default`, or what the environment's `DRUMLIN_ROUNDS` says.
 pub fn rounds(default: u64) -> u64 {
-    std::env::var("DRUMLIN_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(default)
+    number("DRUMLIN_ROUNDS").unwrap_or(default)
 }

@@ -31,7 +31,7 @@ struct Race {
     micros: i64,
     /// Whether a process commits without looking at the root first.
     blind: fn(usize) -> bool,
-    /// Of the root's puts one is taken in so many microseconds.
+    /// Microseconds between two puts of the root that are accepted.
     every: Option<i64>,
 }
 

@@ -38,7 +38,7 @@ pub enum WideOp {
     UndropTo(String, String),
     /// Several tables by one commit.
     WriteMany(Vec<(String, Vec<Row>)>),
-    /// Versions are kept for so many microseconds.
+    /// For how many microseconds versions are kept.
     KeepFor(String, u64),
     DropKeyed,
     UndropKeyed,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use super::sources;
+use super::files;
 
 /// The columns: an operation, and what it stands for.
 const OPERATIONS: [(&str, &str); 16] = [
@@ -191,24 +191,21 @@ fn operations(names: &str, place: &str) -> Vec<&'static str> {
 }
 
 /// The files with tests, as paths from the root.
-fn files(root: &Path) -> Vec<String> {
-    let mut files: Vec<String> = ["crates", "interleavings/src"]
+fn tests(root: &Path) -> Vec<String> {
+    let mut tests: Vec<String> = ["crates", "interleavings/src", "python/tests"]
         .iter()
-        .flat_map(|folder| sources(&root.join(folder)))
+        .flat_map(|folder| files(&root.join(folder), &["rs", "py"]))
         .map(|file| file.strip_prefix(root).unwrap().to_str().unwrap().to_owned())
         .filter(|file| !file.contains("/tests/tidy") && !file.contains("/target/"))
         .collect();
-    let python = std::fs::read_dir(root.join("python/tests")).unwrap().map(|entry| entry.unwrap().file_name());
-    let python = python.map(|name| name.into_string().unwrap());
-    files.extend(python.filter(|name| name.ends_with(".py")).map(|name| format!("python/tests/{name}")));
-    files.sort();
-    files
+    tests.sort();
+    tests
 }
 
 /// Reads the lines of all files.
 fn read(root: &Path) -> Cells {
     let mut cells = Cells::new();
-    for file in files(root) {
+    for file in tests(root) {
         let text = std::fs::read_to_string(root.join(&file)).unwrap();
         let (comment, function) = if file.ends_with(".py") { ("# faults: ", "def ") } else { ("// faults: ", "fn ") };
         let mut waiting: Vec<(&str, &str)> = Vec::new();

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::files;
+
 /// What to write instead.
 const BANNED: [(&str, &str); 9] = [
     (" anew", "again"),
@@ -14,19 +16,6 @@ const BANNED: [(&str, &str); 9] = [
     ("but for ", "except"),
     ("is told", "gets, is called, sees"),
 ];
-
-fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path, extensions));
-        } else if path.extension().is_some_and(|e| extensions.iter().any(|known| e == *known)) {
-            found.push(path);
-        }
-    }
-    found
-}
 
 #[test]
 fn what_users_read_is_plain_english() {
