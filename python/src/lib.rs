@@ -1,5 +1,5 @@
 //! Python bindings of drumlin: arguments are converted, the interpreter lock is released, errors are mapped. No logic:
-//! what a store does is in the core, what is pleasant in Python is in the package around this module.
+//! what a store does is in the core, what is convenient in Python is in the package around this module.
 
 #![deny(unsafe_code)]
 
@@ -81,7 +81,7 @@ mod _drumlin {
         Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 
-    /// Copies what can be read of the store at `uri` into a new one.
+    /// Copies what can be read from the store at `uri` into a new one.
     #[pyfunction]
     #[pyo3(signature = (uri, new, settings, progress=None))]
     fn salvage(

@@ -1,4 +1,4 @@
-//! The store's calls, one for one.
+//! The store's calls, one to one.
 
 use drumlin::{CheckpointOptions, ReclaimOptions, Retention, Seq, Tables as _, VerifyOptions};
 use pyo3::PyTraverseError;
@@ -19,7 +19,8 @@ use crate::transaction::Transaction;
 /// An open store.
 #[pyclass(frozen, weakref, module = "drumlin._drumlin")]
 pub struct Store {
-    /// Closed, if this is the last to go, without the interpreter lock: whoever is in a commit may wait for that.
+    /// If this is the last handle, the store is closed without the interpreter lock: a thread within a commit may wait
+    /// for that lock.
     pub core: Detached<drumlin::Store>,
     pub callbacks: Callbacks,
 }
@@ -127,7 +128,7 @@ impl Store {
         detached(py, || self.core.undrop(path, to))
     }
 
-    /// Without `since` from now on.
+    /// Without `since`: from now on.
     #[pyo3(signature = (since=None))]
     fn changes(this: &Bound<'_, Self>, since: Option<u64>) -> PyResult<ChangeFeed> {
         let core = &this.get().core;

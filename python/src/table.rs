@@ -212,7 +212,7 @@ impl Table {
         Ok(Schema(detached(py, || self.core.schema(&when))?))
     }
 
-    /// The sort columns, and the key.
+    /// The sort columns and the key.
     fn order(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let TableOptions { sort, key } = detached(py, || self.core.order())?;
         Ok((sort, key))

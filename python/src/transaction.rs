@@ -38,7 +38,7 @@ impl Transaction {
         self.core.seq().0
     }
 
-    /// In one word: `open`, `committed` or `aborted`.
+    /// One of `open`, `committed` and `aborted`.
     #[getter]
     fn state(&self, py: Python<'_>) -> &'static str {
         py.detach(|| match (self.core.is_aborted(), self.core.has_ended()) {
