@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use object_store::client::{HttpError, HttpErrorKind};
 
-use crate::base::{Error, ErrorKind};
+use crate::base::{Error, ErrorKind, clip};
 
 /// Shorter values of options are not secrets worth hiding, and hiding them would hide ordinary words.
 const SECRET_BYTES_MIN: usize = 6;
@@ -164,13 +164,9 @@ pub fn redact(secrets: &[String], message: &str) -> String {
     out
 }
 
-/// A message of a server, which may be of any length.
+/// A message of a server.
 pub fn shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 500;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((at, _)) => format!("{} ...", &text[..at]),
-        None => text.to_owned(),
-    }
+    clip(text, 500)
 }
 
 #[cfg(test)]

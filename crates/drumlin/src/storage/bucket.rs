@@ -25,11 +25,9 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::answers::{broke_off, error, put_error, redact, secrets, shortened};
-use super::{ObjectMeta, PutMode, Storage, Tag};
+use super::{DELETE_BATCH, ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
-/// Names deleted by one request.
-const DELETE_BATCH: usize = 1000;
 /// Requests of one call in flight at a time.
 const AHEAD: usize = 16;
 /// A request is retried at most this often, for at most this long.

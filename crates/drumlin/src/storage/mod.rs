@@ -28,6 +28,9 @@ use bytes::Bytes;
 
 use crate::base::{Env, Patience, Result, Timestamp};
 
+/// How many names one request may delete: as many as S3 accepts.
+pub const DELETE_BATCH: usize = 1000;
+
 /// Whether a put may replace an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {

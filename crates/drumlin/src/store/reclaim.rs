@@ -9,7 +9,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
-use crate::storage::{ObjectMeta, Storage, names};
+use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
 
 /// What a reclaim may take.
 #[derive(Clone, Default)]
@@ -91,8 +91,6 @@ impl fmt::Display for ReclaimReport {
 
 /// What a report calls the reclaim itself, where it stopped before its end.
 pub(super) const UNFINISHED: &str = "(reclaim)";
-/// Objects deleted by one request.
-const DELETE_BATCH: usize = 1000;
 /// Requests on their way at a time, between which a caller may stop it.
 const DELETES_AHEAD: usize = 16;
 /// For so long after a session has ended its folder is swept again.
