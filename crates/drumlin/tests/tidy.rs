@@ -1,4 +1,4 @@
-//! Style as a test: the layers and their order, a header in each file, file sizes, names that say nothing.
+//! Style as a test: the layers and their order, a header in each file, file sizes, meaningless names.
 
 #[path = "tidy/api.rs"]
 mod api;
@@ -9,11 +9,11 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-/// Bottom to top. A layer uses itself and those before it.
+/// From bottom to top. A layer uses only itself and those before it.
 const LAYERS: [&str; 10] =
     ["base", "storage", "log", "segment", "filter", "block", "memtable", "table", "catalog", "store"];
 
-/// Of a source file; tests may be longer than what they test.
+/// The maximum length of a source file; tests may be longer than what they test.
 const LINES_MAX: usize = 600;
 
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "common", "helpers", "manager"];

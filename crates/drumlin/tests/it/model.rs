@@ -1,4 +1,4 @@
-//! What a store should be: plain maps and lists of versions, with none of its ideas.
+//! A model of the store: plain maps and lists of versions, sharing none of its ideas.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct ModelTable {
     pub sorted: bool,
     pub versions: BTreeMap<u64, Vec<Row>>,
     pub next_version: u64,
-    /// When each was written, if the test sets the time.
+    /// When each version was written, if the test sets the time.
     pub times: BTreeMap<u64, i64>,
 }
 
@@ -35,13 +35,13 @@ pub struct Model {
     pub tables: BTreeMap<String, ModelTable>,
     /// By name: path to rows.
     pub snapshots: BTreeMap<String, BTreeMap<String, Vec<Row>>>,
-    /// Keep the last so many versions, by path.
+    /// How many of the last versions to keep, by path.
     pub keep_last: BTreeMap<String, u64>,
-    /// By path, for how many microseconds versions are kept after they were the newest.
+    /// How many microseconds versions are kept after they were the newest, by path.
     pub keep_for: BTreeMap<String, u64>,
     /// The time, where it matters.
     pub now: i64,
-    /// Whether that is the time of commits exactly, nobody waiting in between.
+    /// Whether that is exactly the time of commits, without waits in between.
     pub timed: bool,
     pub nodes: BTreeMap<String, i64>,
     /// Whether there is a projection of the nodes by their value.
@@ -51,7 +51,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Takes off what retention does not keep.
+    /// Removes what retention does not keep.
     pub fn expire(&mut self, path: &str) {
         if let Some(table) = self.tables.get_mut(path) {
             for version in table.versions.keys() {
@@ -60,7 +60,7 @@ impl Model {
             if let Some(&keep) = self.keep_for.get(path) {
                 let since = self.now.saturating_sub(i64::try_from(keep).unwrap_or(i64::MAX));
                 let all: Vec<u64> = table.versions.keys().copied().collect();
-                // Each was the newest until the next one came.
+                // Each was the newest until the next one was written.
                 let old = all.windows(2).filter(|pair| table.times[&pair[1]] < since).map(|pair| pair[0]);
                 old.collect::<Vec<_>>().iter().for_each(|version| drop(table.versions.remove(version)));
             }
