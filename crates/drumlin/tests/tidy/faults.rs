@@ -1,8 +1,8 @@
 //! The table of faults by operations, `docs/faults.md`, made from the comments above the tests.
 //!
-//! A line `// faults: crash, full disk x write, upsert` (in Python `# faults:`) above a test says that the test shows these faults
-//! to do no harm to these operations. This makes the table of those lines and compares it with the page; a cell without a test needs
-//! a reason in [`NONE`]. `DRUMLIN_WRITE_DOCS=1` in the environment rewrites the page.
+//! A line `// faults: crash, full disk x write, upsert` (in Python `# faults:`) above a test says that the test shows these
+//! faults to do no harm to these operations. This makes the table of those lines and compares it with the page; a cell
+//! without a test needs a reason in [`NONE`]. `DRUMLIN_WRITE_DOCS=1` in the environment rewrites the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
