@@ -1,4 +1,4 @@
-"""What keyed tables take and give: rows and keys in all forms and of all types, and look-ups."""
+"""What keyed tables accept and return: rows and keys in all forms and of all types, and look-ups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from people import ADA, GRACE, PEOPLE, rows_of
 
 import drumlin
 
-# What comes in.
+# Input.
 
 
 def test_rows_in_all_forms(people: drumlin.Table, store: drumlin.Store) -> None:
@@ -137,7 +137,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
         (people, [(1, 2)], drumlin.InvalidArgument, r"the key is the column 'id': expected its value.* not \(1, 2\)"),
         (people, [{"name": 1}], drumlin.InvalidArgument, "the key is the column 'id': .* not {'name': 1}"),
         (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type Int32, the data has Float64"),
-        (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is none of type Int32"),
+        (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is not one of type Int32"),
         (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, "abc", TypeError, r"keys is a list of keys, not one key: write \['abc'\]"),
@@ -226,7 +226,7 @@ def test_keys_of_all_types(store: drumlin.Store, kind: pa.DataType, values: list
         assert answer.found.to_pylist() == [True] * len(values)
         assert answer.rows.to_arrow()["n"].to_pylist() == list(range(len(values)))
         assert table.get_many([*values, *values]).rows.to_arrow()["n"].to_pylist() == 2 * list(range(len(values)))
-        # In order, as far as the values say what that is.
+        # In order, as far as the values define one.
         assert table.read().to_arrow()["n"].to_pylist() == list(range(len(values)))
         store.checkpoint()
     with pytest.raises(drumlin.AlreadyExists):
@@ -347,7 +347,7 @@ def test_keys_may_come_in_another_unit(store: drumlin.Store) -> None:
         store.table("t").get_many(pa.table({"t": [moment], "d": [Decimal("1.505")]}))
 
 
-# What a look-up gives.
+# Results of look-ups.
 
 
 def test_an_answer_in_all_forms(people: drumlin.Table) -> None:
