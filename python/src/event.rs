@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use crate::call::{detached, wait};
 use crate::errors::raise;
 use crate::node::{Node, cause_name};
+use crate::open_store::Store;
 use crate::payload::from_payload;
 use crate::reports::{describe, time};
-use crate::store::Store;
 
 #[derive(PartialEq)]
 enum Happened {

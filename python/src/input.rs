@@ -59,7 +59,8 @@ impl<'py> FromPyObject<'_, 'py> for Handed {
     }
 }
 
-/// Writes frames by `write`; an answer for each. With `each` one that was not handed over has what was raised as its answer.
+/// Writes frames by `write`; returns one result per frame. With `each`, a frame that could not be passed has the exception
+/// raised as its result.
 pub fn write_each<'py>(
     py: Python<'py>,
     frames: Vec<(String, Handed)>,

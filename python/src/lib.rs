@@ -14,6 +14,7 @@ mod foreign;
 mod input;
 mod keyed;
 mod node;
+mod open_store;
 mod options;
 mod pattern;
 mod payload;
@@ -48,6 +49,8 @@ mod _drumlin {
     #[pymodule_export]
     use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
     #[pymodule_export]
+    use super::open_store::Store;
+    #[pymodule_export]
     use super::pattern::{Condition, Pattern};
     #[pymodule_export]
     use super::projection::{ProjectionEntry, ProjectionView};
@@ -63,8 +66,6 @@ mod _drumlin {
     use super::salvage::{Loss, SalvageReport};
     #[pymodule_export]
     use super::schema::Schema;
-    #[pymodule_export]
-    use super::store::Store;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

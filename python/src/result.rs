@@ -18,8 +18,8 @@ use pyo3::types::{PyCapsule, PyIterator, PyList};
 
 use crate::call::{Detached, detached, long, unlocked};
 use crate::errors::raise;
+use crate::open_store::Store;
 use crate::schema::{Schema, capsule};
-use crate::store::Store;
 
 /// A forked child has none of the threads that a scan needs.
 fn check_process(process: u32) -> Result<()> {

@@ -5,31 +5,16 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
-use crate::call::{Detached, detached, with_progress};
-use crate::callbacks::Callbacks;
+use crate::call::{detached, with_progress};
 use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
+use crate::open_store::Store;
 use crate::options::{missing, plan_options, retention};
 use crate::reports::{
     CheckpointReport, DropReport, ReclaimReport, RepackPlan, Snapshot, TrashItem, VacuumPlan, VerifyReport,
 };
 use crate::tables::Tables;
 use crate::transaction::Transaction;
-
-/// An open store.
-#[pyclass(frozen, weakref, module = "drumlin._drumlin")]
-pub struct Store {
-    /// If this is the last handle, the store is closed without the interpreter lock: a thread within a commit may wait
-    /// for that lock.
-    pub core: Detached<drumlin::Store>,
-    pub callbacks: Callbacks,
-}
-
-impl Store {
-    pub fn new(core: drumlin::Store) -> Self {
-        Self { core: Detached::new(core), callbacks: Callbacks::default() }
-    }
-}
 
 #[pymethods]
 impl Store {

@@ -11,11 +11,11 @@ use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
 use crate::keyed::{self, Keys, Lookup, Rows};
+use crate::open_store::Store;
 use crate::options::{When, lookup_options, missing};
 use crate::reports::{DeleteReport, DropReport, RowsReport, Version};
 use crate::result::Reading;
 use crate::schema::Schema;
-use crate::store::Store;
 
 /// The table at a path.
 #[pyclass(frozen, module = "drumlin._drumlin")]

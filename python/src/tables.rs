@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use crate::call::{Detached, detached, with_progress};
 use crate::errors::{all, answers};
 use crate::input::{Handed, to_frames, write_each};
+use crate::open_store::Store;
 use crate::options::{Versions, When, missing, scan_options};
 use crate::pattern::PatternLike;
 use crate::reports::{DropReport, VersionsReport};
 use crate::result::Reading;
-use crate::store::Store;
 use crate::table::Table;
 use crate::tree::Tree;
 

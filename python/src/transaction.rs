@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use drumlin::Tables as _;
 
 use crate::call::{Detached, detached};
-use crate::store::Store;
+use crate::open_store::Store;
 use crate::tables::Tables;
 
 /// A transaction: any number of operations that happen together or not at all.

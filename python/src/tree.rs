@@ -13,11 +13,11 @@ use crate::errors::raise;
 use crate::event::Span;
 use crate::file::File;
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
+use crate::open_store::Store;
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
 use crate::reports::{ImportReport, TriggerFailure};
-use crate::store::Store;
 
 /// The number of bytes written to or read from a file object at once.
 const FILE_BUFFER: usize = 1 << 18;

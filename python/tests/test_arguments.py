@@ -39,7 +39,6 @@ TABLE: dict[str, dict[str, Any]] = {
         "columns": None,
         "where": None,
         "limit": None,
-        "head": None,
         "tail": None,
         "native": False,
     },

@@ -53,6 +53,13 @@ unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { check_metadata(schema.metadata) }.map_err(named)?;
     }
+    let size = format.strip_prefix('+').unwrap_or(format).strip_prefix("w:").map(str::parse::<i64>);
+    if matches!(size, Some(Ok(size)) if size < 0) {
+        return Err(named(malformed(format!("a size below zero, in type '{format}'"))));
+    }
+    if !schema.dictionary.is_null() && !["c", "C", "s", "S", "i", "I", "l", "L"].contains(&format) {
+        return Err(named(malformed(format!("a dictionary whose keys are of type '{format}' and not integers"))));
+    }
     let least = match format {
         "+r" => 2,
         "+l" | "+L" | "+vl" | "+vL" | "+m" => 1,

@@ -342,12 +342,23 @@ fn schemas_that_are_no_text_or_too_deep_are_refused() {
 
     let mut schema = plain();
     let format = schema.format;
-    schema.format = c"w:-4".as_ptr();
-    let negative = import(&schema).unwrap();
+    for format in [c"w:-4", c"+w:-4"] {
+        schema.format = format.as_ptr();
+        assert!(import(&schema).unwrap_err().message().contains("below zero"));
+    }
     // SAFETY: exported by Arrow itself.
-    let error =
-        unsafe { drumlin_c_data::array(FFI_ArrowArray::new(&Int32Array::from(vec![1]).into()), negative.data_type()) };
+    let error = unsafe {
+        let numbers = FFI_ArrowArray::new(&Int32Array::from(vec![1]).into());
+        drumlin_c_data::array(numbers, &DataType::FixedSizeBinary(-4))
+    };
     assert!(error.unwrap_err().message().contains("below zero"));
+    let mut values = plain();
+    schema.dictionary = &raw mut values;
+    for format in [c"w:4", c"u", c"f", c"b", c"+s"] {
+        schema.format = format.as_ptr();
+        assert!(import(&schema).unwrap_err().message().contains("not integers"));
+    }
+    schema.dictionary = std::ptr::null_mut();
     for format in [c"+l", c"+m", c"+w:2", c"no such type", c"d:x,y"] {
         schema.format = format.as_ptr();
         assert!(refused(&import(&schema).unwrap_err()));

@@ -19,7 +19,9 @@ pub struct ColumnType(String, DataType);
 pub fn parse_column_type(text: &str) -> Result<ColumnType, String> {
     let (name, data_type) = text.rsplit_once('=').ok_or("expected NAME=TYPE, such as price=Decimal128(12,2)")?;
     let data_type = data_type.parse().map_err(|_| {
-        format!("'{data_type}' is not an Arrow type; expected one such as Utf8, Int32, Float64, Date32, Decimal128(12,2)")
+        format!(
+            "'{data_type}' is not an Arrow type; expected one such as Utf8, Int32, Float64, Date32, Decimal128(12,2)"
+        )
     })?;
     Ok(ColumnType(name.to_owned(), data_type))
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::array::RecordBatch;
 use drumlin::{Error, Result};
 use flate2::bufread::MultiGzDecoder;
 
@@ -18,6 +19,9 @@ use crate::files;
 const BUFFER_BYTES: usize = 1 << 18;
 /// Bytes that show how a file is compressed.
 const MAGIC_BYTES: usize = 10;
+
+/// Rows, with the number of stored bytes read so far.
+pub type Batches = Box<dyn Iterator<Item = Result<(RecordBatch, u64)>>>;
 
 /// Something to import.
 pub struct Input {

@@ -10,8 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use drumlin::{Error, Result};
 
-use super::Batches;
-use super::input::Input;
+use super::input::{Batches, Input};
 
 const FILE: &[u8] = b"ARROW1";
 const STREAM: &[u8] = &[0xff; 4];

@@ -24,7 +24,7 @@ pub use form::{ColumnType, TextForm, parse_column_type, parse_delimiter};
 
 use crate::bar::Bar;
 use crate::files;
-use input::Input;
+use input::{Batches, Input};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,9 +80,6 @@ pub struct Source {
     schema: SchemaRef,
     form: TextForm,
 }
-
-/// Rows, with the number of stored bytes read so far.
-type Batches = Box<dyn Iterator<Item = Result<(RecordBatch, u64)>>>;
 
 impl Source {
     /// Inspects `file`; a regular one is closed again.

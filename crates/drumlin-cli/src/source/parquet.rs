@@ -6,8 +6,7 @@ use arrow::datatypes::SchemaRef;
 use drumlin::{Error, Result};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::Batches;
-use super::input::Input;
+use super::input::{Batches, Input};
 
 /// Rows of a batch; a store's row groups are made of several batches.
 const BATCH_ROWS: usize = 32_768;

@@ -2,7 +2,9 @@
 //!
 //! Pure. The same code works on a snapshot, in a long transaction, and on the newest state, in a commit's turn.
 
+use super::tree::refuse_tables;
 use super::walk::each_below;
+use super::watches::broken;
 use super::{
     Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
     State, Transaction, Tree, carry_over, check_path,
@@ -414,9 +416,9 @@ impl Draft {
 
     /// Sets the life conditions of the node at `path`.
     fn keep(&mut self, path: &str, keep: Keep) -> Result<()> {
-        if let Some(broken) = keep.broken(&self.state.tree, Some(path)) {
+        if let Some(failed) = broken(&keep, &self.state.tree, Some(path)) {
             return Err(Error::condition_failed(format!(
-                "'{path}' is to live while a condition on '{broken}' holds, which it does not"
+                "'{path}' is to live while a condition on '{failed}' holds, which it does not"
             )));
         }
         let stored = if keep.conditions.is_empty() { Vec::new() } else { keep.encode()? };
@@ -490,7 +492,7 @@ impl Draft {
             for watcher in watchers {
                 let keep = self.state.tree.get(watcher.as_str()).and_then(Node::keep);
                 let but = (own && watcher == first).then_some(first.as_str());
-                if keep.is_none_or(|keep| keep.broken(&self.state.tree, but).is_none()) {
+                if keep.is_none_or(|keep| broken(keep, &self.state.tree, but).is_none()) {
                     continue;
                 }
                 let gone = self.remove(watcher.as_str(), Cause::KeepWhile, done);
@@ -536,13 +538,6 @@ fn advance<'a>(
 
 fn no_node(path: &str) -> Error {
     Error::not_found(format!("no node at '{path}'"))
-}
-
-pub(super) fn refuse_tables(path: &str, node: &Node) -> Result<()> {
-    match Tree::table_within(path, node) {
-        Some(held) => Err(Error::invalid(format!("'{held}' holds a table; drop the table instead"))),
-        None => Ok(()),
-    }
 }
 
 fn check_condition(path: &str, node: Option<&Node>, when: Option<&Condition>) -> Result<()> {

@@ -9,6 +9,11 @@ use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{Change, Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableSpec};
 
+/// Format features that this build knows; an entry that needs another is refused.
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
+/// The entry flushes rows with a history.
+pub const FEATURE_HISTORY: u64 = 1;
+
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
@@ -197,7 +202,7 @@ impl Effect {
     /// The format features that a reader must know.
     pub fn features(&self) -> u64 {
         match self {
-            Effect::FlushWithHistory { .. } => super::FEATURE_HISTORY,
+            Effect::FlushWithHistory { .. } => FEATURE_HISTORY,
             _ => 0,
         }
     }

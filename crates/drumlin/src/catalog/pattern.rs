@@ -1,47 +1,15 @@
-//! Patterns over the tree: names with wildcards, any number of names, and conditions on nodes.
+//! Patterns over the tree, and conditions on its nodes. They are in one file because each may contain the other: a pattern
+//! consists of names, wildcards and conditions; a condition may ask whether the path matches a pattern.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::path::check_path;
-use super::{Condition, NodeInfo, Path};
+use super::compare::{Compare, holds_of_field, holds_of_number};
+use super::glob::{Glob, NameRegex};
+use super::path::{check_path, name_of};
+use super::{NodeInfo, Path, Payload};
 use crate::base::{Error, Result};
-
-/// A name with wildcards: `*` matches any characters and `?` a single one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Glob(String);
-
-impl TryFrom<String> for Glob {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        Self::new(&text)
-    }
-}
-
-impl Glob {
-    /// Parses `text`, in which at most 255 bytes are not wildcards.
-    pub fn new(text: &str) -> Result<Self> {
-        check_path(&text.replace(['*', '?'], "x"))
-            .map_err(|_| Error::invalid(format!("'{}' is no name with wildcards", text.escape_debug())))?;
-        if text.contains('/') {
-            return Err(Error::invalid(format!("'{text}' is more than one name")));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    /// Whether `name` matches.
-    pub fn matches(&self, name: &str) -> bool {
-        self.0 == "*" || matches_name(self.0.as_bytes(), name.as_bytes())
-    }
-
-    /// A prefix of every name that matches.
-    pub fn prefix(&self) -> &str {
-        self.0.split(['*', '?']).next().unwrap_or_default()
-    }
-}
 
 /// One part of a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -300,48 +268,6 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// Matches `*` and `?` against the characters of one name.
-fn matches_name(glob: &[u8], name: &[u8]) -> bool {
-    let (mut g, mut n) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                back = Some((g, n));
-                g += 1;
-            }
-            Some(b'?') => {
-                g += 1;
-                n += character_bytes(name[n]);
-            }
-            Some(c) if *c == name[n] => {
-                g += 1;
-                n += 1;
-            }
-            _ => match back {
-                Some((star, taken)) => {
-                    let next = taken + character_bytes(name[taken]);
-                    back = Some((star, next));
-                    g = star + 1;
-                    n = next;
-                }
-                None => return false,
-            },
-        }
-    }
-    glob[g..].iter().all(|c| *c == b'*')
-}
-
-/// The length of the UTF-8 character that begins with `first`.
-fn character_bytes(first: u8) -> usize {
-    match first {
-        0xF0.. => 4,
-        0xE0.. => 3,
-        0xC0.. => 2,
-        _ => 1,
-    }
-}
-
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.parts.iter().enumerate() {
@@ -356,6 +282,133 @@ impl fmt::Display for Pattern {
             }
         }
         Ok(())
+    }
+}
+
+/// Something that holds for a node or does not.
+///
+/// For a path without a node, [`Condition::Exists`]`(false)` holds, and what is built from it by `Not`, `All` and `Any`;
+/// nothing else does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// There is a node, or there is none.
+    Exists(bool),
+    /// Its name matches.
+    Name(Glob),
+    /// Its name matches.
+    NameRegex(NameRegex),
+    /// Its path matches.
+    Path(Pattern),
+    /// It carries a payload, or does not.
+    HasPayload(bool),
+    /// It holds a table, or does not.
+    HasTable(bool),
+    /// A field of its payload, or the whole payload if there are no names. Bytes can only be compared as a whole.
+    Payload {
+        /// The names that lead to it: a name for each object on the way, a number for each list.
+        field: Vec<String>,
+        /// How it is compared.
+        compare: Compare,
+        /// What it is compared with.
+        value: Payload,
+    },
+    /// How often its payload has been set.
+    PayloadVersion(Compare, u64),
+    /// How often its list of children has changed.
+    ChildrenVersion(Compare, u64),
+    /// How many children it has.
+    Children(Compare, u64),
+    /// The other does not hold.
+    Not(Box<Condition>),
+    /// All hold.
+    All(Vec<Condition>),
+    /// At least one holds.
+    Any(Vec<Condition>),
+}
+
+/// How deeply conditions may be nested.
+const DEPTH_MAX: usize = 64;
+
+impl Condition {
+    /// Its payload is `value`.
+    pub fn payload(value: Payload) -> Self {
+        Condition::Payload { field: Vec::new(), compare: Compare::Equal, value }
+    }
+
+    /// A field of its payload compares with `value`. `field` is names joined by dots.
+    pub fn field(field: &str, compare: Compare, value: Payload) -> Self {
+        Condition::Payload { field: field.split('.').map(str::to_owned).collect(), compare, value }
+    }
+
+    /// Whether it holds for the node at `path`, if there is one.
+    pub fn holds(&self, path: &str, node: Option<&NodeInfo>) -> bool {
+        let on = |holds: &dyn Fn(&NodeInfo) -> bool| node.is_some_and(holds);
+        match self {
+            Condition::Exists(wanted) => node.is_some() == *wanted,
+            Condition::Not(condition) => !condition.holds(path, node),
+            Condition::All(conditions) => conditions.iter().all(|condition| condition.holds(path, node)),
+            Condition::Any(conditions) => conditions.iter().any(|condition| condition.holds(path, node)),
+            Condition::Name(glob) => on(&|_| glob.matches(name_of(path))),
+            Condition::NameRegex(regex) => on(&|_| regex.matches(name_of(path))),
+            Condition::Path(pattern) => on(&|_| pattern.matches_path(path)),
+            Condition::HasPayload(wanted) => on(&|node| node.payload.is_some() == *wanted),
+            Condition::HasTable(wanted) => on(&|node| node.table == *wanted),
+            Condition::Payload { field, compare, value } => {
+                on(&|node| node.payload.as_ref().is_some_and(|payload| holds_of_field(payload, field, *compare, value)))
+            }
+            Condition::PayloadVersion(compare, n) => on(&|node| holds_of_number(*compare, node.payload_version, *n)),
+            Condition::ChildrenVersion(compare, n) => on(&|node| holds_of_number(*compare, node.children_version, *n)),
+            Condition::Children(compare, n) => on(&|node| holds_of_number(*compare, node.children, *n)),
+        }
+    }
+
+    /// Whether it looks only at the path.
+    pub(super) fn is_of_path(&self) -> bool {
+        match self {
+            Condition::Name(_) | Condition::NameRegex(_) => true,
+            Condition::Path(pattern) => pattern.is_of_path(),
+            Condition::Not(condition) => condition.is_of_path(),
+            Condition::All(conditions) | Condition::Any(conditions) => conditions.iter().all(Condition::is_of_path),
+            _ => false,
+        }
+    }
+
+    /// A prefix of every name for which it holds.
+    pub(super) fn name_prefix(&self) -> &str {
+        match self {
+            Condition::Name(glob) => glob.prefix(),
+            Condition::All(conditions) => {
+                conditions.iter().map(Condition::name_prefix).max_by_key(|prefix| prefix.len()).unwrap_or_default()
+            }
+            _ => "",
+        }
+    }
+
+    /// Fails if it compares what cannot be compared, or is nested too deeply.
+    pub fn check(&self) -> Result<()> {
+        self.check_at(0)
+    }
+
+    fn check_at(&self, depth: usize) -> Result<()> {
+        if depth > DEPTH_MAX {
+            return Err(Error::invalid(format!("a condition is nested more than {DEPTH_MAX} levels deep")));
+        }
+        match self {
+            Condition::Not(condition) => condition.check_at(depth + 1),
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.iter().try_for_each(|condition| condition.check_at(depth + 1))
+            }
+            Condition::Path(pattern) if !pattern.is_of_path() => {
+                Err(Error::invalid("a condition on the path holds a pattern with conditions on nodes"))
+            }
+            Condition::PayloadVersion(Compare::Contains, _)
+            | Condition::ChildrenVersion(Compare::Contains, _)
+            | Condition::Children(Compare::Contains, _) => {
+                Err(Error::invalid("a condition asks whether a number contains another; expected a comparison"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
-use super::draft::refuse_tables;
-use super::keep::Watches;
+use super::tree::refuse_tables;
+use super::watches::Watches;
 use super::{
     Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions,
     Transaction, Tree, Trigger, Views,
@@ -20,11 +20,6 @@ use super::{
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{Flush, NewGroup, Rewrite, Table};
-
-/// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
-/// The entry flushes rows with a history.
-pub const FEATURE_HISTORY: u64 = 1;
 
 /// A dropped table that can still be restored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

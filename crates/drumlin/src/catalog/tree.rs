@@ -8,8 +8,8 @@ use triomphe::Arc;
 
 use super::map::Map;
 use super::small::{Probe, Small};
-use super::{Keep, Path, Payload, Retention};
-use crate::base::{Seq, TableId};
+use super::{Condition, Keep, NodeInfo, Path, Payload, Retention};
+use crate::base::{Error, Result, Seq, TableId};
 
 /// A node's name.
 pub(super) type Name = Small;
@@ -43,23 +43,6 @@ pub(super) struct Extra {
     pub retention: Option<Retention>,
     /// What must hold for it to live.
     pub keep: Option<std::sync::Arc<Keep>>,
-}
-
-/// What a node is, without what is below it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeInfo {
-    /// What it carries.
-    pub payload: Option<Payload>,
-    /// How often the payload has been changed since the node appeared.
-    pub payload_version: u64,
-    /// Whether it holds a table.
-    pub table: bool,
-    /// Its children.
-    pub children: u64,
-    /// How often the list of children has changed since the node appeared.
-    pub children_version: u64,
-    /// The last commit that changed its payload, table, retention or life condition.
-    pub seq: Seq,
 }
 
 impl PartialEq for Node {
@@ -96,7 +79,7 @@ impl Node {
     }
 
     /// Its life conditions: conditions on the nodes at paths.
-    pub fn keep_while(&self) -> &[(Path, super::Condition)] {
+    pub fn keep_while(&self) -> &[(Path, Condition)] {
         self.keep().map_or(&[], |keep| &keep.conditions)
     }
 
@@ -273,6 +256,14 @@ impl Tree {
             None if node.table().is_none() => None,
             _ => Self::table_within(&format!("{path}/{}", name.as_str()), node),
         })
+    }
+}
+
+/// Fails if the node at `path` or one below it holds a table.
+pub(super) fn refuse_tables(path: &str, node: &Node) -> Result<()> {
+    match Tree::table_within(path, node) {
+        Some(held) => Err(Error::invalid(format!("'{held}' holds a table; drop the table instead"))),
+        None => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
-use crate::log::retry_while_moving;
+use crate::log::{Referred, retry_while_moving};
 use crate::storage::{ObjectMeta, Storage, names};
 
 /// What a reclaim may take.
@@ -29,14 +29,14 @@ pub struct ReclaimOptions {
     pub task: Task,
 }
 
-/// Space that a reclaim did not free, and why.
+/// Space that a reclaim did not free, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// Bytes of tables in the trash, within their grace.
+    /// Bytes of tables in the trash, within their grace period.
     pub trash_bytes: u64,
     /// Bytes of blocks that readers of this process still use.
     pub pinned_bytes: u64,
-    /// Bytes in blocks of which other parts are in use; a checkpoint may repack them.
+    /// Unused bytes in blocks that have other parts in use; a checkpoint may repack them.
     pub fragment_bytes: u64,
     /// Bytes of row groups that only versions before the newest, or snapshots, need.
     pub history_bytes: u64,
@@ -51,7 +51,7 @@ pub struct ReclaimReport {
     pub blocks: u64,
     /// Bytes of those blocks.
     pub bytes: u64,
-    /// Objects deleted that nothing had ever referred to: left by crashes and failures.
+    /// Deleted objects that nothing had ever referred to: left by crashes and failures.
     pub orphans: u64,
     /// Bytes of those objects.
     pub orphan_bytes: u64,
@@ -249,7 +249,7 @@ impl Store {
         if options.audit {
             let folders = self.inner.storage.list_folders(names::BLOCKS)?;
             let listed = folders.iter().filter_map(|folder| names::parse_session(folder));
-            // One that this state is too old to know of has not ended.
+            // A session that this state is too old to know has not ended.
             let ended = |session: &SessionId| {
                 let open = state.sessions.is_open(*session) && !planted(Bug::SweepOpenSessions);
                 *session <= state.sessions.last && !open
@@ -297,13 +297,15 @@ impl Store {
         // Others may replace the snapshot while it is looked at.
         let (last, base, needed) = retry_while_moving(|| {
             self.refresh()?;
-            let Some((last, base, named)) = self.inner.log.needed() else { return Ok((Seq(0), None, BTreeSet::new())) };
+            let Some(Referred { last, base, chunks }) = self.inner.log.referred() else {
+                return Ok((Seq(0), None, BTreeSet::new()));
+            };
             let needed: BTreeSet<String> = match &base {
                 Some(base) => {
                     let index = recover::read_index(storage.as_ref(), base)?;
-                    index.objects().chain([base.seq]).map(names::catalog).chain(named).collect()
+                    index.objects().chain([base.seq]).map(names::catalog).chain(chunks).collect()
                 }
-                None => named.into_iter().collect(),
+                None => chunks.into_iter().collect(),
             };
             Ok((last, base, needed))
         })?;
