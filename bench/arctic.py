@@ -1,8 +1,9 @@
-"""Many tables at once, beside ArcticDB: writing, reading, dropping, on local disk and on an S3 server on loopback.
+"""Many tables at once, compared with ArcticDB: writing, reading, dropping, on local disk and on an S3 server on
+loopback.
 
-Both run in this process, in turn, on the same server or disk; medians and the median of the ratios run by run.
-Reclaiming is part of deleting, without grace on either side. The server is versitygw, built by Go as for the tests;
-latency is added by the tests' proxy, which both go through.
+Both run in this process, in turn, on the same server or disk; the results are medians and the median of the ratios of
+each run. Reclaiming is part of deleting, without a grace period on either side. The server is versitygw, built by Go
+as for the tests; latency is added by the tests' proxy, which both use.
 
     python bench/arctic.py [--runs 5] [--only TEXT] [--folder FOLDER]
 """
@@ -46,7 +47,7 @@ class Place:
         self.count = 0
 
     def libraries(self) -> tuple[Any, Any]:
-        """A new library: to be measured, and without latency, to be filled."""
+        """A new library: one handle to be measured, and one without latency to fill it."""
         self.count += 1
         filled = self.direct.get_library(f"l{self.count}", create_if_missing=True)
         return self.arctic.get_library(f"l{self.count}"), filled
@@ -159,7 +160,7 @@ def measure(place: Place, runs: int, only: str, wanted: dict[str, str]) -> None:
     for what, work in works.items():
         if only not in what:
             continue
-        # That takes ArcticDB minutes: once is enough.
+        # This takes ArcticDB minutes: once is enough.
         long = "20 ms" in place.name and "1,000 tables, reclaim" in what
         rounds = [work()] if long else [work() for _ in range(runs + 1)][1:]
         names = what.split("; ")
@@ -188,7 +189,7 @@ def main() -> None:
             arctic = arcticdb.Arctic(f"lmdb://{folder / 'lmdb'}?map_size=8GB")
             store = stack.enter_context(drumlin.open(folder / "drumlin"))
             place = Place("local disk", store, arctic, arctic)
-            # One process writes it: the handle that is open reads it, too.
+            # Only one process may write it: the open handle also reads it.
             place.uri, place.options = str(folder / "drumlin"), {"mode": "read"}  # type: ignore[attr-defined]
             measure(place, chosen.runs, chosen.only, {"delete": "8", "batch": "2", "small": "2"})
         if not {"0", "20"} & set(places):

@@ -1,4 +1,4 @@
-"""Drumlin beside DuckDB on TPC-H lineitem: import, size, reading Q1's columns.
+"""Drumlin compared with DuckDB on TPC-H lineitem: import, size, reading Q1's columns.
 
 Both run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
 below 1 means that Drumlin took less.
@@ -110,7 +110,7 @@ def lineitem(folder: Path, scale: float) -> Path:
             [*command, "-s", f"{scale:g}", "--tables=lineitem", "-o", str(made)],
             check=True,
         )
-        # As plain strings, which is what DuckDB gives: so both are asked for the same Arrow types.
+        # As plain strings, as in DuckDB: so both return the same Arrow types.
         rows = pq.read_table(made / "lineitem.parquet")
         plain = [f.with_type(pa.string()) if f.type == pa.string_view() else f for f in rows.schema]
         pq.write_table(rows.cast(pa.schema(plain)), target, compression="snappy")
@@ -141,7 +141,7 @@ def exact(table: pa.Table) -> pa.Schema:
 
 @contextmanager
 def workplace(description: str | None) -> Iterator[tuple[Path, Path, int]]:
-    """What the arguments say: a folder to work in, which goes if nobody named it; the rows; how many runs."""
+    """From the arguments: a folder to work in, which is deleted if it was not named; the rows; how many runs."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--runs", type=int, default=5)

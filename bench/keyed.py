@@ -1,4 +1,5 @@
-"""Keyed tables beside DuckDB and ArcticDB: look-ups of 10,000 keys in row groups, an upsert of a tenth of the rows.
+"""Keyed tables compared with DuckDB and ArcticDB: look-ups of 10,000 keys in row groups, an upsert of a tenth of the
+rows.
 
 All run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
 below 1 means that Drumlin took less. ArcticDB takes part if it is installed (`pip install -r bench/requirements.txt`).
@@ -111,7 +112,7 @@ def look_up(folder: Path, million: int, runs: int) -> None:
             found, expected = ours(keys), ducks(keys)
             assert sorted(found["v"].to_pylist()) == sorted(expected["v"].to_pylist())
             third = timed(lambda: arctics(keys)) if library is not None and run < 3 else None  # noqa: B023
-            if run > 0:  # The first warms.
+            if run > 0:  # The first run warms up.
                 mine.append(times[0])
                 theirs.append(times[1])
                 others.extend([third] if third is not None else [])

@@ -9,7 +9,7 @@ import drumlin
 
 N = 50_000
 ROUNDS = 5
-# Seconds of Khepri 0.18.0 in Erlang, and how many times as fast is wanted from Python.
+# Seconds of Khepri 0.18.0 in Erlang, and the desired speed-up from Python.
 KHEPRI = {"puts": (0.49, 5), "single deletes": (0.39, 5), "pattern delete": (0.51, 5)}
 
 

@@ -1,7 +1,8 @@
-"""Drumlin beside DuckDB where rows are deleted: vacuum, the chain of loads and deletes, queries over what is left.
+"""Drumlin compared with DuckDB when rows are deleted: vacuum, the chain of loads and deletes, queries over what is
+left.
 
 Both run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
-below 1 means that Drumlin took less. Only the newest version is kept.
+below 1 means that Drumlin took less. Only the newest version is retained.
 
     python bench/vacuum.py [--scale 1] [--runs 5] [--folder FOLDER]
 """
@@ -47,7 +48,7 @@ def opened(path: Path, threads: int = THREADS) -> drumlin.Store:
 
 
 def forget(path: Path) -> None:
-    """Has the system drop what it keeps of these files in memory."""
+    """Makes the system drop its cached pages of these files."""
     for file in [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]:
         handle = os.open(file, os.O_RDONLY)
         os.fsync(handle)
@@ -66,7 +67,7 @@ def in_memory() -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def copied(ours: Path, work: Path, threads: int = THREADS) -> Iterator[drumlin.Store]:
-    """A copy of a store, opened, that keeps the newest version only."""
+    """A copy of a store, opened, that keeps only the newest version."""
     remove(work)
     shutil.copytree(ours, work)
     with opened(work, threads) as store:

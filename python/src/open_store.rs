@@ -1,4 +1,4 @@
-//! The open store that tables, transactions and feeds hold on to; its calls are in store.rs.
+//! The open store that tables, transactions and feeds keep alive; its calls are in store.rs.
 
 use pyo3::prelude::*;
 

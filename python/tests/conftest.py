@@ -17,7 +17,7 @@ def store() -> Iterator[drumlin.Store]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """Where a store on disk may be made."""
+    """A place for a store on disk."""
     return str(tmp_path / "store")
 
 

@@ -1,4 +1,4 @@
-"""Kinds of columns, indexes and labels that pandas frames are put together from, and whether two frames are the same.
+"""Kinds of columns, indexes and labels of which pandas frames are composed, and a comparison of frames.
 
 Each kind is a function of a random generator and a number of rows. Kinds that a store refuses are marked as such.
 """
@@ -22,7 +22,7 @@ TEXTS = ["", "a", "b", "ü", "日本", "a b", "0", "None", "nan", "x" * 40]
 
 
 def some(rng: Rng, values: list[Any], rows: int, missing: Any = ...) -> list[Any]:
-    """Values, by chance some missing."""
+    """Values, some missing at random."""
     picked = [values[at] for at in rng.integers(0, len(values), rows)]
     if missing is ... or rng.random() < 0.3:
         return picked
@@ -221,7 +221,7 @@ COLUMNS: dict[str, Kind] = {
     "arrow dictionary of int8": arrow(pa.dictionary(pa.int8(), pa.int64()), [7, 8]),
 }
 
-#: What cannot come back, and is refused.
+#: Columns that could not be restored, and are refused.
 REFUSED: dict[str, Kind] = {
     "str and bytes": lambda rng, rows: objects(["a", b"b", *["c"] * rows]),
     "date and datetime": lambda rng, rows: objects([dt.date(2020, 1, 1), dt.datetime(2020, 1, 2, 13, 30)] * (rows + 1)),
@@ -249,7 +249,7 @@ REFUSED: dict[str, Kind] = {
 }
 
 
-#: Kinds of columns that can be an index. pandas itself makes other types of some: see ``index_of``.
+#: Kinds of columns that can be an index. pandas itself converts some to other types: see ``index_of``.
 _NO_LEVELS = ("float16", "objects: dict", "objects: list", "objects: nested", "objects: array", "objects: tuple")
 _NO_LEVELS += ("objects: None", "objects: NaN", "arrow null", "arrow list", "arrow large_list", "arrow fixed list")
 _NO_LEVELS += ("arrow struct", "arrow map", "arrow dictionary")
@@ -274,7 +274,7 @@ NAMES: list[Any] = [
 
 
 def index_of(rng: Rng, rows: int, kinds: list[str], names: list[Any]) -> pd.Index:
-    """An index with a level for each kind; of RangeIndexes, the first stays one if it is alone."""
+    """An index with one level per kind; of RangeIndexes, the first stays one if it is the only level."""
     levels = []
     for kind in kinds:
         array = RANGES[kind](rows) if kind in RANGES else COLUMNS[kind](rng, rows)
@@ -331,7 +331,7 @@ def missing_kind(value: Any) -> str | None:
 
 
 def same_values(ours: Any, theirs: Any) -> bool:
-    """Whether two arrays have the same values of the same types, but for numbers of NumPy and of Python."""
+    """Whether two arrays have the same values of the same types, except that numbers of NumPy and Python are equal."""
     return len(ours) == len(theirs) and all(map(_same, ours, theirs))
 
 
@@ -351,7 +351,7 @@ def _same(ours: Any, theirs: Any) -> bool:
 
 
 def assert_same(ours: pd.DataFrame, theirs: pd.DataFrame) -> None:
-    """That two frames are equal: values and their types, dtypes, index, labels, names, attrs."""
+    """Asserts that two frames are equal: values and their types, dtypes, index, labels, names, attrs."""
     assert_same_index(ours.columns, theirs.columns)
     assert_same_index(ours.index, theirs.index)
     for at in range(ours.shape[1]):
@@ -366,7 +366,7 @@ def assert_same_index(ours: pd.Index, theirs: pd.Index) -> None:
     assert list(map(type, ours.names)) == list(map(type, theirs.names))
     assert list(ours.names) == list(theirs.names)
     assert ours.nlevels == theirs.nlevels
-    # A number that names a level would be taken for its name.
+    # A number that names a level would be treated as a level's position.
     ours, theirs = (index.set_names([None] * index.nlevels) for index in (ours, theirs))
     for at in range(ours.nlevels):
         assert_same_array(ours.get_level_values(at).array, theirs.get_level_values(at).array)

@@ -1,7 +1,7 @@
 """Every kind of pandas frame comes back equal, or is refused when it is written.
 
-``DRUMLIN_FRAMES=20000 pytest tests/test_any_frame.py -k random`` tries as many frames put together by chance; a failure
-names the seed of the frame, which ``DRUMLIN_FRAME_SEED`` runs again by itself.
+``DRUMLIN_FRAMES=20000 pytest tests/test_any_frame.py -k random`` tries that many random frames; a failure names the
+seed of the frame; ``DRUMLIN_FRAME_SEED`` runs a single seed again.
 """
 
 import os
@@ -58,7 +58,7 @@ def check(store: drumlin.Store, frame: pd.DataFrame) -> None:
     if ranged:
         assert both.index.equals(pd.RangeIndex(2 * len(frame)))
         both.index = frame.index.append(frame.index)
-    # Its rows have the same labels now.
+    # Now its rows have the same labels.
     frame = frame.set_flags(allows_duplicate_labels=True)
     for half in (both.iloc[: len(frame)], both.iloc[len(frame) :]):
         kinds.assert_same(half, frame)
@@ -67,8 +67,8 @@ def check(store: drumlin.Store, frame: pd.DataFrame) -> None:
 
 
 def check_changes(store: drumlin.Store, frame: pd.DataFrame) -> None:
-    """Writes ``frame`` to a sorted table and to one with a key, replaces some of its rows by themselves, and has both
-    rewritten: the rows stay what they are."""
+    """Writes ``frame`` to a sorted table and to one with a key, replaces some of its rows with themselves, and has
+    both rewritten: the rows stay the same."""
     first = drumlin._names.field_name(frame.columns[0])
     for path in ("s", "k"):
         store.drop(path, missing_ok=True)
@@ -79,7 +79,7 @@ def check_changes(store: drumlin.Store, frame: pd.DataFrame) -> None:
         store.replace("s", frame.iloc[1:3])
         store.table("k").upsert(frame.iloc[:2])
     except drumlin.SchemaMismatch:
-        # The values of Python objects say what type they are, and some of them may say another than all.
+        # The type of Python objects is inferred from their values, and some of them may give another type than all.
         levels = [frame.index.get_level_values(at).dtype for at in range(frame.index.nlevels)]
         if not any(str(dtype) in ("object", "category") for dtype in [*frame.dtypes, *levels]):
             raise

@@ -1,4 +1,5 @@
-"""Arguments of wrong types: every public call names the argument, by an exception that says what the caller can do."""
+"""Arguments of wrong types: every public call names the argument, with an exception that says what the caller can
+do."""
 
 import inspect
 import io
@@ -15,13 +16,13 @@ ROWS = {"id": [7], "s": ["x"]}
 
 
 class Wrong:
-    """What no call takes."""
+    """A value that no call accepts."""
 
     def __bool__(self) -> bool:
         raise AssertionError("asked whether it is true")
 
 
-#: Of each method, arguments that it takes. Those named in ``ANYTHING`` take any value.
+#: For each method, valid arguments. Those named in ``ANYTHING`` accept any value.
 TABLE: dict[str, dict[str, Any]] = {
     "create": {"schema": SCHEMA, "sort": ["id"], "key": ()},
     "write": {"data": ROWS, "sort": None, "coerce": False, "progress": None},
@@ -44,7 +45,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "schema": {"as_of": None},
     "drop": {"missing_ok": False},
 }
-#: Of nodes.
+#: Methods of nodes.
 TREE: dict[str, dict[str, Any]] = {
     "put": {"path": "n", "mode": None, "when": None, "keep_while": None},
     "create": {"path": "new"},
@@ -76,7 +77,7 @@ TREE: dict[str, dict[str, Any]] = {
     "off": {"name": "p"},
     "wait_for_triggers": {"timeout": None},
 }
-#: What a store and a transaction have in common.
+#: Methods that a store and a transaction have in common.
 BOTH: dict[str, dict[str, Any]] = {
     **{name: {"path": "t", **TABLE[name]} for name in ("write", "append", "replace", "read")},
     "table": {"path": "t"},
@@ -104,12 +105,12 @@ STORE: dict[str, dict[str, Any]] = {
     "verify": {"deep": False, "progress": None},
 }
 OPEN: dict[str, Any] = dict.fromkeys(inspect.signature(drumlin.open).parameters)
-#: They take any value, which is refused, if it is, by what it is and not by its type.
+#: They accept any value; if it is refused, then because of the value and not because of its type.
 ANYTHING = {"metadata", "value", "expected", "default", "initial", "key"}
 
 
 def public(kind: type) -> set[str]:
-    """The methods that take arguments."""
+    """The methods with arguments."""
     methods = {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
     return {name for name, method in methods.items() if callable(method) and len(parameters(method)) > 1}
 
@@ -118,17 +119,17 @@ def parameters(method: Any) -> list[str]:
     return list(inspect.signature(method).parameters)
 
 
-#: Each of them is of a type that no argument takes.
+#: Each of them has a type that no argument accepts.
 WRONG = [Wrong(), 3 + 4j, ..., b"\xff"]
 
 
 def expected_to_name(call: Callable[..., Any], arguments: dict[str, Any], name: str, wrong: object) -> str | None:
-    """What is wrong with how a call refuses an argument; None if nothing is."""
+    """What is wrong with the way a call refuses an argument; None if nothing is."""
     given = {**arguments, name: wrong}
     try:
         call(**{key: value for key, value in given.items() if value is not None})
     except (TypeError, drumlin.InvalidArgument) as error:
-        # What the core itself is called with is named by a note, which a traceback shows.
+        # Arguments of the core itself are named by a note, which a traceback shows.
         where = "\n".join([str(error), *getattr(error, "__notes__", [])])
         return None if name in where else f"{name}={wrong!r}: {type(error).__name__}: {error}"
     except Exception as error:
@@ -178,7 +179,7 @@ def test_the_tree_names_arguments(filled: drumlin.Store) -> None:
 
 def test_a_transaction_names_arguments(filled: drumlin.Store) -> None:
     assert public(drumlin.Transaction) - set(BOTH) <= {"abort"}
-    # What is refused leaves it in use.
+    # A refused call leaves it usable.
     tx = filled.transaction()
     assert faults(tx, BOTH, VALUES) == []
     assert faults(tx.table("t"), TABLE, VALUES) == []

@@ -1,4 +1,4 @@
-"""Calls on many tables, with an answer for each."""
+"""Calls on many tables, with one result per table."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ import drumlin
 
 
 def outcome(answers: dict[str, Any]) -> dict[str, Any]:
-    """What a version has, or what is wrong."""
+    """The rows of a version, or what is wrong."""
     return {path: a if isinstance(a, Exception) else a.rows for path, a in answers.items()}
 
 

@@ -37,7 +37,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def place(server: int, request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
-    """A prefix of its own in the server's bucket, and how to get there."""
+    """A separate prefix in the server's bucket, and the options to open it."""
     name = "".join(c if c.isalnum() else "-" for c in request.node.name)
     return f"s3://test/{name}", s3.options(server)
 
@@ -150,8 +150,8 @@ def start(uri: str, options: dict[str, Any], who: int, count: int, folder: Path)
 
 
 def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int) -> Counter[str]:
-    """The journals tell of one order of all operations, in which each that ended before another began comes first;
-    what was acknowledged is there, and of the rest each is there whole or not at all."""
+    """The journals show one order of all operations, in which each that ended before another began comes first; what
+    was acknowledged is there, and each of the others is there as a whole or not at all."""
     done: dict[int, tuple[float, float, int]] = {}
     unsure: set[int] = set()
     counts: Counter[str] = Counter()
@@ -201,7 +201,7 @@ def work_together(
     count: int,
     kills: int,
 ) -> Counter[str]:
-    """Lets processes work, some of which are stopped for a while, or killed and replaced."""
+    """Runs processes, some of which are stopped for a while, or killed and replaced."""
     rng = random.Random(7)
     running = {who: start(uri, options, who, count, folder) for who in range(1, processes + 1)}
     workers, deadline = processes, time.monotonic() + 240

@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string())])
 
 
 def batches(count: int, seconds: float = 0.0) -> pa.RecordBatchReader:
-    """So many batches of 10,000 rows, each of which takes a while to come."""
+    """Batches of 10,000 rows, each of which takes a while to arrive."""
 
     def make() -> Iterator[pa.RecordBatch]:
         for at in range(count):
@@ -48,7 +48,7 @@ def test_progress_is_told(store: drumlin.Store) -> None:
     ):
         steps.clear()
         call()
-        assert steps, "nothing was told"
+        assert steps, "nothing was reported"
         assert all(len(step) == 5 for step in steps)
     assert steps[-1][0] == steps[-1][1]
 
@@ -82,7 +82,7 @@ def test_what_a_progress_callback_raises_stops_the_call(store: drumlin.Store) ->
 
 
 class Alarm(Exception):
-    """What the handler of a timer raises."""
+    """The exception raised by the handler of a timer."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Small behaviours at the edges, and what messages say there."""
+"""Small behaviours in edge cases, and their messages."""
 
 import datetime as dt
 import os
@@ -72,7 +72,7 @@ def test_a_column_called_index_is_meant_first(store: drumlin.Store) -> None:
         store.read("plain", where="index = 2").to_arrow()
 
 
-# What is noted with a version.
+# Metadata of a version.
 
 
 def test_metadata_of_numpy_and_pandas(store: drumlin.Store) -> None:

@@ -1,4 +1,4 @@
-"""Expressions: what they render to, what they refuse, and that the core reads them as they were meant."""
+"""Expressions: what they render to, what they refuse, and that the core reads them as intended."""
 
 import datetime as dt
 import decimal
@@ -173,7 +173,7 @@ VALUES = {
 
 
 def key(value: object) -> object:
-    """Equality as the filter language has it: NaN equals NaN."""
+    """Equality as in the filter language: NaN equals NaN."""
     return "nan" if isinstance(value, float) and math.isnan(value) else value
 
 

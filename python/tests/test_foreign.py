@@ -1,4 +1,4 @@
-"""Arrow data of other libraries: slices mean what they mean there, what breaks the rules is an error of ours."""
+"""Arrow data of other libraries: slices mean the same as there, and what breaks the rules is an error."""
 
 import subprocess
 import sys
@@ -190,7 +190,7 @@ def extended(kind: pa.DataType, values: list[Any]) -> pa.Array:
 
 
 def doors_for(store: drumlin.Store, rows: pa.Table, column: str) -> list[Callable[[], object]]:
-    """Calls that take ``rows``, of which ``column`` is to be refused."""
+    """Calls with ``rows``, whose ``column`` must be refused."""
     of_key: list[Callable[[], object]] = [
         lambda: store.table("k").get_many(rows),
         lambda: store.table("k").delete_keys(rows),
@@ -237,7 +237,7 @@ def test_another_extension_type_is_refused_by_every_door(folder: str, tmp_path: 
             for door in doors_for(store, rows, column):
                 with pytest.raises(drumlin.SchemaMismatch, match=told):
                     door()
-        # Plain values take the meaning of the column; so do those of Python.
+        # Plain values get the meaning of the column; so do Python values.
         plain = pa.table(
             {name: good[name].combine_chunks().storage if name != "plain" else good[name] for name in "uj"}
             | {"plain": ["y"] * 3}

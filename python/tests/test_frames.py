@@ -1,4 +1,4 @@
-"""Frames of plain numbers come straight from the store: they must be what pyarrow makes of the same rows."""
+"""Frames of plain numbers come straight from the store: they must equal what pyarrow makes of the same rows."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_a_frame_comes_back(store: drumlin.Store, name: str) -> None:
     ours = store.read("t").to_pandas()
     pd.testing.assert_frame_equal(ours, frame, check_exact=True, check_freq=False)
     assert type(ours.index) is type(frame.index)
-    # What is made of it by pyarrow where there is nothing to restore.
+    # What pyarrow makes of it if there is nothing to restore.
     if name not in ("objects", "nullable", "nullable, with nulls", "numbered columns", "only an index"):
         same(ours, by_arrow(store.read("t")))
     same(store.read_many(["t"]).to_pandas()["t"], ours)
@@ -128,7 +128,7 @@ def test_a_frame_is_the_callers_own(store: drumlin.Store) -> None:
         assert frame.iloc[0, 0] == 77
         frame.columns.name = "mine"
         assert store.read(name).to_pandas().columns.name is None
-        # Nobody else has its memory.
+        # Nothing else uses its memory.
         assert store.read(name).to_pandas().iloc[0, 0] != 77
         assert results[name].to_pandas().iloc[0, 0] != 77
 
@@ -188,7 +188,7 @@ def test_many_tables_at_once(store: drumlin.Store) -> None:
     made = results.to_pandas()
     for path, frame in frames.items():
         pd.testing.assert_frame_equal(made[path], frame, check_exact=True, check_freq=False)
-    # Each as by itself.
+    # Each equals a single read.
     tables = results.to_arrow()
     assert all(tables[path] == results[path].to_arrow() for path in frames)
     polars = pytest.importorskip("polars")
@@ -212,7 +212,7 @@ def test_versions_that_are_gone_are_told(store: drumlin.Store) -> None:
 
 
 def test_a_frame_whose_arrays_cannot_say_it(store: drumlin.Store) -> None:
-    # Beside tables whose can.
+    # Together with tables that can.
     tables: dict[str, Any] = {f"t/{n}": table for n, table in enumerate([*TABLES.values(), *TABLES.values()])}
     store.write_many(tables)
     made = store.read_many(list(tables)).to_pandas()

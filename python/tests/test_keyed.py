@@ -16,7 +16,7 @@ import drumlin
 
 
 def in_parallel(*works: Callable[[], object]) -> list[object]:
-    """What each gives or raises."""
+    """What each returns or raises."""
     ended: list[object] = [None] * len(works)
     start = threading.Barrier(len(works))
 
@@ -239,7 +239,7 @@ def test_counting_up_in_transactions_loses_nothing(store: drumlin.Store) -> None
     assert store.table("counts").get(1) == {"id": 1, "n": 40}
 
 
-# Many at once, and the end of the process.
+# Concurrent calls, and the end of the process.
 
 
 def test_rows_are_there_after_reopening(folder: str) -> None:

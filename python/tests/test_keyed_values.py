@@ -1,4 +1,4 @@
-"""What keyed tables take and give: rows and keys in all forms and of all types, and look-ups."""
+"""What keyed tables accept and return: rows and keys in all forms and of all types, and look-ups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from people import ADA, GRACE, PEOPLE, rows_of
 
 import drumlin
 
-# What comes in.
+# Input.
 
 
 def test_rows_in_all_forms(people: drumlin.Table, store: drumlin.Store) -> None:
@@ -226,7 +226,7 @@ def test_keys_of_all_types(store: drumlin.Store, kind: pa.DataType, values: list
         assert answer.found.to_pylist() == [True] * len(values)
         assert answer.rows.to_arrow()["n"].to_pylist() == list(range(len(values)))
         assert table.get_many([*values, *values]).rows.to_arrow()["n"].to_pylist() == 2 * list(range(len(values)))
-        # In order, as far as the values say what that is.
+        # In order, as far as the values define one.
         assert table.read().to_arrow()["n"].to_pylist() == list(range(len(values)))
         store.checkpoint()
     with pytest.raises(drumlin.AlreadyExists):
@@ -347,7 +347,7 @@ def test_keys_may_come_in_another_unit(store: drumlin.Store) -> None:
         store.table("t").get_many(pa.table({"t": [moment], "d": [Decimal("1.505")]}))
 
 
-# What a look-up gives.
+# Results of look-ups.
 
 
 def test_an_answer_in_all_forms(people: drumlin.Table) -> None:

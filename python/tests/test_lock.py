@@ -1,4 +1,4 @@
-"""The interpreter's lock: whoever waits for a turn or a lock of the store has let go of it, so nothing stands still."""
+"""The interpreter's lock: a thread that waits for a turn or a lock of the store has released it, so nothing blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = """
     import pyarrow as pa
     import drumlin
 
-    # Who stands still is shown, and ends.
+    # A blocked thread is shown, and the process ends.
     faulthandler.dump_traceback_later(60, exit=True)
     options = {"shared": True, "fresh": True} if sys.argv[2] == "shared" else {}
     store = drumlin.open(sys.argv[1], checkpoint_log_bytes=20_000, **options)
@@ -25,7 +25,7 @@ PROGRAM = """
 
     def key(path, payload):
         called["projection"] += 1
-        # Python code takes its time, and others the lock.
+        # Python code takes some time, in which others take the lock.
         time.sleep(0.0001)
         return [payload, path[-1]]
 
@@ -40,7 +40,7 @@ PROGRAM = """
     def rows(n):
         def batches():
             for at in range(3):
-                # Drawn while the call is under way; it uses the store too.
+                # Pulled during the call; it uses the store too.
                 store.tree.exists("n/0")
                 yield pa.record_batch({"id": [n, n + 1000 + at], "name": ["a", "b"]}, schema=SCHEMA)
         return pa.RecordBatchReader.from_batches(SCHEMA, batches())

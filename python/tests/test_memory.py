@@ -1,4 +1,4 @@
-"""What a write takes of memory stays within the budget, however much is written."""
+"""The memory used by a write stays within the budget, however much is written."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import resource, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 import drumlin
 
-# Without the reader's own read-ahead of the whole file.
+# Without the reader's read-ahead of the whole file.
 source = pq.ParquetFile(sys.argv[1], pre_buffer=False)
 store = drumlin.open(sys.argv[2], memory_bytes=int(sys.argv[3]))
-# Whatever the libraries take is taken before the measurement begins.
+# The libraries take their memory before the measurement begins.
 store.write("warm", pa.table({"n": range(10)}))
 next(source.iter_batches(batch_size=65_536))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -61,7 +61,7 @@ schema = pa.schema([("k", pa.int64())] + [(f"c{at}", pa.float64()) for at in ran
 
 def batches(seed):
     random = np.random.default_rng(seed)
-    # Every row of the table again, in an order that has nothing to do with that of the keys.
+    # Every row of the table again, in an order unrelated to that of the keys.
     for part in range(parts):
         keys = (np.arange(part * rows, (part + 1) * rows, dtype=np.int64) * 2_654_435_761) % (rows * parts * 4)
         yield pa.record_batch([keys] + [random.random(rows) for _ in range(7)], schema=schema)
@@ -86,5 +86,5 @@ def test_an_upsert_larger_than_the_budget_stays_within_it(tmp_path: Path) -> Non
     command = [sys.executable, "-c", UPSERT, str(tmp_path / "s"), str(BUDGET)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert int(answer[0]) == 6_250_000
-    # The keys of the call and of the row groups searched, the caches, the interpreter and its libraries lie beside.
+    # The keys of the call and of the row groups searched, the caches, the interpreter and its libraries come on top.
     assert int(answer[1]) <= BUDGET + (640 << 20), f"{int(answer[1]) / 1e6:.0f} MB"

@@ -1,4 +1,4 @@
-"""A pandas frame comes back as it was."""
+"""A pandas frame comes back unchanged."""
 
 import datetime as dt
 import decimal
@@ -91,7 +91,7 @@ def test_frames_come_back(store: drumlin.Store, name: str) -> None:
     frame = FRAMES[name]
     store.write("t", frame)
     assert_frame_equal(store.read("t").to_pandas(), frame, check_freq=False)
-    # Reading twice is reading anew.
+    # Reading twice reads again.
     result = store.read("t")
     assert_frame_equal(result.to_pandas(), result.to_pandas(), check_freq=False)
 
@@ -113,7 +113,7 @@ def test_columns_bring_the_index_along(store: drumlin.Store, name: str) -> None:
     store.write("t", frame)
     result = store.read("t", columns=["b"])
     assert_frame_equal(result.to_pandas(), frame[["b"]], check_freq=False)
-    # To others it is a column like any, and comes if it is asked for.
+    # To others it is an ordinary column, returned if requested.
     assert result.to_arrow().schema.names == ["b"]
     assert result.to_polars().columns == ["b"]
 
@@ -130,7 +130,7 @@ def test_appends_carry_the_index_on(store: drumlin.Store, name: str) -> None:
     back = store.read("t").to_pandas()
     assert_frame_equal(back, both, check_freq=False)
     assert type(back.index) is type(both.index)
-    # The versions before are as they were.
+    # Earlier versions are unchanged.
     assert_frame_equal(store.read("t", as_of=0).to_pandas(), frame, check_freq=False)
 
 
@@ -140,9 +140,9 @@ def test_a_range_index_is_numbered_anew_once_rows_were_picked(store: drumlin.Sto
     for options in ({"where": "a >= 5"}, {"tail": 5}, {"limit": 5}):
         index = store.read("t", **options).to_pandas().index
         assert_index_equal(index, pd.RangeIndex(5, name="r"), exact=True)
-    # Columns alone pick no rows.
+    # Selecting columns does not select rows.
     assert_frame_equal(store.read("t", columns=["a"]).to_pandas(), frame)
-    # As many rows as were written, but not those.
+    # As many rows as were written, but not the same.
     store.table("t").delete("a < 2")
     store.append("t", pd.DataFrame({"a": [10, 11]}))
     assert_index_equal(store.read("t").to_pandas().index, pd.RangeIndex(10, name="r"), exact=True)
@@ -157,7 +157,7 @@ def test_a_range_index_of_a_snapshot(store: drumlin.Store) -> None:
     result = store.read("t")
     store.append("t", frame)
     assert_frame_equal(store.read("t", as_of="then").to_pandas(), frame)
-    # A result is of the version that was the newest when it was made.
+    # A result shows the version that was the newest when it was made.
     assert_frame_equal(result.to_pandas(), frame)
     assert_frame_equal(result.to_pandas(), frame)
 

@@ -1,5 +1,5 @@
-"""What a pandas frame means is kept, or the write is refused: labels in ordered tables, rows added later, objects,
-attrs, and frames that earlier versions wrote."""
+"""The meaning of a pandas frame is kept, or the write is refused: labels in ordered tables, rows added later,
+objects, attrs, and frames that earlier versions wrote."""
 
 import datetime as dt
 import decimal
@@ -48,7 +48,7 @@ def test_labels_of_a_range_stay_with_their_rows_in_an_ordered_table(store: druml
     ordered = frame.sort_values("n")
     store.write("t", frame, sort=["n"])
     assert_frame_equal(read(store), ordered)
-    # Of a table that has an order already; with rows added.
+    # For a table that already has an order; with rows added.
     store.write("t", frame)
     assert_frame_equal(read(store), ordered)
     more = pd.DataFrame({"n": [0], "who": ["zero"]}, index=pd.RangeIndex(1))
@@ -105,13 +105,13 @@ def test_integers_stay_integers_beside_nulls(store: drumlin.Store) -> None:
     store.append("t", pd.DataFrame({"id": pd.array([None], "Int64"), "b": pd.array([None], "boolean")}))
     expected = pd.DataFrame({"id": pd.array([2**53 + 1, None], "Int64"), "b": pd.array([True, None], "boolean")})
     assert_frame_equal(read(store), expected)
-    # Beside columns that are no plain numbers, and in an index.
+    # Next to columns that are not plain numbers, and in an index.
     frame = pd.DataFrame({"id": [2**53 + 1], "c": pd.Categorical(["x"])}, index=pd.Index([2**53 + 1], name="k"))
     store.write("t", frame)
     store.append("t", frame.astype({"id": "Int64"}).set_axis(pd.Index([None], dtype="Int64", name="k")))
     assert read(store).index.tolist() == [2**53 + 1, pd.NA]
     assert read(store)["id"].tolist() == [2**53 + 1, 2**53 + 1]
-    # As pyarrow makes it, where floats hold the values.
+    # As in pyarrow, if floats hold the values.
     store.write("t", pa.table({"id": [2**53 + 1, None]}))
     assert read(store)["id"].tolist() == [2**53 + 1, pd.NA]
     store.write("t", pa.table({"id": [2**53, None]}))
@@ -273,7 +273,7 @@ def test_native_types_make_the_same_frame(store: drumlin.Store) -> None:
 
 
 def as_before(frame: pd.DataFrame) -> pa.Table:
-    """What they wrote: pandas' metadata, and two keys for names of mixed type and for categories."""
+    """The metadata that they wrote: pandas' own, and two keys for names of mixed type and for categories."""
     table = pa.Table.from_pandas(frame, preserve_index=None)
     metadata = dict(table.schema.metadata)
     if frame.columns.nlevels == 1 and frame.columns.inferred_type.startswith("mixed"):
@@ -295,12 +295,12 @@ def test_frames_of_earlier_versions(store: drumlin.Store, name: str) -> None:
     if frame is None:
         frame = pd.DataFrame({"a": [1, 2, 3]}, index=INDEXES[name.removeprefix("index: ")])
     store.write("t", as_before(frame))
-    # On pandas 2 they did not keep where texts are stored.
+    # On pandas 2, they did not keep how texts are stored.
     options = {"check_freq": False, "check_dtype": name != "string"}
     assert_frame_equal(read(store), frame, **options)
     none = read(store, limit=0)
     assert_frame_equal(none, frame.iloc[:0].set_axis(none.index), **options)
-    # Frames of this version can be added.
+    # Frames of this version can be appended.
     store.append("t", frame)
     added = read(store).iloc[len(frame) :]
     if isinstance(frame.index, pd.RangeIndex):
@@ -316,7 +316,7 @@ def test_a_description_of_a_later_version_is_passed_over(store: drumlin.Store) -
     assert_frame_equal(read(store), frame)
 
 
-# Rows that are no frame.
+# Rows that are not a frame.
 
 
 def test_a_list_of_dicts_keeps_all_keys(store: drumlin.Store) -> None:

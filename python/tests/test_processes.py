@@ -15,10 +15,10 @@ import drumlin
 
 
 def in_fork(work: Callable[[], None]) -> None:
-    """Runs `work` in a forked child, which must end by itself within a while."""
+    """Runs `work` in a forked child, which must end by itself after a while."""
     child = os.fork()
     if child == 0:
-        # A child that hangs is killed by its alarm.
+        # A hanging child is killed by its alarm.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(20)
         code = 1
@@ -86,7 +86,7 @@ def test_a_forked_child_gets_closed(folder: str) -> None:
                     assert str(os.getppid()) in str(error), error  # noqa: PT017
                 else:
                     raise AssertionError("a call was answered")
-            # Whoever takes the stream is told too.
+            # The consumer of the stream gets an error too.
             try:
                 pa.table(result)
             except Exception as error:
@@ -103,7 +103,7 @@ def test_a_forked_child_gets_closed(folder: str) -> None:
                 assert reader.read("t").to_arrow().num_rows == 300_000
 
         in_fork(child)
-        # The parent goes on.
+        # The parent continues.
         assert store.append("t", {"n": [1]}).rows == 300_001
         assert result.to_arrow().num_rows == 300_000
         assert next(batches).num_rows > 0

@@ -27,7 +27,7 @@ USERS = {
 
 @pytest.fixture
 def raised(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What goes to `sys.unraisablehook`."""
+    """The exceptions passed to `sys.unraisablehook`."""
     seen: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda info: seen.append((info.exc_type, str(info.exc_value))))
     return seen
@@ -46,7 +46,7 @@ def test_fields(store: drumlin.Store) -> None:
     assert repr(entry) == "ProjectionEntry(key='x', path='users/a', value='a')"
     assert repr(teams) == f"ProjectionView(2 entries, seq={store.seq})"
     assert entry == teams.entries()[0]
-    # It is of one instant; the next one is of the next.
+    # A view shows one instant; the next view shows the next.
     store.tree.delete("users/a")
     assert teams.get("x") == "a"
     assert store.tree.projection("teams").get("x") == "b"
@@ -123,14 +123,14 @@ def test_functions(store: drumlin.Store, raised: list[Any]) -> None:
     store.tree.put("users/c", {"team": "y", "age": 11})
     store.tree.put("users/b", {"age": 11})
     assert store.tree.projection("fn").keys() == [("x", 3), ("y", 1)]
-    # What is no key or value is raised too.
+    # Invalid keys and values raise errors too.
     store.tree.projection("odd", "users/*", key=lambda path, payload: {1}, value=lambda path, payload: 1)
     assert {message for _, message in raised if "key" in message} == {
         "key: set is not a JSON value (None, bool, int, float, str, list, tuple, dict with str keys); bytes are taken "
         "as a whole payload only"
     }
     assert len(store.tree.projection("odd")) == 0
-    # The whole payload, if nothing else is said.
+    # The whole payload by default.
     store.tree.projection("whole", "users/*", key=lambda path, payload: path[-1])
     assert store.tree.projection("whole").get("a") == USERS["users/a"]
     store.tree.drop_projection("whole")
@@ -160,7 +160,7 @@ def test_a_function_must_not_use_the_store(store: drumlin.Store, raised: list[An
     store.tree.put("seen", 0)
 
     def key(path: str, payload: Any) -> str:
-        # Reading what is there is harmless.
+        # Reading existing nodes is harmless.
         assert store.tree.get("seen") == 0
         store.tree.put("seen", 1)
         return path

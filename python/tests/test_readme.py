@@ -1,4 +1,4 @@
-"""What the README shows runs, in its order."""
+"""The examples of the README run, in order."""
 
 import gzip
 import os
@@ -32,7 +32,7 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
     names = {"df": pd.DataFrame(rows), "more": pd.DataFrame(rows), "pyarrow": pa}
     opened = []
     for block in blocks("python"):
-        # A folder that many processes write stands for a bucket.
+        # A folder that many processes write replaces a bucket.
         local = block.replace(
             'drumlin.open("s3://bucket/prefix")', f"drumlin.open({str(here / 'shared')!r}, shared=True)"
         )
@@ -58,7 +58,7 @@ def test_the_commands_of_the_readme_run(here: Path) -> None:
         store.table("people").create({"id": pa.int64(), "name": pa.string()}, key=["id"])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     commands = [line[2:].split("#")[0].strip() for block in blocks("console") for line in block.splitlines()]
-    # No bucket is there.
+    # There is no bucket.
     commands = [command for command in commands if "s3://" not in command]
     assert len(commands) > 5
     for command in commands:

@@ -1,4 +1,4 @@
-"""Reading some columns and rows; order; updates and deletes."""
+"""Reads of some columns and rows; order; updates and deletes."""
 
 import datetime as dt
 import random
@@ -60,7 +60,7 @@ def test_columns_in_the_order_wanted(filled: drumlin.Store) -> None:
 )
 def test_where(filled: drumlin.Store, where: str | drumlin.Expr, expected: list[int]) -> None:
     assert ns(filled.read("t", where=where)) == expected
-    # The columns of the filter need not be those of the answer.
+    # The columns of the filter need not be among those of the result.
     assert filled.read("t", where=where, columns=["f"]).to_arrow().num_rows == len(expected)
     assert [n for batch in filled.read("t", where=where) for n in batch["n"].to_pylist()] == expected
 
@@ -123,7 +123,7 @@ def test_delete_rows(filled: drumlin.Store) -> None:
     assert ns(filled.read("t")) == list(range(1, ROWS, 2))
     assert ns(filled.read("t", tail=2)) == [997, 999]
     assert ns(filled.read("t", as_of=2)) == list(range(ROWS))
-    # No match makes no version.
+    # Without a match, no version is made.
     report = filled.table("t").delete(col("n") == 2)
     assert (report.rows, report.version.version) == (0, 3)
     assert filled.table("t").delete("true").rows == 500
@@ -138,7 +138,7 @@ def test_a_sorted_table_is_read_in_order(store: drumlin.Store) -> None:
     assert ns(store.read("t")) == list(range(500))
     assert ns(store.read("t", limit=5)) == list(range(5))
     assert ns(store.read("t", tail=5, where="n < 100")) == list(range(95, 100))
-    # The sort columns need not be asked for.
+    # The sort columns need not be requested.
     at = store.read("t", columns=["at"]).to_arrow()["at"].to_pylist()
     assert [values[place] for place in at] == list(range(500))
     store.checkpoint()

@@ -74,7 +74,7 @@ def test_a_process_may_open_a_store_twice(folder: str) -> None:
         first.tree.get("a")
     with pytest.raises(drumlin.Closed):
         first.tree.put("a", 2)
-    # The other goes on, and closes it.
+    # The other handle continues, and closes the store.
     second.tree.put("a", 3)
     second.close()
     with drumlin.open(folder, inline_bytes=1) as store:
@@ -119,7 +119,7 @@ def test_a_closed_store_answers_no_more(store: drumlin.Store) -> None:
     ):
         with pytest.raises(drumlin.Closed, match="is closed"):
             call()
-    # What was prepared may be read to its end.
+    # A prepared result may be read to its end.
     assert result.to_arrow().num_rows == 10
 
 
@@ -173,7 +173,7 @@ def test_nodes(store: drumlin.Store) -> None:
     assert [change.path for change in store.tree.delete("config").indirect] == ["config/feeds/b"]
     store.tree.put("a/b/c", 1)
     store.tree.delete("a/b/c")
-    # Parents that were made for it go with it.
+    # Parents that were created for it are deleted with it.
     assert store.tree.list() == []
 
 
@@ -304,7 +304,7 @@ def test_reclaim_frees_space(folder: str) -> None:
 
 
 def test_a_result_in_use_holds_its_blocks() -> None:
-    # Not small enough to travel in its commit.
+    # Too large to travel in its commit.
     store = drumlin.open("memory://", inline_bytes=0)
     store.write("t", pa.table({"n": range(300_000)}))
     result = store.read("t")
@@ -337,7 +337,7 @@ def test_checkpoint_merges_and_vacuums(folder: str) -> None:
         assert str(report).startswith(f"20 row groups -> {report.row_groups_after}")
         assert report.rows_removed == 1500
         assert store.read("t").to_arrow()["n"].to_pylist() == list(range(3, 2000, 4))
-        # It comes to an end.
+        # This terminates.
         rewritten = [store.checkpoint().tables for _ in range(4)]
         assert rewritten[-1] == 0
         assert all(not plan.windows for plan in store.vacuum_plan())
@@ -363,7 +363,7 @@ def test_verify_finds_damage(folder: str) -> None:
         assert fault.table == "t"
         with pytest.raises(drumlin.Corrupt):
             store.read("t").to_arrow()
-        # Whoever takes the stream gets the message.
+        # The consumer of the stream gets the message.
         with pytest.raises(Exception, match="block"):
             pa.table(store.read("t"))
 

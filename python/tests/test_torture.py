@@ -61,12 +61,12 @@ REGISTERS: list[tuple[str, bool, list[Operation]]] = [
 def test_histories_of_registers(holds: bool, history: list[Operation]) -> None:
     found = registers.violations(history)
     assert (found == []) == holds, found
-    # The order in which clients' journals are read is nothing to go by.
+    # The order in which clients' journals are read has no meaning.
     assert (registers.violations(history[::-1]) == []) == holds
 
 
 def tx(begin: float, end: float, *steps: Any, outcome: str = OK) -> Operation:
-    """Steps are ``("x", 1)``, which appends 1 to the list x, and ``("x", [1, 2])``, which reads that."""
+    """Steps are ``("x", 1)``, which appends 1 to the list x, and ``("x", [1, 2])``, which reads that content."""
     intent = [["read", name] if isinstance(what, list) else ["append", name, what] for name, what in steps]
     result = [what for _, what in steps if isinstance(what, list)]
     outcome = UNSURE if math.isinf(end) else outcome
@@ -151,7 +151,7 @@ def test_a_pair_that_is_off() -> None:
 
 
 class Clients:
-    """A store in memory, and clients whose calls take a random time; each call takes effect once within it."""
+    """A store in memory, and clients whose calls take a random time; each call takes effect once within that time."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -229,7 +229,7 @@ def test_whatever_a_store_lacks_shows(seed: int) -> None:
 
 
 def test_a_store_set_back_is_noticed(tmp_path: Path) -> None:
-    """A crash trial's children, and between them a planted loss: the store as it was some operations ago."""
+    """A crash trial's children, and a planted loss between them: the store as it was some operations ago."""
     place, numbered = in_folder(tmp_path, FOLDER), list(enumerate(operations.series(random.Random(1), 12)))
     models = [Model()]
     for part, name in ((numbered[:6], "early"), (numbered[6:], "late")):
@@ -249,11 +249,11 @@ def test_a_store_set_back_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not have_bucket(), reason="NO GO")
 def test_a_bucket_that_lies_about_conditions_is_noticed(tmp_path: Path) -> None:
-    """The checker on real processes: commits that came second are told to be done."""
+    """The checker on real processes: commits that came second are reported as done."""
     settings = {"checkpoint_log_bytes": 0, "fresh": True}
     noticed = ("no order explains", "cycle of", "contradict", "was done 0 times")
     with buckets(tmp_path) as bucket:
-        # A machine that has much to do may need more time for two commits to meet.
+        # A busy machine may need more time for two commits to meet.
         for seconds in (2.0, 4.0, 8.0, 16.0):
             folder = tmp_path / f"{seconds}"
             folder.mkdir()
@@ -290,7 +290,7 @@ def test_a_shrunk_trial_is_kept_as_text() -> None:
 # faults: lost answer, paused process, concurrent change x write, upsert, snapshot, checkpoint, reclaim, read, look-up
 # faults: lost answer, paused process, concurrent change x nodes, transaction, verify
 def test_a_minute_of_torture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Longer: `make torture`. What it skips, for want of strace, libfaketime, root or Go, it says loudly."""
+    """Longer: `make torture`. It reports loudly what it skips for lack of strace, libfaketime, root or Go."""
     command = [sys.executable, "-m", "torture", "--seconds", "50"]
     command += ["--failures", str(tmp_path), "--shrink-seconds", "30"]
     run = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=600, check=False)

@@ -34,7 +34,7 @@ def test_it_happens_together(store: drumlin.Store) -> None:
         assert len(tx.tree.clear_payloads("m/2")) == 1
         assert tx.tree.clear_payload("a/c").after is None
         tx.write("t", {"n": [1, 2]})
-        # It sees its own, and nobody else does.
+        # It sees its own changes, and nobody else does.
         assert (tx.tree.get("a/b"), tx.tree.get("old"), tx.tree.get("old", 5)) == ({"n": 1}, None, 5)
         assert tx.tree.node("a").children == 1  # type: ignore[union-attr]
         assert (tx.tree.exists("a/b"), tx.tree.exists("m"), tx.tree.has_payload("a"), tx.tree.node("m")) == (
@@ -251,7 +251,7 @@ def test_results_of_a_transaction(store: drumlin.Store) -> None:
         # A transaction's result can be written in it.
         tx.write("copy", tx.read("t", where="n > 1"))
         tx.append("t", {"n": [3]})
-        # What was prepared is as it was; what would be read anew is not.
+        # A prepared result is unchanged; one that would be read again is refused.
         assert first.to_arrow()["n"].to_pylist() == [1, 2]
         for stale in (first, again):
             with pytest.raises(drumlin.InvalidArgument, match="has written to tables since 't' was read"):
@@ -409,7 +409,7 @@ def test_circles_are_collected(folder: str) -> None:
     gone = make()
     gc.collect()
     assert gone() is None
-    # The last of it closed the store.
+    # The last reference closed the store.
     drumlin.open(folder).close()
 
 

@@ -132,7 +132,7 @@ def test_payloads_of_many_are_named(store: drumlin.Store) -> None:
     assert store.tree.list("**")[0].payload == 1
 
 
-# What is done to nodes.
+# Operations on nodes.
 
 
 def test_put_tells_what_changed(store: drumlin.Store) -> None:
@@ -221,7 +221,7 @@ def test_changes_of_many(store: drumlin.Store) -> None:
     assert [c.path for c in store.tree.delete_many("n/[0-2]")] == []
     assert [c.path for c in store.tree.delete_many(P("n", regex("^[0-2]$")))] == ["n/0", "n/1", "n/2"]
     assert store.tree.get_many("**") == {"n/3": 3}
-    # They hold on to what was.
+    # They keep the earlier state alive.
     assert len(list(changes)) == 7
 
 
@@ -257,7 +257,7 @@ def test_reading_by_pattern(store: drumlin.Store) -> None:
     seen: list[str] = []
     store.tree.for_each("a/**", lambda path, node: seen.append(path))
     assert seen == ["a/x", "a/y", "a/z"]
-    # A function may do what it likes; it does not see it.
+    # A function may change nodes; it does not see its own changes.
     store.tree.for_each("a/x", lambda path, node: store.tree.put("a/x2", 1))
     store.tree.for_each("*/*", lambda path, node: None if node.has_table else store.tree.delete(path))
     assert store.tables("**") == ["a/z"]
@@ -516,7 +516,7 @@ def test_files_that_fail(store: drumlin.Store, tmp_path: Path) -> None:
         store.tree.export("**", io.BytesIO(), progress=refuse)
 
     class Drips(io.BytesIO):
-        """Gives and takes a few bytes at once."""
+        """Reads and writes a few bytes at a time."""
 
         def read(self, size: int | None = -1) -> bytes:
             return super().read(min(size or 0, 7))

@@ -20,7 +20,7 @@ from drumlin.tree import exists, payload
 
 @pytest.fixture
 def raised(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What goes to `sys.unraisablehook`."""
+    """The exceptions passed to `sys.unraisablehook`."""
     seen: list[Any] = []
     monkeypatch.setattr(
         sys, "unraisablehook", lambda info: seen.append((info.exc_type, str(info.exc_value), info.object))
@@ -74,7 +74,7 @@ def test_which_and_in_what_order(store: drumlin.Store) -> None:
         tx.tree.put("a/y", 7)
         tx.tree.delete("a/x")
     store.tree.wait_for_triggers()
-    # A deleted node is as it was before.
+    # A deleted node is passed as it was before.
     assert told == ["low create", "high 6", "high 7", "low create", "high None", "low delete"]
 
 
@@ -202,7 +202,7 @@ def test_a_signal_stops_waiting() -> None:
                 assert time.monotonic() - start < 5
             else:
                 raise AssertionError("not interrupted")
-        # The feed goes on where it was.
+        # The feed continues where it was.
         store.tree.put("b", 1)
         assert next(feed).seq == store.seq
         go.set()
@@ -226,7 +226,7 @@ def test_one_with_a_name_lasts(folder: str) -> None:
         store.tree.wait_for_triggers()
     with drumlin.open(folder) as store:
         assert store.tree.triggers() == ["mine"]
-        # Nobody has registered it, so it waits.
+        # It is not registered, so it waits.
         store.tree.put("a/2", 2)
         store.tree.wait_for_triggers()
         assert told == [("a/1", 1)]

@@ -1,4 +1,4 @@
-"""Every type comes back as it went in, by every way in and out."""
+"""Every type comes back unchanged, through every entry and exit."""
 
 import datetime as dt
 import decimal
@@ -70,7 +70,7 @@ def test_arrow_types_come_back(store: drumlin.Store, name: str) -> None:
     assert back.schema == table.schema
     assert back.combine_chunks()["x"].to_pylist() == table["x"].to_pylist() or name == "float16"
     back.validate(full=True)
-    # Once more with the rows in two parts, one of them sliced.
+    # Again, with the rows in two parts, one of them sliced.
     store.append("t", table.slice(1, 2))
     assert repr(store.read("t").to_arrow()["x"].to_pylist()) == repr(
         [*table["x"].to_pylist(), *table["x"].to_pylist()[1:3]]
@@ -189,7 +189,7 @@ def test_duckdb_reads_and_is_read(store: drumlin.Store) -> None:
     store.write("t", connection.sql("select range as n, 'x' || range as s from range(300000)"))
     result = store.read("t", where="n >= 299998")  # noqa: F841
     assert connection.sql("select n, s from result order by n").fetchall() == [(299998, "x299998"), (299999, "x299999")]
-    # A result is read anew each time.
+    # A result is read again each time.
     assert connection.sql("select count(*) from result").fetchall() == [(2,)]
 
 

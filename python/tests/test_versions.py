@@ -35,7 +35,7 @@ def test_as_of_a_time(store: drumlin.Store) -> None:
     assert first.tzinfo == dt.UTC
     assert numbers(store, as_of=second) == [1]
     assert numbers(store, as_of=third - dt.timedelta(microseconds=1)) == [1]
-    # Without zone it is UTC; with one it is the same instant.
+    # Without a zone, it is UTC; with one, it is the same instant.
     assert numbers(store, as_of=second.replace(tzinfo=None)) == [1]
     assert numbers(store, as_of=second.astimezone(dt.timezone(dt.timedelta(hours=5)))) == [1]
     assert numbers(store, as_of=dt.datetime(9999, 1, 1)) == [2]
@@ -147,7 +147,7 @@ def test_deleting_versions_is_all_or_none(store: drumlin.Store) -> None:
     store.delete_versions({"a": (2,), "b": {0, 1}})
     assert [v.version for v in store.table("a").versions()] == [0, 1]
     assert numbers(store, "a") == [1]
-    # Numbers are not used again.
+    # Numbers are not reused.
     assert store.write("a", {"n": [5]}).version == 3
     for wrong, error in ((["a"], TypeError), ({"a": "0"}, TypeError), ({"a": [-1]}, drumlin.InvalidArgument)):
         with pytest.raises(error):
@@ -201,7 +201,7 @@ def test_a_result_stays_at_its_version(store: drumlin.Store) -> None:
     store.drop("t")
     store.write("t", {"n": [8]})
     store.reclaim()
-    # What was not read yet is pinned.
+    # An unread result is pinned.
     assert unread.to_arrow()["n"].to_pylist() == [0]
     with pytest.raises(drumlin.SnapshotExpired, match="'t': version 0 is gone"):
         result.to_arrow()
@@ -215,7 +215,7 @@ def test_a_result_is_of_the_table_that_was_read(store: drumlin.Store) -> None:
         assert result.to_arrow()["n"].to_pylist() == [1]
     store.drop("t")
     store.write("t", {"n": [2]})
-    # Dropped tables are there until they are reclaimed; another one at the path is another.
+    # Dropped tables exist until they are reclaimed; a new one at the same path is another table.
     for result in (old, newest):
         assert result.to_arrow()["n"].to_pylist() == [1]
     store.undrop("t", to="u")
@@ -230,7 +230,7 @@ def test_a_result_of_rows_by_key_stays_as_it_was(store: drumlin.Store) -> None:
     result = store.read("k")
     expected = {"id": [1, 2, 3], "n": [1, 20, 30]}
     assert result.to_arrow().to_pydict() == expected
-    # Rows that no version has yet.
+    # Rows that are in no version yet.
     assert result.to_arrow().to_pydict() == expected
     store.table("k").upsert({"id": [1], "n": [10]})
     assert result.to_arrow().to_pydict() == expected

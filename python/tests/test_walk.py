@@ -1,4 +1,4 @@
-"""The walk through the code names files and functions that are there, and its snippets run, in their order."""
+"""The walk through the code names existing files and functions, and its snippets run, in order."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The wheel that `make wheel` leaves installs into a clean virtual environment, with its command, and needs no Rust."""
+"""The wheel built by `make wheel` installs into a clean virtual environment, with its command, and needs no Rust."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def test_a_wheel_installs_without_rust(tmp_path: Path) -> None:
     [wheel] = WHEELS
     venv.create(tmp_path / "clean", with_pip=True)
     program = tmp_path / "clean" / "bin"
-    # Neither Rust nor what else is installed here can be found.
+    # Neither Rust nor anything else installed here can be found.
     environment = {"PATH": os.pathsep.join([str(program), "/usr/bin", "/bin"]), "HOME": str(tmp_path)}
 
     def run(*command: str) -> str:

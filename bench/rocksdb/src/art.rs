@@ -10,10 +10,10 @@ const KEY_BYTES: usize = 16;
 type Key = [u8; KEY_BYTES];
 type Value = [u8; VALUE_BYTES];
 
-/// More than a row takes, whatever its key.
+/// An upper limit on the memory of a row, whatever its key.
 const ROW_BYTES: usize = 512;
 
-/// One of its maps, of keys of 16 bytes.
+/// One of its maps, with keys of 16 bytes.
 pub enum Art {
     Plain(ArenaArtMap<Key, Value>),
     Versioned(ArenaVersionedArtMap<Key, Value>),
@@ -25,12 +25,12 @@ impl Art {
         shape.width() == KEY_BYTES
     }
 
-    /// An empty one with room for so many rows.
+    /// An empty map with room for `rows` rows.
     pub fn plain(rows: usize) -> Self {
         Art::Plain(ArenaArtMap::with_capacity(rows * ROW_BYTES))
     }
 
-    /// An empty one with room for so many rows.
+    /// An empty map with room for `rows` rows.
     pub fn versioned(rows: usize) -> Self {
         Art::Versioned(ArenaVersionedArtMap::with_capacity(rows * ROW_BYTES))
     }

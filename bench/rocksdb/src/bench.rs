@@ -1,4 +1,4 @@
-//! The workloads: what each round does with all sides in turn.
+//! The workloads: what each round does with each side in turn.
 
 use crate::Result;
 use crate::art::Art;
@@ -19,27 +19,27 @@ const ART_PLAIN: usize = 0;
 const ART_VERSIONED: usize = 1;
 const ART_DRUMLIN: usize = 2;
 
-/// A side with all rows, and its place in a table.
+/// A side filled with all rows, and its place in a table.
 type Filled = (usize, Box<dyn Side>);
 
-/// Things in the order of a round: another one is first each time.
+/// Items in the order of a round: a different one is first each time.
 fn in_turn<T>(mut things: Vec<T>, round: usize) -> Vec<T> {
     let count = things.len().max(1);
     things.rotate_left(round % count);
     things
 }
 
-/// One round about some rows, with sides of its own.
+/// One round with some rows, with its own sides.
 struct Round<'a> {
     plan: &'a Plan,
     rows: &'a Rows,
     number: usize,
-    /// What workloads are called: before their names.
+    /// The prefix of workload names.
     prefix: String,
     filled: Vec<Filled>,
 }
 
-/// Keys of 16 random bytes: everything.
+/// Runs all workloads with keys of 16 random bytes.
 pub fn bench(plan: &Plan, sheet: &mut Sheet) -> Result<()> {
     if plan.wants_shapes_only() {
         return Ok(());
@@ -55,13 +55,13 @@ pub fn bench(plan: &Plan, sheet: &mut Sheet) -> Result<()> {
         round.absent(bloom.as_ref(), &absent, sheet)?;
         round.scan(sheet)?;
         round.bytes(sheet)?;
-        // Last: it makes all of them larger.
+        // Last, because it makes all of them larger.
         round.beside_writer(&present, sheet)?;
     }
     Ok(())
 }
 
-/// Keys of every shape: some of it, and `artmap` beside it.
+/// Runs some workloads with keys of every shape, and compares with `artmap`.
 pub fn bench_shapes(plan: &Plan, sheet: &mut Sheet, art_sheet: &mut Sheet) -> Result<()> {
     for shape in Shape::ALL.into_iter().filter(|shape| plan.wants_shape(shape.name())) {
         let rows = Rows::new(shape, plan.keys);
@@ -77,8 +77,8 @@ pub fn bench_shapes(plan: &Plan, sheet: &mut Sheet, art_sheet: &mut Sheet) -> Re
     Ok(())
 }
 
-/// RocksDB with a Bloom filter, if that is wanted. It makes the filter a tenth of the memtable's size: less room here, so
-/// that the filter is no larger than it need be.
+/// RocksDB with a Bloom filter, if requested. It makes the filter a tenth of the memtable's size, so the memtable gets
+/// less room here, and the filter is no larger than needed.
 fn bloom(plan: &Plan, rows: &Rows) -> Result<Option<Rocks>> {
     if !plan.has(SIDES[ROCKS].1) || !plan.wants(&absent_with_bloom().name) {
         return Ok(None);
@@ -94,9 +94,9 @@ fn absent_with_bloom() -> Workload {
 }
 
 impl<'a> Round<'a> {
-    /// Makes sides and fills them, one after the other.
+    /// Creates sides and fills them, one after the other.
     fn fill(plan: &'a Plan, rows: &'a Rows, number: usize, prefix: String, sheet: &mut Sheet) -> Result<Self> {
-        // Room for all rows, for what is written over them, and a lot more.
+        // Room for all rows, for overwrites, and a lot more.
         let write_buffer = (rows.len() * 1024).max(256 << 20);
         let mut round = Self { plan, rows, number, prefix, filled: Vec::new() };
         for at in in_turn(vec![ROCKS, MEMTABLE, STORE], number) {
@@ -133,7 +133,7 @@ impl<'a> Round<'a> {
         Workload::rate(format!("{}insert, {WRITE_BATCH} at a time", self.prefix), "4x")
     }
 
-    /// Has each side do something in turn that may give a sample.
+    /// Lets each side in turn do something that may give a sample.
     fn each(
         &self,
         workload: &Workload,
@@ -190,7 +190,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Look-ups of keys that are not there; RocksDB without a Bloom filter, and with one.
+    /// Look-ups of missing keys; RocksDB without a Bloom filter, and with one.
     fn absent(&self, bloom: Option<&Rocks>, question: &Question<'_>, sheet: &mut Sheet) -> Result<()> {
         let rate = |side: &dyn Side| measure::look_up(side, question, BATCH, 1, self.plan.limits);
         let plain = Workload::rate(format!("absent, batch {BATCH}"), "5x");
@@ -229,7 +229,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// `artmap`, and the memtable beside it.
+    /// `artmap`, compared with the memtable.
     fn art(&self, question: &Question<'_>, sheet: &mut Sheet) -> Result<()> {
         if !self.plan.has("artmap") || !Art::takes(self.rows.shape) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What is written and asked for: keys of several shapes, their values, and questions about them with their answers.
+//! Test data: keys of several shapes, their values, and look-ups of them with the expected results.
 
 use std::ops::AddAssign;
 
@@ -7,7 +7,7 @@ use crate::Result;
 /// Bytes of every value.
 pub const VALUE_BYTES: usize = 100;
 
-/// Byte strings of one length, end to end.
+/// Concatenated byte strings of the same length.
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     bytes: &'a [u8],
@@ -20,12 +20,12 @@ impl<'a> Packed<'a> {
         Self { bytes, width }
     }
 
-    /// How many.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.width
     }
 
-    /// Bytes of each.
+    /// The length of each in bytes.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -41,7 +41,7 @@ impl<'a> Packed<'a> {
         self.bytes.chunks_exact(self.width)
     }
 
-    /// So many at a time.
+    /// In chunks of `count`.
     pub fn chunks(&self, count: usize) -> impl Iterator<Item = Packed<'a>> + use<'a> {
         let width = self.width;
         self.bytes.chunks(count * width).map(move |bytes| Packed { bytes, width })
@@ -65,7 +65,7 @@ impl Shape {
     /// All of them.
     pub const ALL: [Shape; 4] = [Shape::Dense, Shape::Decimal, Shape::Random, Shape::Path];
 
-    /// As tables call it.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Random => "random 16 bytes",
@@ -75,7 +75,7 @@ impl Shape {
         }
     }
 
-    /// Bytes of a key.
+    /// The length of a key in bytes.
     pub fn width(self) -> usize {
         if self == Shape::Path { 45 } else { 16 }
     }
@@ -102,7 +102,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// So many rows, in random order.
+    /// `count` rows, in random order.
     pub fn new(shape: Shape, count: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut numbers: Vec<u64> = (0..count as u64).collect();
@@ -114,7 +114,7 @@ impl Rows {
         Self { shape, keys, values }
     }
 
-    /// How many.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.keys.len() / self.shape.width()
     }
@@ -129,7 +129,7 @@ impl Rows {
         Packed::new(&self.values, VALUE_BYTES)
     }
 
-    /// What a scan of all of them gives.
+    /// The expected result of a scan of all of them.
     pub fn scanned(&self) -> Scanned {
         let (keys, values) = (self.keys(), self.values());
         let mut order: Vec<usize> = (0..self.len()).collect();
@@ -139,7 +139,7 @@ impl Rows {
         scanned
     }
 
-    /// So many keys and values at random places, for overwriting them with the same.
+    /// `count` keys and values at random places, to overwrite them with the same values.
     pub fn again(&self, count: usize) -> (Vec<u8>, Vec<u8>) {
         let mut rng = fastrand::Rng::with_seed(3);
         let (mut keys, mut values) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl Rows {
     }
 }
 
-/// What was found, whatever the order: how many values, and a sum over them.
+/// The values found, regardless of order: their number, and a checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub found: u64,
@@ -160,7 +160,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a value that was found, by its ends; [`Question::verify`] looks at all of it.
+    /// Counts a found value, by its ends; [`Question::verify`] checks the whole value.
     #[inline]
     pub fn add(&mut self, value: &[u8]) {
         self.found += 1;
@@ -175,7 +175,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// What a scan gave: how many values, and a number that depends on them and their order.
+/// The result of a scan: the number of values, and a checksum that depends on them and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
     pub rows: u64,
@@ -191,7 +191,7 @@ impl Scanned {
     }
 }
 
-/// The first and the last eight bytes, mingled.
+/// The first and the last eight bytes, mixed.
 #[inline]
 fn ends(value: &[u8]) -> u64 {
     match (value.first_chunk::<8>(), value.last_chunk::<8>()) {
@@ -200,7 +200,7 @@ fn ends(value: &[u8]) -> u64 {
     }
 }
 
-/// Keys to be looked up, one after the other and from the start again, and which rows they are.
+/// Keys to look up, one after the other and then again from the start, and their rows.
 pub struct Question<'a> {
     rows: &'a Rows,
     keys: Vec<u8>,
@@ -209,7 +209,7 @@ pub struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// About rows at random.
+    /// Random existing keys.
     pub fn present(rows: &'a Rows, count: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(2);
         let asked: Vec<usize> = (0..count).map(|_| rng.usize(..rows.len())).collect();
@@ -217,7 +217,7 @@ impl<'a> Question<'a> {
         Self { rows, keys, asked: asked.into_iter().map(Some).collect() }
     }
 
-    /// About keys that no row has.
+    /// Keys that no row has.
     pub fn absent(rows: &'a Rows, count: usize) -> Self {
         assert_eq!(rows.shape, Shape::Random, "keys that do not come twice");
         let mut keys = vec![0; count * rows.shape.width()];
@@ -230,12 +230,12 @@ impl<'a> Question<'a> {
         Packed::new(&self.keys, self.rows.shape.width())
     }
 
-    /// The value to be found at a place.
+    /// The expected value at a place.
     pub fn value(&self, at: usize) -> Option<&[u8]> {
         self.asked[at].map(|row| self.rows.values().get(row))
     }
 
-    /// Whether the first `count` look-ups, from the key at `start` on, found what they should.
+    /// Checks that `count` look-ups, from the key at `start` on, found what they should.
     pub fn check(&self, start: usize, count: usize, found: Tally) -> Result<()> {
         let tally = |places: &mut dyn Iterator<Item = usize>| {
             let mut tally = Tally::default();

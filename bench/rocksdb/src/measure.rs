@@ -1,4 +1,4 @@
-//! Times one side at one workload, and checks what it answered.
+//! Times one side in one workload, and checks its results.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use crate::side::{Reader, Side};
 /// Rows of a written batch.
 pub const WRITE_BATCH: usize = 1000;
 
-/// When a run ends, whichever is first.
+/// When a run ends, whichever comes first.
 #[derive(Clone, Copy)]
 pub struct Limits {
     pub lookups: usize,
     pub time: Duration,
 }
 
-/// Writes all rows; rows a second.
+/// Writes all rows; returns rows per second.
 pub fn fill(side: &dyn Side, rows: &Rows) -> Result<f64> {
     let mut writer = side.writer()?;
     let start = Instant::now();
@@ -29,7 +29,7 @@ pub fn fill(side: &dyn Side, rows: &Rows) -> Result<f64> {
     Ok(rows.len() as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Reads all rows in order; rows a second.
+/// Reads all rows in order; returns rows per second.
 pub fn scan(side: &dyn Side, rows: &Rows) -> Result<Option<f64>> {
     let start = Instant::now();
     let Some(scanned) = side.scan()? else { return Ok(None) };
@@ -40,7 +40,7 @@ pub fn scan(side: &dyn Side, rows: &Rows) -> Result<Option<f64>> {
     }
 }
 
-/// Looks at every byte of some answers.
+/// Checks every byte of some results.
 pub fn verify(side: &dyn Side, question: &Question<'_>, batch: usize) -> Result<()> {
     const LOOKUPS: usize = 4096;
     let mut reader = side.reader()?;
@@ -64,7 +64,7 @@ struct Asked {
     seconds: f64,
 }
 
-/// Asks from the batch with the number `first` on, until a limit is reached.
+/// Looks up batches from number `first` on, until a limit is reached.
 fn run(
     side: &dyn Side,
     question: &Question<'_>,
@@ -91,7 +91,7 @@ fn run(
     Ok(Asked { lookups, seconds })
 }
 
-/// Looks rows up in batches; look-ups a second of all threads together.
+/// Looks rows up in batches; returns look-ups per second of all threads together.
 pub fn look_up(side: &dyn Side, question: &Question<'_>, batch: usize, threads: usize, limits: Limits) -> Result<f64> {
     verify(side, question, batch)?;
     let ready = Barrier::new(threads);
@@ -124,12 +124,13 @@ pub fn times(side: &dyn Side, question: &Question<'_>, batch: usize, limits: Lim
     Ok(times)
 }
 
-/// The time that so great a part of them does not exceed.
+/// The time that the fraction `part` of them does not exceed.
 pub fn percentile(times: &[f64], part: f64) -> f64 {
     times[((times.len() - 1) as f64 * part) as usize]
 }
 
-/// Look-ups a second for a while, and rows a second that another thread overwrites meanwhile, as fast as it can.
+/// Look-ups per second for a while, and rows per second that another thread overwrites at the same time, as fast as it
+/// can.
 pub fn look_up_beside_writer(
     side: &dyn Side,
     question: &Question<'_>,

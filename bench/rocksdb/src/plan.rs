@@ -1,4 +1,4 @@
-//! The command line: what is to be measured, and how much of it.
+//! The command line: what to measure, and how much of it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::Result;
 use crate::data::Shape;
 use crate::measure::Limits;
 
-/// The sides of the main table, as it and the command line call them.
+/// The sides of the main table, with their names there and on the command line.
 pub const SIDES: [(&str, &str); 5] =
     [("RocksDB", "rocksdb"), ("(a)", "a"), ("(b)", "b"), ("(b) held", "b-held"), ("(c)", "c")];
 pub const ROCKS: usize = 0;
@@ -25,19 +25,19 @@ rocksdb-compare [--keys N] [--rounds R] [--quick] [--lookups N] [--seconds S] [-
   --only TEXT   only workloads whose names have this in them
   --sides LIST  some of rocksdb,a,b,b-held,c,artmap (all)";
 
-/// What is to be done.
+/// What to do.
 pub struct Plan {
     pub keys: usize,
     pub rounds: usize,
     pub limits: Limits,
-    /// How long look-ups go on beside a writer.
+    /// How long look-ups run beside a writer.
     pub beside: Duration,
     only: String,
     sides: Vec<String>,
 }
 
 impl Plan {
-    /// As the command line says.
+    /// The plan given by the command line.
     pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self> {
         let limits = Limits { lookups: 1_000_000, time: Duration::from_secs(3) };
         let sides = SIDES.iter().map(|(_, side)| *side).chain(["artmap"]).map(String::from).collect();
@@ -62,17 +62,17 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether a workload is to be measured.
+    /// Whether to measure a workload.
     pub fn wants(&self, workload: &str) -> bool {
         workload.contains(&self.only)
     }
 
-    /// Whether anything about a shape of keys is to be measured.
+    /// Whether to measure anything with a shape of keys.
     pub fn wants_shape(&self, shape: &str) -> bool {
         shape.contains(&self.only) || self.only.contains(shape)
     }
 
-    /// Whether only things about a shape of keys are to be measured.
+    /// Whether to measure only workloads with a shape of keys.
     pub fn wants_shapes_only(&self) -> bool {
         Shape::ALL.iter().any(|shape| self.only.contains(shape.name()))
     }
@@ -82,7 +82,7 @@ impl Plan {
         self.sides.iter().any(|known| known == side)
     }
 
-    /// Keys that are looked up, from the start again if there are more look-ups.
+    /// The number of keys to look up; with more look-ups, they repeat from the start.
     pub fn asked(&self) -> usize {
         const BATCH_MAX: usize = 64;
         self.limits.lookups.min(1_000_000).next_multiple_of(BATCH_MAX)

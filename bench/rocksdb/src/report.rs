@@ -3,7 +3,7 @@
 /// What a sample counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// How many a second, shown in millions: the ratio says how many times as fast.
+    /// Items per second, shown in millions: the ratio says how many times as fast.
     Rate,
     /// Seconds, shown in millionths: the ratio says how many times as fast.
     Seconds,
@@ -38,7 +38,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Of rates.
+    /// A workload measured in rates.
     pub fn rate(name: impl Into<String>, target: &'static str) -> Self {
         Self { name: name.into(), unit: Unit::Rate, target }
     }
@@ -52,12 +52,12 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// An empty one.
+    /// An empty sheet.
     pub fn new(title: impl Into<String>, sides: &[&'static str]) -> Self {
         Self { title: title.into(), sides: sides.to_vec(), lines: Vec::new() }
     }
 
-    /// Adds what a side did in the next round.
+    /// Adds a side's sample of the next round.
     pub fn add(&mut self, workload: &Workload, side: usize, sample: f64) {
         let found = self.lines.iter().position(|(known, _)| known == workload);
         let at = found.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! RocksDB by its C API: everything in one memtable, no write-ahead log, its batched look-up optimization on.
+//! RocksDB through its C API: everything in one memtable, no write-ahead log, with its batched look-up optimization.
 //!
 //! Batches are looked up by `rocksdb_batched_multi_get_cf_slice`, the fastest that the API has, single keys by
 //! `rocksdb_get_into_buffer`; values are copied out.
@@ -14,7 +14,7 @@ use crate::Result;
 use crate::data::{Packed, Scanned, Tally, VALUE_BYTES};
 use crate::side::{Copied, Reader, Side, Sink, Writer};
 
-/// An open database in a folder of its own, which goes with it.
+/// An open database in a folder of its own, which is deleted with it.
 pub struct Rocks {
     db: *mut ffi::rocksdb_t,
     family: *mut ffi::rocksdb_column_family_handle_t,
@@ -28,12 +28,12 @@ unsafe impl Send for Rocks {}
 // SAFETY: as above.
 unsafe impl Sync for Rocks {}
 
-/// What RocksDB said, if anything.
+/// The error that RocksDB returned, if any.
 fn check(message: *mut c_char) -> Result<()> {
     if message.is_null() {
         return Ok(());
     }
-    // SAFETY: RocksDB gives a string that ends with a zero, and wants it back.
+    // SAFETY: RocksDB returns a string that ends with a zero, and expects it to be freed.
     let text = unsafe {
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         ffi::rocksdb_free(message.cast());
@@ -46,7 +46,7 @@ fn c_text(text: &str) -> Result<CString> {
     Ok(CString::new(text)?)
 }
 
-/// A byte string as RocksDB takes it.
+/// A byte string in the form of RocksDB.
 fn slice(bytes: &[u8]) -> ffi::rocksdb_slice_t {
     ffi::rocksdb_slice_t { data: bytes.as_ptr().cast(), size: bytes.len() }
 }
@@ -74,7 +74,7 @@ fn options(write_buffer_bytes: usize, bloom: bool) -> *mut ffi::rocksdb_options_
 }
 
 impl Rocks {
-    /// An empty one, with a memtable of so many bytes and maybe a Bloom filter of its keys.
+    /// An empty database, with a memtable of this size and perhaps a Bloom filter of its keys.
     pub fn open(write_buffer_bytes: usize, bloom: bool) -> Result<Self> {
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Rocks {
         Ok(Self { db, family, read, write, folder })
     }
 
-    /// A figure that RocksDB tells about itself.
+    /// A figure that RocksDB reports about itself.
     fn figure(&self, name: &str) -> Result<u64> {
         let name = c_text(name)?;
         let mut figure = 0;
@@ -112,7 +112,7 @@ impl Rocks {
 
 impl Drop for Rocks {
     fn drop(&mut self) {
-        // SAFETY: nobody uses them any more, since readers and writers borrow the database.
+        // SAFETY: they are no longer used, because readers and writers borrow the database.
         unsafe {
             ffi::rocksdb_column_family_handle_destroy(self.family);
             ffi::rocksdb_close(self.db);
@@ -126,13 +126,13 @@ impl Drop for Rocks {
 
 impl Side for Rocks {
     fn writer(&self) -> Result<Box<dyn Writer + '_>> {
-        // SAFETY: makes an object and no more.
+        // SAFETY: only creates an object.
         let batch = unsafe { ffi::rocksdb_writebatch_create() };
         Ok(Box::new(RocksWriter { rocks: self, batch }))
     }
 
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        // SAFETY: concerns only this thread: it does not count what it does.
+        // SAFETY: affects only this thread: disables its counters.
         unsafe { ffi::rocksdb_set_perf_level(ffi::rocksdb_disable as i32) };
         let (slices, values, errors) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Box::new(RocksReader {
@@ -205,7 +205,7 @@ impl Writer for RocksWriter<'_> {
 
 impl Drop for RocksWriter<'_> {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: it is no longer used.
         unsafe { ffi::rocksdb_writebatch_destroy(self.batch) };
     }
 }
@@ -224,7 +224,7 @@ impl Reader for RocksReader<'_> {
         let (mut bytes, mut found, mut error) = (0, 0, null_mut());
         let (key, buffer) = (slice(key), self.one.as_mut_ptr().cast());
         let Rocks { db, read, .. } = *self.rocks;
-        // SAFETY: the buffer has as many bytes as is said.
+        // SAFETY: the buffer has the given length.
         let copied = unsafe {
             let room = self.one.len();
             ffi::rocksdb_get_into_buffer(db, read, key.data, key.size, buffer, room, &mut bytes, &mut found, &mut error)
@@ -246,13 +246,13 @@ impl Reader for RocksReader<'_> {
         self.errors.resize(keys.len(), null_mut());
         let (slices, values, errors) = (self.slices.as_ptr(), self.values.as_mut_ptr(), self.errors.as_mut_ptr());
         let Rocks { db, read, family, .. } = *self.rocks;
-        // SAFETY: the three lists are as long as is said.
+        // SAFETY: the three lists have the given length.
         unsafe { ffi::rocksdb_batched_multi_get_cf_slice(db, read, family, keys.len(), slices, values, errors, false) };
         self.copied.clear(keys.len());
         for (at, (value, error)) in self.values.iter().zip(&self.errors).enumerate() {
             if !value.is_null() {
                 let mut bytes = 0;
-                // SAFETY: the value was given out, lives until it is destroyed, and is not used after.
+                // SAFETY: the value was returned by RocksDB, lives until it is destroyed, and is not used afterwards.
                 unsafe {
                     let start = ffi::rocksdb_pinnableslice_value(*value, &mut bytes).cast();
                     self.copied.put(at, |out| out.extend_from_slice(std::slice::from_raw_parts(start, bytes)));

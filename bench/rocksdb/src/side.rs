@@ -1,19 +1,19 @@
-//! What is compared: something that rows are written to and read from.
+//! The systems compared: something that rows are written to and read from.
 
 use crate::Result;
 use crate::data::{Packed, Scanned, Tally};
 
-/// A store, or a layer of one. Any number of readers, each on its own thread, beside one writer.
+/// A store, or a layer of one. Any number of readers, each on its own thread, concurrent with one writer.
 pub trait Side: Sync {
     /// Writes rows.
     fn writer(&self) -> Result<Box<dyn Writer + '_>>;
     /// Looks rows up.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
-    /// All values in the order of the keys, copied out; `None` if it cannot.
+    /// All values in the order of the keys, copied out; `None` if that is not possible.
     fn scan(&self) -> Result<Option<Scanned>>;
-    /// Memory that it takes; `None` if that is told of another level.
+    /// Memory that it takes; `None` if that is reported for another level.
     fn bytes(&self) -> Result<Option<u64>>;
-    /// An error if it has anything elsewhere than in its write buffer, or fewer rows there than these.
+    /// An error if it has anything outside its write buffer, or fewer rows there than `_rows`.
     fn check_in_memory(&self, _rows: usize) -> Result<()> {
         Ok(())
     }
@@ -35,11 +35,11 @@ pub trait Reader {
     /// Looks up a batch.
     fn get_many(&mut self, keys: Packed<'_>) -> Result<Tally>;
 
-    /// The value that was found for the key at this place of the last question.
+    /// The value found for the key at this place of the last look-up.
     fn value(&self, at: usize) -> Option<&[u8]>;
 }
 
-/// Values copied out, with the place in the question of each.
+/// Values copied out, each with its place in the look-up.
 #[derive(Default)]
 pub struct Copied {
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// For so many keys.
+    /// Prepares for `keys` keys.
     pub fn clear(&mut self, keys: usize) {
         self.bytes.clear();
         self.spans.clear();
@@ -56,7 +56,7 @@ impl Copied {
         self.tally = Tally::default();
     }
 
-    /// The value of the key at a place, which `write` appends.
+    /// Sets the value of the key at a place, which `write` appends.
     #[inline]
     pub fn put(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
@@ -76,7 +76,7 @@ impl Copied {
     }
 }
 
-/// Takes what a scan copies out.
+/// Collects what a scan copies out.
 #[derive(Default)]
 pub struct Sink {
     bytes: Vec<u8>,
@@ -84,7 +84,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// The next value, which `write` appends.
+    /// Adds the next value, which `write` appends.
     #[inline]
     pub fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         const BYTES: usize = 64 << 10;
@@ -96,7 +96,7 @@ impl Sink {
         self.scanned.add(&self.bytes[start..]);
     }
 
-    /// What it was.
+    /// The result.
     pub fn scanned(&self) -> Scanned {
         self.scanned
     }

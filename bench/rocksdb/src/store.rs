@@ -25,7 +25,7 @@ pub struct StoreSide {
     key_schema: SchemaRef,
 }
 
-/// The same, looked up by one view for all questions of a reader, which sees no later writes.
+/// The same, with one view for all look-ups of a reader, which does not see later writes.
 pub struct ViewSide(pub StoreSide);
 
 /// The same, read as Arrow.
@@ -36,7 +36,7 @@ fn binary(values: Packed<'_>) -> ArrayRef {
 }
 
 impl StoreSide {
-    /// An empty one.
+    /// An empty store.
     pub fn open() -> Result<Self> {
         const EVER: u64 = 1 << 40;
         let options =
@@ -142,13 +142,13 @@ impl Writer for StoreWriter<'_> {
 
 struct BytesReader<'a> {
     side: &'a StoreSide,
-    /// `None`: the newest for each question.
+    /// `None`: the newest view for each look-up.
     view: Option<TableView>,
     places: Vec<Place>,
     rows: RowBytes,
 }
 
-/// The value in a row, its only column beside the key, and so at its end.
+/// The value in a row: its only column besides the key, and so at its end.
 fn value_of(row: &[u8]) -> &[u8] {
     &row[row.len() - VALUE_BYTES..]
 }

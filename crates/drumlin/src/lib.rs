@@ -10,8 +10,8 @@
     allow(dead_code, unused_imports, reason = "tests reach it by the feature, and users what lies at the root")
 )]
 
-// The layers; `tests/tidy.rs` has their order, bottom to top, and holds them to it. They are not part of the API: tests,
-// benchmarks and the other crates of the workspace reach them by a feature.
+// The layers; `tests/tidy.rs` has their order, from bottom to top, and enforces it. They are not part of the API: tests,
+// benchmarks and the other crates of the workspace use them through a feature.
 #[cfg(feature = "internals")]
 pub mod base;
 #[cfg(feature = "internals")]

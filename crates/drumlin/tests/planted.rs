@@ -1,7 +1,7 @@
-//! Rules broken on purpose: for each, a run of random operations and crashes must notice. Without this, nobody knows
-//! whether the other tests could fail.
+//! Rules broken on purpose: for each, a run of random operations and crashes must notice it. Without this, it would be
+//! unknown whether the other tests can fail.
 //!
-//! A binary of its own, without the harness of tests: the switch is one for the whole process, so nothing else may run in it.
+//! A separate binary, without the test harness: there is one switch for the whole process, so nothing else may run in it.
 #![allow(clippy::disallowed_methods, clippy::type_complexity, reason = "as in the other tests")]
 #![allow(dead_code, unused_imports, reason = "the modules have tests of their own, which run elsewhere")]
 
@@ -55,18 +55,18 @@ use model::Model;
 use random::{Op, apply, compare, draw, run};
 use support::{batch, numbered, open, open_with, read};
 
-/// Runs random operations until a fault strikes, then loses power; says what went wrong, if anything.
+/// Runs random operations until a fault strikes, then loses power; returns what went wrong, if anything.
 fn strike(seed: u64) -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let mut rng = fastrand::Rng::with_seed(seed);
     let disk = SimDisk::new();
     let fault = [Fault::Crash(Moment::Before), Fault::Crash(Moment::After), Fault::Fail][rng.usize(..3)];
-    // Often early: making the store is a handful of operations.
+    // Often early: creating the store takes only a few operations.
     let at = if rng.bool() { rng.u64(..20) } else { rng.u64(..200) };
     disk.plan(at, fault);
     let (mut model, mut trash) = (Model::default(), Vec::new());
     let mut before = model.clone();
-    // Whether the struck operation may or may not be there afterwards.
+    // Whether it is open if the interrupted operation took effect.
     let mut open_end = false;
     let mut survived = None;
     if let Ok(mut store) = open_with(&disk, &clock, 1) {
@@ -87,7 +87,7 @@ fn strike(seed: u64) -> Result<(), String> {
                 match e.kind() {
                     ErrorKind::Unavailable if !op.is_composite() => {
                         model = before.clone();
-                        // Before a clean close syncs what the failure left.
+                        // Taken before a clean close syncs what the failure left.
                         survived = Some(disk.crash(seed));
                     }
                     ErrorKind::Unavailable | ErrorKind::InDoubt => open_end = true,
@@ -101,7 +101,7 @@ fn strike(seed: u64) -> Result<(), String> {
         }
     }
     if disk.is_dead() && rng.bool() {
-        // The process died alone; a new one goes on, and only then the machine goes down.
+        // Only the process died; a new one continues, and only then the machine goes down.
         disk.revive();
         let store = open_with(&disk, &clock, 1).map_err(|e| e.to_string())?;
         if compare(&store, &model).is_err() {
@@ -109,7 +109,7 @@ fn strike(seed: u64) -> Result<(), String> {
             model = before.clone();
         }
         if rng.bool() {
-            // What it deletes must rest on nothing that can be lost.
+            // What it deletes must not depend on anything that can be lost.
             disk.plan(disk.counters().changes + rng.u64(..8), Fault::Crash(Moment::Before));
             let _ = store.reclaim(&Default::default());
             return survives(&disk.crash(seed), &clock, &model, &model);
@@ -122,7 +122,7 @@ fn strike(seed: u64) -> Result<(), String> {
     survives(&survived, &clock, &model, if open_end { &before } else { &model })
 }
 
-/// After the power is back, the store shows one of the two states, and every byte is right.
+/// Checks that after the power is back, the store shows one of the two states, and every byte is right.
 fn survives(disk: &SimDisk, clock: &Arc<ManualClock>, model: &Model, or: &Model) -> Result<(), String> {
     let store = open_with(disk, clock, 1).map_err(|e| e.to_string())?;
     if compare(&store, model).is_err() {
@@ -155,14 +155,14 @@ fn delete_during_checkpoint() -> Result<(), String> {
     if left.iter().any(|(id, _)| id % 2 == 0) { Err("deleted rows are back".into()) } else { Ok(()) }
 }
 
-/// A commit must not rest on what has changed since it was read.
+/// A commit must not depend on what has changed since it was read.
 fn write_skew() -> Result<(), String> {
     let store = open(&SimDisk::in_memory()).unwrap();
     let tx = store.transaction().unwrap();
     tx.tree().get("read").unwrap();
     tx.tree().put("written", Payload::from(1)).unwrap();
     store.tree().put("read", Payload::from(1)).unwrap();
-    if tx.commit().is_err() { Ok(()) } else { Err("a commit rests on what is no longer so".into()) }
+    if tx.commit().is_err() { Ok(()) } else { Err("a commit depends on what has changed".into()) }
 }
 
 /// A projection must show what the tree holds.
@@ -175,7 +175,7 @@ fn projection_in_step() -> Result<(), String> {
     if store.tree().projection("p").unwrap().count() == 1 { Ok(()) } else { Err("the projection lags behind".into()) }
 }
 
-/// What lives on a node must go with it.
+/// A node whose life depends on another must be deleted with it.
 fn cascade() -> Result<(), String> {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.tree().put("a", Payload::from(1)).unwrap();
@@ -192,7 +192,7 @@ fn by_key(store: &drumlin::Store, rows: &[(i64, &str)]) {
     store.table("k").upsert(batch(&rows), &Default::default()).unwrap();
 }
 
-/// Rows that lie in the log alone must be there when it is read again.
+/// Rows that are only in the log must be there when it is read again.
 fn rows_in_the_log() -> Result<(), String> {
     let disk = SimDisk::new();
     let store = open(&disk).unwrap();
@@ -222,7 +222,7 @@ fn one_row_a_key() -> Result<(), String> {
     if left.len() == 1 { Ok(()) } else { Err(format!("a key has two rows: {left:?}")) }
 }
 
-/// Of two inserts of one key one is refused, also where both have found it new.
+/// Of two inserts of one key, one is refused, even if both have found it new.
 fn insert_once() -> Result<(), String> {
     let store = open(&SimDisk::in_memory()).unwrap();
     by_key(&store, &[]);
@@ -233,7 +233,7 @@ fn insert_once() -> Result<(), String> {
     if tx.commit().is_err() { Ok(()) } else { Err("a key was inserted twice".into()) }
 }
 
-/// What never was on storage must not wait to be deleted there.
+/// Blocks that never were on storage must not be listed for deletion.
 fn inline_is_not_condemned() -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let store = support::open_inline(&SimDisk::in_memory(), &clock, 1).unwrap();
@@ -249,7 +249,7 @@ fn inline_is_not_condemned() -> Result<(), String> {
     }
 }
 
-/// What a crash may bring back must not have been deleted.
+/// Blocks to which a crash may bring back references must not have been deleted.
 fn delete_after_sync() -> Result<(), String> {
     let disk = SimDisk::new();
     let sync = drumlin::store::Sync::Interval(std::time::Duration::from_secs(3600));
@@ -344,7 +344,7 @@ fn main() {
         check().unwrap();
         let begun = std::time::Instant::now();
         plant(Some(bug));
-        // A check that panics has noticed too.
+        // A check that panics has also noticed the bug.
         let noticed = !matches!(std::panic::catch_unwind(check), Ok(Ok(())));
         plant(None);
         assert!(noticed, "{bug:?} was not noticed");

@@ -1,4 +1,4 @@
-//! Style as a test: the layers and their order, a header in each file, file sizes, names that say nothing.
+//! Style as a test: the layers and their order, a header in each file, file sizes, meaningless names.
 
 #[path = "tidy/api.rs"]
 mod api;
@@ -9,11 +9,11 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-/// Bottom to top. A layer uses itself and those before it.
+/// From bottom to top. A layer uses only itself and those before it.
 const LAYERS: [&str; 10] =
     ["base", "storage", "log", "segment", "filter", "block", "memtable", "table", "catalog", "store"];
 
-/// Of a source file; tests may be longer than what they test.
+/// The maximum length of a source file; tests may be longer than what they test.
 const LINES_MAX: usize = 600;
 
 const FUNCTION_LINES_MAX: usize = 90;
@@ -115,7 +115,7 @@ fn functions_are_not_too_long() {
     assert!(wrong.is_empty(), "at most {FUNCTION_LINES_MAX} lines:\n{}", wrong.join("\n"));
 }
 
-/// The name of the function whose body begins below a line.
+/// The name of the function whose body begins after a line.
 fn function(line: &str) -> Option<&str> {
     let words = ["pub ", "pub(super) ", "pub(crate) ", "const ", "async ", "unsafe "];
     let mut rest = line;

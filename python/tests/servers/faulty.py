@@ -1,4 +1,4 @@
-"""The failing proxy as a process of its own, as tests drive it."""
+"""The failing proxy as a separate process, controlled by tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Proxy:
-    """The proxy as a process of its own."""
+    """The proxy as a separate process."""
 
     def __init__(self, upstream: int, seed: int = 0) -> None:
         command = [sys.executable, str(HERE / "proxy.py"), str(upstream), str(seed)]

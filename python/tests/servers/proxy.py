@@ -1,7 +1,7 @@
-"""A proxy on loopback in front of an S3 server that does what networks do: delays, refusals, cut connections, answers
-lost after the request was done, requests done late, and answers cut short.
+"""A proxy on loopback in front of an S3 server that behaves like a network: delays, refusals, cut connections,
+answers lost after the request was done, requests done late, and truncated answers.
 
-Run as a program it prints its port, and takes its orders as lines on its standard input: ``name=value`` sets a figure.
+Run as a program, it prints its port, and reads commands as lines on its standard input: ``name=value`` sets a value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: Chances of a request to go wrong, and how long each takes at least.
+#: The probabilities that a request goes wrong, and how long each takes at least.
 SETTINGS: dict[str, float] = {
     "latency": 0.0,
     "refuse": 0.0,  # 503, not done
@@ -23,8 +23,8 @@ SETTINGS: dict[str, float] = {
     "error": 0.0,  # done; 500
     "late": 0.0,  # the connection ends; done a moment later
     "truncate": 0.0,  # done; half of the answer's body
-    "partial": 0.0,  # of a deletion of many, every tenth key is said to have failed
-    "lie": 0.0,  # refused for its condition; told to be done: a planted bug, which no network makes
+    "partial": 0.0,  # of a bulk deletion, every tenth key is reported to have failed
+    "lie": 0.0,  # refused for its condition; reported as done: a planted bug, which no network makes
 }
 REQUESTS: dict[str, int] = {}
 LOCK = threading.Lock()

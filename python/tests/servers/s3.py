@@ -15,7 +15,7 @@ from pathlib import Path
 
 ACCESS, SECRET = "test-access", "canary-secret-0123456789"
 
-#: Go packages; what they are built from is pinned.
+#: Go packages; their sources are pinned.
 PACKAGES = {
     "versitygw": "github.com/versity/versitygw/cmd/versitygw@v1.8.0",
     "minio": "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c",
@@ -23,13 +23,13 @@ PACKAGES = {
 
 
 def cache(name: str) -> Path:
-    """Where a built server is kept, for all clones."""
+    """The folder of built servers, shared by all clones."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "drumlin-servers" / PACKAGES[name].replace("/", "_")
 
 
 def build(name: str) -> Path | None:
-    """The server's program, built if need be; None without Go."""
+    """The server's program, built if necessary; None without Go."""
     program = cache(name) / name
     if program.exists():
         return program
@@ -74,7 +74,8 @@ def wait_until_up(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def serve(name: str, folder: Path) -> Iterator[int]:
-    """Runs a server over ``folder``, in which each folder is a bucket; gives its port. The only bucket is ``test``."""
+    """Runs a server over ``folder``, in which each folder is a bucket; returns its port. The only bucket is
+    ``test``."""
     program = build(name)
     assert program is not None
     port = free_port()

@@ -1,4 +1,4 @@
-"""A process that works on a shared store until it has done its share, and writes down what it was told.
+"""A process that works on a shared store until it has done its share, and records the answers that it gets.
 
 Each operation is one transaction that counts: ``seq`` gives all operations of all processes their order. Lines of the
 journal: ``start``, ``done``, ``doubt`` or ``failed``, the operation, the time, and for ``done`` the count that was

@@ -1,14 +1,14 @@
-"""The torture: trials of all kinds in turn, each with a new seed, for as long as is asked.
+"""The torture: trials of all kinds in turn, each with a new seed, for the requested time.
 
-Each trial prints a line with its seed. One that fails is shrunk, told, and kept in ``torture-failures``; the run goes
-on, and ends with status 1. ``--seed`` runs one trial again, ``--replay`` a shrunk one.
+Each trial prints a line with its seed. One that fails is shrunk, reported, and kept in ``torture-failures``; the run
+continues, and ends with status 1. ``--seed`` runs one trial again, ``--replay`` a shrunk one.
 """
 
 from __future__ import annotations
 
 import os
 
-# Before numpy is loaded: its threads would be in the way of forks.
+# Before numpy is loaded: its threads would interfere with forks.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
@@ -29,20 +29,20 @@ from . import crash, shrink, sweep, together
 from .history import short
 from .places import BUCKET, FOLDER, SHARED, Bucket, buckets, have_bucket, have_strace, tell_what_is_skipped
 
-#: The kinds of trials, in turn. The seed's remainder says which one a trial is.
+#: The kinds of trials, in turn. The seed's remainder determines the kind of a trial.
 KINDS = (
     ("crash", FOLDER), ("sweep", SHARED), ("together", SHARED), ("crash", BUCKET),
     ("sweep", FOLDER), ("crash", SHARED), ("together", BUCKET), ("sweep", SHARED),
     ("crash", FOLDER), ("together", FOLDER), ("sweep", FOLDER), ("crash", SHARED),
 )  # fmt: skip
-#: What a trial takes at most, about; a run ends in time.
+#: About the maximum duration of a trial, so that a run ends in time.
 SECONDS = {"crash": 4, "sweep": 4, "together": 9}
 SWEEP_SECONDS_MAX = 20
 
 
 @dataclass
 class Run:
-    """A run of trials, and what it found."""
+    """A run of trials, and its findings."""
 
     work: Path
     failures: Path
@@ -53,7 +53,7 @@ class Run:
     failed: dict[str, list[int]] = field(default_factory=dict)
 
     def trial(self, seed: int, deadline: float) -> None:
-        """One trial, whatever its seed says."""
+        """One trial, determined by its seed."""
         what, kind = KINDS[seed % len(KINDS)]
         started = time.monotonic()
         told = ""
@@ -130,7 +130,7 @@ class Run:
         return folder
 
     def tell_all(self) -> int:
-        """The end of the run; gives the exit status."""
+        """Ends the run; returns the exit status."""
         print(", ".join(f"{count} {name}" for name, count in sorted(self.counts.items())))
         for kind, seeds in self.failed.items():
             print(f"FAILED, seeds {seeds[:10]} ({len(seeds)}): {kind}")
@@ -138,7 +138,7 @@ class Run:
 
 
 def seeds(rng: random.Random) -> list[int]:
-    """A new seed for each kind of trial that this machine can do, in turn."""
+    """A new seed for each kind of trial that this machine can run, in turn."""
     doable = [
         at
         for at, (what, kind) in enumerate(KINDS)
@@ -148,7 +148,7 @@ def seeds(rng: random.Random) -> list[int]:
 
 
 def roomy() -> Path | None:
-    """A file system in memory: nothing here is about what a disk forgets, and syncs are quick."""
+    """A file system in memory: nothing here tests what a disk forgets, and syncs are fast."""
     shm = Path("/dev/shm")
     return shm if shm.is_dir() and os.access(shm, os.W_OK) and shutil.disk_usage(shm).free > 1 << 30 else None
 
@@ -161,19 +161,19 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1, help="how often that is run")
     parser.add_argument("--replay", type=Path, help="a shrunk trial, from its file")
     parser.add_argument("--failures", type=Path, default=Path("torture-failures"), help="where failed trials are kept")
-    parser.add_argument("--accept", action="append", default=[], help="told failures with this text do not count")
+    parser.add_argument("--accept", action="append", default=[], help="reported failures with this text do not count")
     parser.add_argument("--shrink-seconds", type=float, default=60, help="how long a failed trial is shrunk")
     chosen = parser.parse_args()
     seconds = chosen.seconds if chosen.hours is None else chosen.hours * 3600
     deadline = time.monotonic() + seconds
-    # Children, servers and mounts go with the run however it ends.
+    # Children, servers and mounts are removed with the run, however it ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tell_what_is_skipped()
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torture-", dir=roomy())))
         run = Run(work, chosen.failures.resolve(), chosen.accept, chosen.shrink_seconds)
         if have_bucket():
-            # Its server wants attributes of files, which file systems in memory may not have.
+            # Its server needs attributes of files, which file systems in memory may not have.
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torture-")))
             run.bucket = stack.enter_context(buckets(data))
         if chosen.replay is not None or chosen.seed is not None:

@@ -1,10 +1,10 @@
-"""Checks the history of a whole run: registers, lists, banks and pairs, each kind by what it must keep.
+"""Checks the history of a whole run: registers, lists, banks and pairs, each kind by its invariant.
 
 - Registers are linearizable (registers.py); transactions on lists are strictly serializable (transactions.py).
 - A bank's balances have the same total in every snapshot; at the end each acknowledged transfer was done once, each
   refused one never, and each unsure one once or never.
-- Of a pair, at least one is on in every snapshot, although each transaction that turns one off looks at both: what
-  write skew breaks.
+- Of a pair, at least one is on in every snapshot, although each transaction that turns one off reads both: write skew
+  breaks this.
 """
 
 from __future__ import annotations

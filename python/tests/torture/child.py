@@ -1,10 +1,10 @@
-"""Child processes that work on stores, started so that starting is cheap and a hang does not go unseen.
+"""Child processes that work on stores, started cheaply and so that a hang does not go unnoticed.
 
 The parent never opens a store, so it has one thread and can fork: a child begins with everything imported. One whose
-clock is wrong must load libfaketime first and is executed anew; its task reaches it as a file.
+clock is wrong must load libfaketime first and is started with exec; it gets its task as a file.
 
-A task is a function of a module of this package, and its argument. What it prints goes to a file; it answers with its
-exit status, and through journals.
+A task is a function of a module of this package, and its argument. What it prints goes to a file; it reports through
+its exit status and through journals.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# What the first frame would import is here before the first fork.
+# What the first frame would import is imported before the first fork.
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
 
 from .places import fake_clock
 
-#: A child that runs longer hangs, and is ended with a trace of where.
+#: A child that runs longer is considered hanging, and is ended with a traceback.
 SECONDS_MAX = 180
 
 
@@ -43,7 +43,7 @@ class Child:
         self.pid = _execute(task, argument, out, clock) if clock else _fork(task, argument, out)
 
     def poll(self) -> int | None:
-        """The exit status, negative if a signal ended it; None if it runs."""
+        """The exit status, negative if a signal ended it; None if it is running."""
         if self.status is None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             if found:
@@ -52,12 +52,12 @@ class Child:
 
     def _ended(self, status: int) -> None:
         self.status = os.waitstatus_to_exitcode(status)
-        # What libfaketime leaves of a process that does not end by itself.
+        # Files that libfaketime leaves behind for a process that does not end by itself.
         for left in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):
             Path("/dev/shm", left).unlink(missing_ok=True)
 
     def wait(self, seconds: float = SECONDS_MAX + 30) -> int:
-        """Waits for the end; one that does not come is made."""
+        """Waits for the end; kills a child that does not end."""
         deadline = time.monotonic() + seconds
         pause = 0.001
         while self.poll() is None:
@@ -110,7 +110,7 @@ def _fork(task: Callable[[Any], None], argument: Any, out: Path) -> int:
 def _execute(task: Callable[[Any], None], argument: Any, out: Path, clock: str) -> int:
     parcel = out.with_suffix(".task")
     parcel.write_bytes(pickle.dumps((task.__module__, task.__name__, argument)))
-    # The monotonic clock stays: it orders histories.
+    # The monotonic clock stays unchanged: it orders histories.
     environment = {
         **os.environ,
         "LD_PRELOAD": str(fake_clock()),
@@ -133,7 +133,7 @@ def main() -> None:
     module, name, argument = pickle.loads(Path(sys.argv[1]).read_bytes())
     _run(getattr(importlib.import_module(module), name), argument)
     sys.stdout.flush()
-    # As a forked child: nothing is tidied up at the end.
+    # Like a forked child: nothing is cleaned up at the end.
     os._exit(0)
 
 

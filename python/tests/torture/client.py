@@ -1,4 +1,4 @@
-"""A process of clients that work on a store others work on too, and write down what they asked and were answered."""
+"""A process of clients that work on a store used by others too, and record their calls and the answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .history import OK, REFUSED, UNSURE, Journal
 from .places import Place
 from .workloads import KINDS, Intents, perform
 
-#: What a store may raise when storage fails; one that is ``Closed`` by a failure is opened again.
+#: What a store may raise when storage fails; a store ``Closed`` by a failure is opened again.
 FAILURES = (drumlin.Unavailable, drumlin.InDoubt, drumlin.Closed)
-#: How long no call succeeds before a client says that it gets no further.
+#: How long no call may succeed before a client reports that it is stuck.
 PATIENCE_SECONDS = 90
 #: Calls that each client makes even if time is up.
 CALLS_MIN = 5
@@ -28,7 +28,7 @@ PAUSE_SECONDS = 0.01
 
 @dataclass
 class Task:
-    """What one process does: ``threads`` clients, until a time or a number of calls each."""
+    """The task of one process: ``threads`` clients, until a time or a number of calls each."""
 
     place: Place
     settings: dict[str, Any]
@@ -39,7 +39,7 @@ class Task:
     folder: Path
     seed: int
     reads_only: bool = False
-    #: Whether storage may fail it.
+    #: Whether storage may fail for it.
     faulty: bool = False
     kinds: tuple[str, ...] = tuple(KINDS)
 
@@ -68,7 +68,7 @@ def work(task: Task) -> None:
 
 
 class Process:
-    """Clients that share an open store; who finds that it takes no more calls opens it again."""
+    """Clients that share an open store; a client that finds it unusable opens it again."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -93,7 +93,7 @@ class Process:
         try:
             Client(self, journal, number).run()
         except BaseException as error:
-            # One thread's end must not be overlooked.
+            # The end of a thread must not be overlooked.
             journal.note("wrong", f"client {task.who}-{number}: {type(error).__name__}: {error}")
             raise
 
@@ -113,7 +113,7 @@ class Client:
         self.process, self.journal = process, journal
         self.rng = random.Random(task.seed * 1000 + task.who * 10 + number)
         self.intents = Intents(self.rng, task.who * 10 + number, task.reads_only, task.kinds)
-        #: The value of each register as it was last seen.
+        #: The last seen value of each register.
         self.seen: dict[str, int] = {}
 
     def run(self) -> None:
@@ -124,7 +124,7 @@ class Client:
             store = self.process.store
             intent = self.intents.draw()
             if intent["kind"] == "register" and intent["action"] == "swap":
-                # What it saw last, so that half of the swaps are done.
+                # The last seen value, so that half of the swaps succeed.
                 intent["expected"] = self.seen.get(intent["key"], 0)
             number = self.journal.begin(intent)
             try:
@@ -142,7 +142,7 @@ class Client:
                 self.journal.end(number, OK, result)
                 failing = None
                 self._learn(intent, result)
-            # So that there is time for attacks before the history is too long to check.
+            # Leaves time for attacks before the history is too long to check.
             if self.rng.random() < 0.6:
                 pause(self.rng.expovariate(1 / PAUSE_SECONDS))
 

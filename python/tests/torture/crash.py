@@ -1,10 +1,10 @@
-"""Crash trials: one worker at a time does random operations, and is struck at chosen ones; what it leaves is compared
-with the models that it may leave.
+"""Crash trials: one worker at a time does random operations, and is struck at chosen ones; the resulting store is
+compared with the models that are permitted.
 
-A trial has several *lives*. In each a worker goes on with the operations; it is struck at one (killed after a moment,
-or by strace at a system call, or failed by storage there), and when it is gone the store must hold exactly what was
-acknowledged, the operation in question whole or not at all, and be sound. After the last life everything is dropped
-and reclaimed, and nothing may be left.
+A trial has several *lives*. In each, a worker continues the operations; it is struck at one (killed after a moment,
+or by strace at a system call, or storage fails there). When it has ended, the store must hold exactly what was
+acknowledged, the operation in question as a whole or not at all, and be sound. After the last life, everything is
+dropped and reclaimed, and nothing may be left.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SMALL, ROOMY = "1536k", "256m"
 
 @dataclass(frozen=True)
 class Blow:
-    """How a life is struck: at an operation, by strace, or (without a strike) by a kill some seconds later."""
+    """How a life is struck: at an operation, by strace or (without a strike) by a kill some seconds later."""
 
     at: int
     strike: Strike | None = None
@@ -57,19 +57,19 @@ class Blow:
 
 @dataclass(frozen=True)
 class Spec:
-    """A trial, all of it: it can be run again, and with fewer operations."""
+    """A complete trial: it can be run again, also with fewer operations."""
 
     seed: int
     kind: str
     settings: dict[str, Any]
     operations: tuple[tuple[int, Operation], ...]
-    #: The first operation of each life but the first.
+    #: The first operation of each life except the first.
     cuts: tuple[int, ...] = ()
     blows: tuple[Blow | None, ...] = (None,)
     clocks: tuple[str | None, ...] = ()
-    #: Whether it is made on a file system that gets full.
+    #: Whether it runs on a file system that gets full.
     small: bool = False
-    #: Chances of the network to fail.
+    #: Probabilities of network failures.
     network: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Spec:
 
 
 def settings(rng: random.Random, kind: str) -> dict[str, Any]:
-    """How a store is opened: thresholds so low that all that happens to large stores happens to these."""
+    """How a store is opened: with thresholds so low that everything that happens to large stores happens to these."""
     found: dict[str, Any] = {
         "checkpoint_log_bytes": rng.choice([0, 20_000, 200_000]),
         "inline_bytes": rng.choice([0, 500, 65536]),
@@ -120,7 +120,7 @@ def draw(seed: int, kind: str) -> Spec:
             blows.append(Blow(at, Strike(faults.names(faults.TALK), faults.KILL, rng.randint(1, 12))))
         else:
             blows.append(Blow(at, None, rng.random() ** 3 * 0.1))
-    # A bucket's server refuses requests of another year.
+    # A bucket's server refuses requests from another year.
     wrong = fake_clock() is not None and kind != BUCKET and rng.random() < 0.15
     clocks = tuple(rng.choice([None, *CLOCKS]) if wrong else None for _ in range(lives))
     network = {}
@@ -143,7 +143,7 @@ def from_json(text: str) -> Spec:
 
 
 def run(spec: Spec, work: Path, bucket: Bucket | None) -> tuple[list[str], Counter[str]]:
-    """Runs a trial in an empty folder; gives what went wrong, and how often what was done."""
+    """Runs a trial in an empty folder; returns what went wrong, and counts of what was done."""
     with contextlib.ExitStack() as stack:
         if spec.kind == BUCKET:
             assert bucket is not None
@@ -177,7 +177,7 @@ class Trial:
             wrong = self._life(end, blow, clock, rng.randrange(2**32), rng.random() < 0.5)
             if wrong:
                 return [f"life {at + 1}: {what}" for what in wrong]
-        # No faults any more: everything goes on.
+        # No more faults: everything must work.
         self._network({})
         if self.mount is not None:
             faults.free(self.mount)
@@ -221,10 +221,10 @@ class Trial:
         return self._examine(found.models, random.Random(seed).random() < 0.4, False)
 
     def _examine(self, models: list[Model], reader: bool, emptied: bool) -> list[str]:
-        """Compares the store with what it may hold, and goes on with what it does hold."""
+        """Compares the store with what it may hold, and continues with what it does hold."""
         place = self.place if self.bucket is None else self.bucket.directly(self.place)
         if self.mount is not None:
-            # It may be full; to recover is not what a full disk must allow.
+            # It may be full; recovery need not be possible on a full disk.
             faults.free(self.mount)
             resize(self.mount, ROOMY)
         found = look(Examination(place, models, self._folder(), reader, emptied))
@@ -244,7 +244,7 @@ class Trial:
 
 
 def strike(life: Life, blow: Blow | None, clock: str | None = None) -> Outcome | list[str]:
-    """Runs a life and strikes it; what it left, or what went wrong."""
+    """Runs a life and strikes it; returns what it left, or what went wrong."""
     child = Child(live, life, life.out, clock)
     tracer = None
     try:
@@ -276,7 +276,7 @@ def strike(life: Life, blow: Blow | None, clock: str | None = None) -> Outcome |
 
 
 def look(examination: Examination) -> int | list[str]:
-    """Which of the models a store holds, or what is wrong."""
+    """Returns which of the models a store holds, or what is wrong."""
     child = Child(examine, examination, examination.folder / "examiner")
     try:
         status = child.wait()

@@ -1,8 +1,8 @@
-"""Faults: what strace does to a process at a chosen system call, and how a process lets it in at a chosen moment.
+"""Faults: what strace does to a process at a chosen system call, and how a process lets it attach at a chosen moment.
 
-A *gate* stands before one operation of a process: there it says that it waits, and goes on when the parent has attached
-strace. So system calls are counted from that operation on (strace counts for each thread by itself), and "the third
-write of operation 7" stays the same place when other operations are taken out.
+A *gate* precedes one operation of a process: there it reports that it waits, and continues when the parent has
+attached strace. So system calls are counted from that operation on (strace counts each thread separately), and "the
+third write of operation 7" stays the same place when other operations are removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .child import Child
 
-#: System calls that change files, and with which errors they fail. Names that a machine does not have are passed over.
+#: System calls that change files, and the errors with which they fail. Names that a machine does not have are skipped.
 CHANGES = {
     "pwrite64": ("EIO", "ENOSPC"),
     "fsync": ("EIO",),
@@ -36,16 +36,16 @@ CHANGES = {
     "pread64": ("EIO",),
     "flock": ("EINTR",),
 }
-#: Those that a store makes all the time.
+#: System calls that a store makes all the time.
 OFTEN = ("pwrite64", "fsync", "fdatasync", "renameat2", "openat", "pread64")
-#: Those of a process that talks to a bucket.
+#: System calls of a process that talks to a bucket.
 TALK = {"sendto": ("ECONNRESET",), "recvfrom": ("ECONNRESET",), "writev": ("EPIPE",), "connect": ("ETIMEDOUT",)}
 KILL = "KILL"
 
 
 @dataclass(frozen=True)
 class Strike:
-    """What is done at the ``when``-th of some system calls; with ``on`` at all after it too."""
+    """What is done at the ``when``-th of some system calls; with ``on``, at all later ones too."""
 
     calls: str
     action: str
@@ -63,7 +63,7 @@ class Strike:
 
 
 def names(table: dict[str, tuple[str, ...]]) -> str:
-    """System calls as strace takes them; it passes over the names that it does not know."""
+    """System calls in strace's syntax; it skips the names that it does not know."""
     return ",".join("?" + name for name in table)
 
 
@@ -91,14 +91,14 @@ class Tracer:
             time.sleep(0.002)
 
     def detach(self) -> None:
-        """Lets the process go on by itself."""
+        """Lets the process continue by itself."""
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
         self.process.wait()
 
 
 def struck(log: Path) -> bool:
-    """Whether strace did anything, by what it wrote."""
+    """Whether strace did anything, according to its output."""
     text = log.read_text(errors="replace") if log.exists() else ""
     return "(INJECTED)" in text or "killed by SIGKILL" in text
 
@@ -119,18 +119,18 @@ def pause(seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Gate:
-    """Where a process waits to be struck: two files in a folder."""
+    """The point where a process waits to be struck: two files in a folder."""
 
     folder: Path
 
     def wait(self) -> None:
-        """In the process: waits until it may go on."""
+        """In the process: waits until it may continue."""
         (self.folder / "waits").touch()
         while not (self.folder / "open").exists():
             pause(0.002)
 
     def strike(self, child: Child, strike: Strike, log: Path) -> Tracer | None:
-        """In the parent: attaches strace once the process waits. None if it ended without coming here."""
+        """In the parent: attaches strace once the process waits. None if it ended before getting there."""
         while not (self.folder / "waits").exists():
             if child.poll() is not None:
                 return None
@@ -141,7 +141,7 @@ class Gate:
 
 
 def fill(folder: Path, leave: int) -> None:
-    """Fills the file system of a folder but for some bytes."""
+    """Fills the file system of a folder except for some bytes."""
     state = os.statvfs(folder)
     count = state.f_bavail * state.f_frsize - leave
     with contextlib.suppress(OSError), open(folder / "filler", "wb", buffering=0) as file:

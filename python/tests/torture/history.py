@@ -1,9 +1,9 @@
-"""What concurrent clients did: operations with the time of the call, the time of the answer, and what was answered.
+"""What concurrent clients did: operations with the time of the call, the time of the answer, and the answer.
 
-Each client writes a journal, a line before a call and a line after it, so that a killed client leaves no doubt about
-what it had begun. Times are of ``CLOCK_MONOTONIC``, which all processes of a machine share. An operation whose answer
-never came is *unsure*: it may have been applied at any time after its call, or never. One that was refused was not
-applied and is kept only so that nobody can have seen what it would have written.
+Each client writes a journal, with a line before and a line after each call, so that a killed client leaves no doubt
+about what it had begun. Times are from ``CLOCK_MONOTONIC``, which all processes of a machine share. An operation
+whose answer never came is *unsure*: it may have been applied at any time after its call, or never. A refused one was
+not applied, and is kept only to check that nobody has seen what it would have written.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: What became of an operation.
+#: The outcome of an operation.
 OK, UNSURE, REFUSED = "ok", "unsure", "refused"
 
 
 @dataclass
 class Operation:
-    """One call of one client. ``intent`` says what was asked, ``result`` what was answered."""
+    """One call of one client. ``intent`` is the request, ``result`` the answer."""
 
     client: str
     begin: float
@@ -37,14 +37,14 @@ class Operation:
 
 
 def short(value: Any) -> str:
-    """A value as JSON, cut to a line."""
+    """A value as JSON, cut to one line."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 160 else f"{text[:100]} ... {text[-50:]}"
 
 
 @dataclass
 class Journal:
-    """The writing side. Each line is one ``write``, so that a kill leaves whole lines only."""
+    """The writing side. Each line is one ``write``, so that a kill leaves only whole lines."""
 
     path: Path
     fd: int = field(init=False)
@@ -73,7 +73,7 @@ def lines(path: Path) -> list[list[Any]]:
 
 
 def wrongs(path: Path) -> list[str]:
-    """What a client found wrong by itself."""
+    """What a client itself found wrong."""
     return [line[1] for line in lines(path) if line[0] == "wrong"]
 
 

@@ -1,7 +1,7 @@
-"""The children of a crash trial: one works on a store until something ends it, others look at what it left.
+"""The children of a crash trial: one works on a store until something ends it, others examine what it left.
 
-The worker carries the model along: it knows what each operation must answer, and compares the store with the model as
-it goes. Its journal tells what was done; from that the parent makes the models that the store may hold afterwards.
+The worker keeps a model: it knows what each operation must return, and compares the store with the model as it goes.
+Its journal records what was done; from it the parent makes the models that the store may hold afterwards.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from .operations import differences, frame, perform
 from .places import NOW, Place
 from .space import emptied, reclaimed
 
-#: In the place of an operation's number: the opening of the store, and its closing.
+#: Instead of an operation's number: opening and closing the store.
 OPENING, CLOSING = -1, -2
-#: What a call may raise when storage fails; a store that is ``Closed`` by a failure is opened again.
+#: What a call may raise when storage fails; a store ``Closed`` by a failure is opened again.
 FAILURES = (drumlin.Unavailable, drumlin.InDoubt, drumlin.Closed)
 
 
 @dataclass
 class Life:
-    """What one worker does."""
+    """The task of one worker."""
 
     place: Place
     settings: dict[str, Any]
     operations: list[tuple[int, Operation]]
     model: Model
     folder: Path
-    #: Where it waits to be struck.
+    #: The operation before which it waits to be struck.
     gate_at: int | None = None
-    #: Whether storage may fail it.
+    #: Whether storage may fail for it.
     faulty: bool = False
-    #: Whether it closes the store, or just ends.
+    #: Whether it closes the store or just ends.
     closes: bool = True
     seed: int = 0
 
@@ -88,7 +88,7 @@ class Worker:
             Gate(self.life.folder).wait()
 
     def _opened(self) -> drumlin.Store | None:
-        """The store; None if storage fails it."""
+        """The store; None if storage fails."""
         for _ in range(3):
             try:
                 return self.life.place.open(**self.life.settings)
@@ -106,7 +106,7 @@ class Worker:
                 self._wrong(f"closing: {type(error).__name__}: {error}")
 
     def _step(self, store: drumlin.Store, number: int, operation: Operation) -> drumlin.Store | None:
-        """Does one operation; gives the store to go on with."""
+        """Does one operation; returns the store with which to continue."""
         name = operation[0]
         if name == "fill":
             fill(self.life.place.files.parent, operation[1])
@@ -134,7 +134,7 @@ class Worker:
             return None
         except (drumlin.Unavailable, drumlin.Closed) as error:
             if self._emptied_the_trash(store, operation):
-                # A reclaim is several commits; it failed behind the first.
+                # A reclaim is several commits; it failed after the first.
                 self.journal.note("done", number, None)
                 self.model = replace(self.model, trash=())
             else:
@@ -142,7 +142,7 @@ class Worker:
             if not self.life.faulty:
                 self._wrong(f"{short(operation)}: {type(error).__name__}: {error}")
             self._compare(store, f"after {short(operation)} failed with {error}")
-            # A handle may take no more writes after a failure; opened again it does.
+            # A handle may refuse writes after a failure; after opening again, it works.
             self.held.clear()
             self._close(store)
             return self._opened()
@@ -167,7 +167,7 @@ class Worker:
             return False
 
     def _compare(self, store: drumlin.Store, when: str) -> None:
-        """The store as it is, and a result that was asked for a while ago."""
+        """The current store, and a result requested a while ago."""
         try:
             for difference in differences(store, self.model, whole=False)[:3]:
                 self._wrong(f"{when}: {difference}")
@@ -188,7 +188,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a journal tells: the models the store may hold, the next operation, what went wrong, how calls ended."""
+    """The content of a journal: the models the store may hold, the next operation, what went wrong, how calls ended."""
 
     models: list[Model]
     next: int
@@ -227,14 +227,14 @@ def outcome(life: Life) -> Outcome:
 
 @dataclass
 class Examination:
-    """What a store is to be compared with."""
+    """What a store must be compared with."""
 
     place: Place
     models: list[Model]
     folder: Path
-    #: Whether a reader looks first, before a writer has recovered the store.
+    #: Whether a reader reads first, before a writer has recovered the store.
     reader: bool = False
-    #: Whether all space is to be given back at the end.
+    #: Whether all space must be freed at the end.
     emptied: bool = False
 
     @property
@@ -243,7 +243,7 @@ class Examination:
 
 
 def examine(examination: Examination) -> None:
-    """Says which of the models the store holds, or how it differs from each; and what else is wrong with it."""
+    """Records which of the models the store holds, or how it differs from each; and what else is wrong with it."""
     journal = Journal(examination.journal)
     models = examination.models
     modes = [{"mode": "read"}, {}] if examination.reader and examination.place.files.exists() else [{}]
@@ -260,7 +260,7 @@ def examine(examination: Examination) -> None:
             faults = store.verify().faults
             if faults:
                 journal.note("wrong", f"{who}verify finds faults: {faults[:3]}")
-            # What a reader has seen stays.
+            # What a reader has seen must stay.
             models = models if len(fitting) == len(models) else [models[fitting[0]]]
             if examination.emptied and not settings:
                 left = Model(**{**models[0].__dict__, "trash": ()})

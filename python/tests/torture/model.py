@@ -1,10 +1,10 @@
-"""What a store must hold, as plain values of Python: the oracle of the crash trials.
+"""What a store must hold, as plain Python values: the oracle of the crash trials.
 
-``Model.after(operation)`` gives the model behind an operation, the name of the error that a store must raise, or None
-if the operation makes no sense there and is to be passed over: so any subset of a list of operations can be run. A
+``Model.after(operation)`` returns the model after an operation, the name of the error that a store must raise, or
+None if the operation makes no sense there and must be skipped: so any subset of a list of operations can be run. A
 model never changes; rows are shared between models.
 
-Operations are lists that JSON can hold: a name, then arguments. Rows are told by ``first, count, tag``.
+Operations are lists that JSON can hold: a name, then arguments. Rows are given by ``first, count, tag``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Operation = list[Any]
 
 
 def rows(first: int, count: int, tag: str) -> Rows:
-    """Rows as an operation tells them; their texts differ, so that they take space."""
+    """The rows of an operation; their texts differ, so that they take space."""
     return tuple((n, f"{tag}-{n * 2654435761 % 1000003}") for n in range(first, first + count))
 
 
@@ -39,7 +39,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Keyed:
-    """A table with a key: its rows now, and those of versions whose number a call has told."""
+    """A table with a key: its current rows, and those of versions whose number a call has returned."""
 
     rows: dict[int, str] = field(default_factory=dict)
     told: dict[int, Rows] = field(default_factory=dict)
@@ -59,14 +59,14 @@ class Model:
     trash: tuple[tuple[str, Table | Keyed], ...] = ()
 
     def after(self, operation: Operation) -> Model | str | None:
-        """The model behind an operation, the error it must give, or None if it is to be passed over."""
+        """The model after an operation, the error it must raise, or None if it must be skipped."""
         name, *arguments = operation
         found = getattr(self, f"_{name}")(*arguments)
         assert found is None or isinstance(found, (str, Model))
         return found
 
     def learn(self, operation: Operation, told: dict[str, int] | None) -> Model:
-        """This model, with the numbers of versions that the answer to ``operation`` told, by path."""
+        """This model, with the numbers of versions that ``operation`` returned, by path."""
         keyed = dict(self.keyed)
         for path, number in (told or {}).items():
             if path in keyed:
@@ -196,7 +196,7 @@ class Model:
         return replace(self, trash=trash, keyed={**self.keyed, path: table})
 
     def _transaction(self, steps: list[Operation]) -> Model | None:
-        """All steps or none; it is made only of steps that succeed."""
+        """All steps or none; it consists only of steps that succeed."""
         model = self
         for step in steps:
             found = model.after(step)

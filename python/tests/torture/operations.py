@@ -1,4 +1,4 @@
-"""Random operations, and how a store does them."""
+"""Random operations, and how they are applied to a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLES = ("t/0", "t/1", "t/2")
 KEYED = ("k/0", "k/1")
 SNAPSHOTS = ("s0", "s1", "s2")
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-#: How often each operation comes.
+#: How often each operation occurs.
 WEIGHTS = {
     "put": 6, "swap": 2, "delete": 2,
     "write": 4, "append": 7, "delete_rows": 4, "delete_versions": 3,
@@ -25,7 +25,7 @@ WEIGHTS = {
     "snapshot": 2, "drop_snapshot": 1, "drop": 2, "undrop": 2, "transaction": 5,
     "checkpoint": 3, "reclaim": 3, "reopen": 1,
 }  # fmt: skip
-#: Rows of a call: mostly few, some enough for a block of its own.
+#: Rows of a call: usually few, sometimes enough for a block of its own.
 SIZES = (1, 1, 3, 10, 40, 300, 2500)
 STEPS = ("put", "delete", "write", "append", "delete_rows", "upsert", "delete_keys")
 
@@ -65,7 +65,7 @@ def draw(rng: random.Random, name: str, big: int = 1) -> Operation:
 
 
 def series(rng: random.Random, count: int, weights: dict[str, int] = WEIGHTS, big: int = 1) -> list[Operation]:
-    """Random operations, most of which make sense where they come."""
+    """Random operations, most of which make sense where they occur."""
     model, found = Model(), []
     for path in TABLES[:2]:
         found.append(["write", path, 0, rng.choice(SIZES) * big, "first"])
@@ -78,7 +78,7 @@ def series(rng: random.Random, count: int, weights: dict[str, int] = WEIGHTS, bi
         if operation[0] == "swap" and rng.random() < 0.7:
             operation[2] = model.nodes.get(operation[1])
         after = model.after(operation)
-        # Few of those that must be refused.
+        # Only a few of those that must be refused.
         if isinstance(after, Model) or (after is not None and rng.random() < 0.3):
             found.append(operation)
             model = _behind(model, operation)
@@ -96,7 +96,7 @@ def frame(found: Rows) -> pa.Table:
 
 
 def perform(store: drumlin.Store, model: Model, operation: Operation) -> dict[str, int] | None:
-    """Does an operation; gives the numbers of the versions that the answer told."""
+    """Does an operation; returns the numbers of the versions that it reported."""
     name, *arguments = operation
     match name:
         case "swap":
@@ -127,7 +127,7 @@ def perform(store: drumlin.Store, model: Model, operation: Operation) -> dict[st
 
 
 def _do(to: Any, operation: Operation) -> None:
-    """What stores and transactions do alike."""
+    """Operations common to stores and transactions."""
     name, path, *arguments = operation
     match name:
         case "put":
@@ -143,8 +143,8 @@ def _do(to: Any, operation: Operation) -> None:
 
 
 def differences(store: drumlin.Store, model: Model, whole: bool = True) -> list[str]:
-    """How a store differs from what it must hold; with ``whole`` all versions are read, else the newest. What storage
-    refuses to read is raised."""
+    """How a store differs from what it must hold; with ``whole``, all versions are read, else the newest. Failures of
+    storage to read are raised."""
     found: list[str] = []
 
     def same(what: str, expected: Any, got: Any) -> None:

@@ -1,5 +1,5 @@
-"""Where trials make their stores: a folder, a shared folder, a bucket behind the failing proxy; and what the machine
-lacks for some of them, which is told loudly."""
+"""Where trials create their stores: a folder, a shared folder, a bucket behind the failing proxy; and what the
+machine lacks for some of them, which is reported loudly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW = dt.timedelta(0)
 
 @dataclass
 class Place:
-    """A store's place. ``files`` is the folder in which its objects lie, also those of a bucket."""
+    """A store's place. ``files`` is the folder with its objects, also for a bucket."""
 
     kind: str
     uri: str
@@ -47,7 +47,7 @@ class Place:
         return sorted(str(path.relative_to(self.files)) for path in found)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The proxy is the parent's.
+        # The proxy belongs to the parent.
         return {**self.__dict__, "proxy": None}
 
 
@@ -57,7 +57,7 @@ def in_folder(work: Path, kind: str) -> Place:
 
 @contextlib.contextmanager
 def buckets(work: Path) -> Iterator[Bucket]:
-    """A server, and the proxy in front of it, for all trials of a run."""
+    """A server and the proxy in front of it, for all trials of a run."""
     with s3.serve("versitygw", work / "data") as port, proxy(port) as faulty:
         yield Bucket(work, port, faulty)
 
@@ -70,7 +70,7 @@ class Bucket:
     count: int = 0
 
     def place(self) -> Place:
-        """A prefix of its own. The network is sound."""
+        """A separate prefix, without network faults."""
         self.count += 1
         self.proxy.heal()
         name = f"trial{self.count}"
@@ -78,7 +78,7 @@ class Bucket:
         return Place(BUCKET, f"s3://test/{name}", self.work / "data" / "test" / name, options, self.proxy)
 
     def directly(self, place: Place) -> Place:
-        """The same store, past the proxy."""
+        """The same store, bypassing the proxy."""
         return Place(BUCKET, place.uri, place.files, s3.options(self.port))
 
 
@@ -95,13 +95,13 @@ def small_file_system(work: Path, size: str) -> Iterator[Path]:
 
 
 def resize(mount: Path, size: str) -> None:
-    """Gives it space, or takes some away; if there is more on it already, it stays as it is."""
+    """Adds or removes space; if more is already in use, the size is unchanged."""
     subprocess.run(["mount", "-o", f"remount,size={size}", str(mount)], capture_output=True, check=False)
 
 
 @cache
 def fake_clock() -> str | None:
-    """libfaketime, to be loaded before others."""
+    """libfaketime, to be preloaded."""
     places = [
         Path(f"/usr/lib/{os.uname().machine}-linux-gnu/faketime"),
         Path("/usr/lib/faketime"),
@@ -115,7 +115,7 @@ def fake_clock() -> str | None:
 
 @cache
 def have_strace() -> bool:
-    """Whether strace is there and may attach to a process of ours."""
+    """Whether strace exists and may attach to a process of ours."""
     if shutil.which("strace") is None:
         return False
     with subprocess.Popen(["sleep", "60"]) as victim:
@@ -147,7 +147,7 @@ def have_bucket() -> bool:
 
 
 def tell_what_is_skipped() -> list[str]:
-    """Says loudly what cannot be done on this machine."""
+    """Reports loudly what cannot be done on this machine."""
     missing = []
     if not have_strace():
         missing.append("NO STRACE (or it may not attach): nobody is killed at system calls, no I/O errors")

@@ -1,12 +1,13 @@
 """Is a history of one register linearizable? The search of Wing and Gong, with a memo.
 
-An order of the operations is looked for in which each answer is what a register would answer, and in which an operation
-that ended before another began comes first. A step of the search applies one operation that may come next: one whose
-call is not behind the answer of another that is still to come. What was found hopeless (the set of the operations
-applied, and the value then) is not looked at again.
+The search looks for an order of the operations in which each answer is what a register would answer, and in which an
+operation that ended before another began comes first. A step of the search applies one operation that may come next:
+one whose call is not later than the answer of another operation that has not been applied yet. Dead ends (the set of
+the operations applied, and the value then) are not visited again.
 
-Values are unique. So an unsure write was applied if its value was seen, and then before the end of the first call that
-saw it; one whose value nobody saw is left out, and with it the swaps that it may have refused.
+Values are unique. So an unsure write was applied if its value was seen, and then before the end of the first call
+that saw it. One whose value was never seen is left out, and so are the swaps that may have been refused because of
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from .history import OK, REFUSED, Operation
 
-#: Beyond this many steps the search gives up; what it cannot decide is no violation.
+#: After this many steps, the search gives up; an undecided history does not count as a violation.
 STEPS_MAX = 400_000
 _IMPOSSIBLE = object()
 
@@ -26,8 +27,8 @@ class Undecided(Exception):
 
 
 def violations(history: list[Operation], initial: Any = 0) -> list[str]:
-    """Checks each register by itself: linearizability of all is that of each. Intents are
-    ``{"key", "action": "read" | "write" | "swap", "value", "expected"}``; a swap answers whether it was done."""
+    """Checks each register by itself: all are linearizable if each is. Intents are
+    ``{"key", "action": "read" | "write" | "swap", "value", "expected"}``; a swap returns whether it was done."""
     by_key: dict[str, list[Operation]] = {}
     for operation in history:
         if operation.outcome != REFUSED:
@@ -58,7 +59,7 @@ def shortest_prefix(operations: list[Operation], initial: Any) -> list[Operation
 
 
 def _until(operations: list[Operation], at: float) -> list[Operation]:
-    """The history as it looked at a time."""
+    """The history as it looked at a given time."""
     begun = (operation for operation in operations if operation.begin <= at)
     return [
         operation
@@ -82,7 +83,7 @@ def linearizable(operations: list[Operation], initial: Any) -> bool:
         steps += 1
         if steps > STEPS_MAX:
             raise Undecided
-        # The last pushed is tried first: the operation that was answered first.
+        # The last one pushed is tried first: the operation that was answered first.
         for at in sorted(_next(ordered, done), key=lambda at: -ordered[at].end):
             after = _apply(ordered[at], value)
             if after is _IMPOSSIBLE:
@@ -136,7 +137,7 @@ def _lowest_clear(mask: int) -> int:
 
 
 def _apply(operation: Operation, value: Any) -> Any:
-    """The register's value after an operation, or that the operation cannot have been answered so."""
+    """The register's value after an operation, or that the operation cannot have had this answer."""
     intent = operation.intent
     match intent["action"]:
         case "read":

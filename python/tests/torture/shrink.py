@@ -1,7 +1,7 @@
-"""Makes a failing trial small: takes out what it fails without, by delta debugging, for a bounded time.
+"""Makes a failing trial small: removes what is not needed for the failure, by delta debugging, for a limited time.
 
-A trial that is killed after some milliseconds, or of processes that race, does not fail every time, so each candidate
-is run a few times; what is left failed at least once, in the way the whole trial did.
+A trial that is killed after some milliseconds, or whose processes race, does not fail every time, so each candidate
+is run a few times; what is left failed at least once, in the same way as the whole trial.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ TRIES = 2
 
 
 def signature(wrong: list[str]) -> str:
-    """What kind of failure it is: its words, without what differs from run to run."""
+    """The kind of a failure: its text, without what differs from run to run."""
     text = re.sub(r"^(life \d+|after all faults|at the end): ", "", wrong[0])
     text = re.sub(r"/\S+|\[.*?\]|'[^']*'|\d+", "#", text)
     return " ".join(text.split()[:8])
 
 
 def fewer(items: list[T], fails: Callable[[list[T]], bool], deadline: float) -> list[T]:
-    """A short part of ``items`` that still fails: none of its items can be left out, unless time is up."""
+    """A short part of ``items`` that still fails: none of its items can be removed, unless time is up."""
     parts = 2
     while len(items) >= 2 and time.monotonic() < deadline:
         size = -(-len(items) // parts)
@@ -44,7 +44,7 @@ def fewer(items: list[T], fails: Callable[[list[T]], bool], deadline: float) -> 
 
 
 def simpler(spec: Spec) -> Iterator[Spec]:
-    """Trials with one circumstance less."""
+    """Trials with one circumstance removed."""
     if any(spec.clocks):
         yield replace(spec, clocks=())
     if any(spec.network.values()):
@@ -57,7 +57,7 @@ def simpler(spec: Spec) -> Iterator[Spec]:
 
 
 def shrink(spec: Spec, wrong: list[str], run: Callable[[Spec], list[str]], seconds: float) -> tuple[Spec, list[str]]:
-    """A small trial that fails as ``spec`` did with ``wrong``; and how."""
+    """A small trial that fails as ``spec`` did with ``wrong``, and how it fails."""
     search = Search(wrong, run, time.monotonic() + seconds)
     spec = spec.only(fewer(list(spec.operations), lambda some: search.fails(spec.only(some)), search.deadline))
     return search.simplest(spec, simpler), search.last
@@ -78,7 +78,7 @@ class Search(Generic[T]):
         self.wanted, self.last, self.run, self.deadline = signature(wrong), wrong, run, deadline
 
     def fails(self, candidate: T) -> bool:
-        """Whether it fails as the whole trial did."""
+        """Whether it fails in the same way as the whole trial."""
         for _ in range(TRIES):
             if time.monotonic() > self.deadline:
                 break

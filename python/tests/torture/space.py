@@ -1,4 +1,4 @@
-"""Space given back: a reclaim leaves no object that nothing refers to, and none with data once all is dropped."""
+"""Freed space: a reclaim leaves no object that nothing refers to, and none with data once everything is dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .places import NOW, Place
 
 
 def reclaimed(store: drumlin.Store) -> Iterator[str]:
-    """Sweeps what the dead have left; says what was not swept."""
+    """Removes what dead processes have left; returns what was not removed."""
     report = store.reclaim(block_grace=NOW, fence_idle=NOW, audit=True)
     if report.failures:
         yield f"a reclaim failed: {report.failures[:3]}"
@@ -23,7 +23,7 @@ def reclaimed(store: drumlin.Store) -> Iterator[str]:
 
 
 def emptied(store: drumlin.Store, place: Place) -> Iterator[str]:
-    """Drops and reclaims everything; says what is left."""
+    """Drops and reclaims everything; returns what is left."""
     for snapshot in store.snapshots():
         store.drop_snapshot(snapshot.name)
     if store.tables():

@@ -1,7 +1,7 @@
-"""Sweeps: one operation, killed at each of its system calls in turn, or failed at each by storage.
+"""Sweeps: one operation, killed at each of its system calls in turn, or with storage failing at each.
 
-The store before the operation is made once and copied for each call; the operation goes on until it is not struck any
-more. Each call is a crash trial of its own, so that one that fails is told, and shrunk, as such.
+The store before the operation is created once and copied for each call; the sweep continues until the operation is no
+longer struck. Each call is a crash trial of its own, so that a failing one is reported and shrunk as such.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .life import CLOSING, OPENING, Examination, Life
 from .model import Model, Operation
 from .places import Place, in_folder
 
-#: Operations worth it, and how often they are chosen.
+#: Operations worth sweeping, and how often they are chosen.
 TARGETS = {
     "write": 3, "append": 2, "delete_rows": 1, "upsert": 2, "insert": 1, "put": 1, "snapshot": 1, "drop": 2,
     "undrop": 1, "delete_versions": 1, "transaction": 3, "checkpoint": 5, "reclaim": 5, "opening": 3, "closing": 1,
@@ -29,7 +29,7 @@ CALLS_MAX = 200
 
 
 def draw(seed: int, kind: str) -> tuple[Spec, str]:
-    """A trial whose last operation is to be struck, and how: "KILL", or an error for one system call."""
+    """A trial whose last operation must be struck, and how: "KILL", or an error for one system call."""
     rng = random.Random(seed)
     target = rng.choices(list(TARGETS), list(TARGETS.values()))[0]
     series = operations.series(rng, rng.choice([8, 14, 25]))
@@ -50,7 +50,7 @@ def draw(seed: int, kind: str) -> tuple[Spec, str]:
         name = rng.choice((*faults.OFTEN, "unlinkat", "ftruncate"))
         how, calls = rng.choice(faults.CHANGES[name]), "?" + name
     settings = crash.settings(rng, kind)
-    # What runs in the background would be struck too, and differently each time.
+    # Background work would be struck too, and differently each time.
     settings |= {"checkpoint_log_bytes": 0, "memtable_bytes": 0, "sync": "commit"}
     numbered = tuple(enumerate(series))
     last = at if at >= 0 else len(series)
@@ -59,7 +59,7 @@ def draw(seed: int, kind: str) -> tuple[Spec, str]:
 
 
 def _fitting(rng: random.Random, name: str, series: list[Operation]) -> Operation:
-    """An operation of a kind that makes sense behind a series; a checkpoint if none is found."""
+    """An operation of a kind that makes sense after a series; a checkpoint if none is found."""
     model = Model()
     for operation in series:
         after = model.after(operation)
@@ -81,7 +81,8 @@ class Sweep:
     counts: Counter[str] = field(default_factory=Counter)
 
     def run(self, deadline: float) -> tuple[Spec, list[str], Counter[str]]:
-        """Strikes at one call after the other. The trial that failed, what went wrong in it, and what was done."""
+        """Strikes at one call after the other. Returns the trial that failed, what went wrong in it, and what was
+        done."""
         place = in_folder(self.work, self.spec.kind)
         wrong = self._prepare(place)
         if wrong:
@@ -125,7 +126,7 @@ class Sweep:
         examined = look(Examination(copied, found.models, folder, reader=self.count % 3 == 0))
         if isinstance(examined, list):
             return examined, struck
-        # What it held is the model now; and nothing is left of what it did not do.
+        # Its content is now the model; and nothing is left of what was not done.
         final = folder / "final"
         final.mkdir()
         left = look(Examination(copied, [found.models[examined]], final, emptied=True))

@@ -1,9 +1,9 @@
-"""Trials of many processes on one store: the history of what all were answered is checked as a whole.
+"""Trials of many processes on one store: the history of all answers is checked as a whole.
 
-Meanwhile processes are killed and replaced, stopped and continued, failed by storage through strace or by a network
-that loses requests, and some have clocks that are years off. A folder has one process that writes, with several
-threads, and readers beside it. When the attacks end everything must go on; at the end the whole store is read, and
-when all is dropped no object may be left.
+During a trial, processes are killed and replaced, stopped and continued, storage fails through strace, or a network
+loses requests, and some processes have clocks that are years off. A folder has one process that writes, with several
+threads, and additional readers. When the attacks end, everything must work again; at the end the whole store is read,
+and after everything is dropped no object may be left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Spec:
     threads: int
     readers: int
     seconds: float
-    #: Attacks a second.
+    #: Attacks per second.
     rate: float
     attacks: tuple[str, ...]
     clocks: tuple[str | None, ...]
@@ -95,7 +95,7 @@ def draw(seed: int, kind: str) -> Spec:
 
 
 def simpler(spec: Spec) -> Iterator[Spec]:
-    """Trials with less in them."""
+    """Smaller trials."""
     if len(spec.kinds) > 2:
         half = len(spec.kinds) // 2
         yield replace(spec, kinds=spec.kinds[:half])
@@ -126,7 +126,7 @@ def from_json(text: str) -> Spec:
 
 
 def run(spec: Spec, work: Path, bucket: Bucket | None) -> tuple[list[str], Counter[str]]:
-    """Runs a trial in an empty folder; what went wrong, and how many calls ended how."""
+    """Runs a trial in an empty folder; returns what went wrong, and how many calls ended how."""
     place = in_folder(work, spec.kind) if bucket is None or spec.kind != BUCKET else bucket.place()
     return Trial(spec, work, place, bucket if spec.kind == BUCKET else None).run()
 
@@ -153,7 +153,7 @@ class Trial:
             return [f"the store could not be made: {prepared.told()}"], Counter()
         if self.place.proxy is not None:
             self.place.proxy.set(**self.spec.network)
-        # Those with a clock of their own take longer to begin.
+        # Processes with a clock of their own take longer to start.
         self.until = time.monotonic() + self.spec.seconds + (4 if any(self.spec.clocks) else 0)
         try:
             for number in range(self.spec.processes + self.spec.readers):
@@ -168,7 +168,7 @@ class Trial:
         return self._check()
 
     def _start(self, number: int, reads_only: bool) -> None:
-        """A process; ``number`` is its place, which those that replace it have too."""
+        """A process; ``number`` is its place, which is kept by processes that replace it."""
         who = len(self.tasks) + 1
         threads = self.spec.threads if not reads_only else 1
         faulty = self.spec.kind == BUCKET or "fail" in self.spec.attacks
@@ -189,7 +189,7 @@ class Trial:
         self.running[number] = task, Child(client.work, task, task.out, self.spec.clocks[number])
 
     def _attack(self) -> None:
-        """Attacks until a while before the end, so that what is stuck shows."""
+        """Attacks until a while before the end, so that stuck calls become visible."""
         while time.monotonic() < self.until - self.spec.seconds * 0.15:
             time.sleep(self.rng.expovariate(self.spec.rate))
             alive = [number for number, (_, child) in self.running.items() if child.poll() is None]
@@ -209,7 +209,7 @@ class Trial:
         child.signal(signal.SIGCONT)
 
     def _fail(self, number: int, task: Task, child: Child) -> None:
-        """Storage fails one call, or all for a moment, of a process that works already."""
+        """Makes storage fail one call, or all for a moment, of a process that is already working."""
         if not task.journal(0).exists():
             return
         name = self.rng.choice(faults.OFTEN)
@@ -277,14 +277,14 @@ class Trial:
 
 
 def begin(argument: tuple[Place, dict[str, Any]]) -> None:
-    """Makes the store, in a process of its own."""
+    """Creates the store, in a separate process."""
     place, settings = argument
     with place.open(**settings) as store:
         prepare(store)
 
 
 def finish(argument: tuple[Place, Path]) -> None:
-    """Reads everything at the end, in a process of its own, as one more client; then gives all space back."""
+    """Reads everything at the end, in a separate process, as one more client; then frees all space."""
     place, folder = argument
     journal = Journal(folder / "journal")
     intents: list[dict[str, Any]] = [{"kind": "register", "key": key, "action": "read"} for key in REGISTERS]

@@ -1,12 +1,12 @@
-"""Is a history of transactions on lists strictly serializable? Found from what they read, as Elle does it.
+"""Is a history of transactions on lists strictly serializable? Decided from what they read, as in Elle.
 
-A transaction appends values, each unique, to lists and reads whole lists. A list read tells the order of all appends
-to it up to then. From that follow edges between transactions: one's value comes before the other's (*ww*), one read
-what the other appended (*wr*), one read a list that the other's value was not yet in (*rw*); and one ended before the
+A transaction appends unique values to lists and reads whole lists. A list read shows the order of all appends to it
+up to then. From that follow edges between transactions: one's value comes before the other's (*ww*), one read what
+the other appended (*wr*), one read a list that did not yet contain the other's value (*rw*); and one ended before the
 other began (*time*). A cycle is a violation: no order of the transactions explains it.
 
-Also told: values that nobody appended, that a refused transaction appended, that are there twice, or in orders that
-contradict each other.
+Also reported: values that nobody appended, that a refused transaction appended, that occur twice, or that occur in
+contradictory orders.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Edges = dict[int, dict[int, str]]
 
 def violations(history: list[Operation]) -> list[str]:
     """Intents are ``{"steps": [["append", list, value] | ["read", list], ...]}``; the result is the list of what the
-    reads answered, in order."""
+    reads returned, in order."""
     appended: dict[tuple[str, Any], int] = {}
     for at, operation in enumerate(history):
         for step in operation.intent["steps"]:
@@ -41,7 +41,7 @@ def violations(history: list[Operation]) -> list[str]:
 
 
 def reads(operation: Operation) -> list[tuple[str, list[Any], list[Any]]]:
-    """The lists that a transaction read: name, what others had appended, what it had itself appended before."""
+    """The lists that a transaction read: name, what others had appended, what it had previously appended itself."""
     if operation.outcome != OK:
         return []
     own: dict[str, list[Any]] = {}
@@ -54,13 +54,13 @@ def reads(operation: Operation) -> list[tuple[str, list[Any], list[Any]]]:
             cut = len(values) - len(mine)
             found.append((step[1], values[:cut] if cut >= 0 else values, values[cut:] if cut >= 0 else []))
             if found[-1][2] != mine:
-                # Its own appends are not behind the others'; nothing explains that.
+                # Its own appends are not after the others'; nothing explains that.
                 found[-1] = (step[1], values, ["not its own", *mine])
     return found
 
 
 def _orders(history: list[Operation], appended: dict[tuple[str, Any], int]) -> tuple[list[str], dict[str, list[Any]]]:
-    """The longest order read of each list, and what is wrong already."""
+    """The longest order read of each list, and what is already wrong."""
     wrong: list[str] = []
     longest: dict[str, list[Any]] = {}
     everything = [(operation, read) for operation in history for read in reads(operation)]
@@ -116,7 +116,7 @@ def _edges(history: list[Operation], appended: dict[tuple[str, Any], int], order
 
 
 def _add_time(history: list[Operation], edges: Edges) -> None:
-    """Edges from what ended before another began; those that follow from others are left out."""
+    """Edges from transactions that ended before another began; those implied by others are left out."""
     moments = []
     for at, operation in enumerate(history):
         if operation.outcome == REFUSED:
@@ -137,7 +137,7 @@ def _add_time(history: list[Operation], edges: Edges) -> None:
 
 
 def shortest_cycle(edges: Edges) -> list[int] | None:
-    """A shortest cycle through some node of the smallest knot, as a list that ends as it begins."""
+    """A shortest cycle through some node of the smallest component, as a list whose last item is its first."""
     knots = [knot for knot in components(edges) if len(knot) > 1]
     if not knots:
         return None

@@ -1,8 +1,8 @@
-"""What concurrent clients do to one store, so that its promises show in the answers (checker.py says which).
+"""What concurrent clients do to one store, so that the answers show whether it keeps its promises (see checker.py).
 
-Registers and lists come in several forms, since the store keeps them by different means: payloads of nodes, rows by
-key, rows of a table. An intent is drawn first and holds every value that may be written; ``perform`` does it and gives
-the answer.
+Registers and lists come in several forms, because the store keeps them by different means: payloads of nodes, rows by
+key, rows of a table. An intent is chosen first and holds every value that may be written; ``perform`` executes it and
+returns the answer.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ LISTS = ("table0", "table1", "node0", "keyed0")
 PAIRS = 2
 PAIR_OF_INTS = pa.schema([("id", pa.int64()), ("value", pa.int64())])
 MAINTENANCE = ("checkpoint", "reclaim", "snapshot")
-#: What clients do, and how often.
+#: The kinds of client operations, and how often they occur.
 KINDS = {"register": 30, "list": 40, "bank": 15, "pair": 12, "maintenance": 3}
 
 
 def prepare(store: drumlin.Store) -> None:
-    """The store at the beginning: registers are 0, lists empty, accounts have their balance, pairs are on."""
+    """The initial store: registers are 0, lists empty, accounts have their balance, pairs are on."""
     store.tree.put_many({f"registers/{name}": 0 for name in REGISTERS if name.startswith("node")})
     store.tree.put_many({f"lists/{name}": [] for name in LISTS if name.startswith("node")})
     store.tree.put_many({f"pairs/{pair}/{side}": 1 for pair in range(PAIRS) for side in range(2)})
@@ -45,7 +45,7 @@ def prepare(store: drumlin.Store) -> None:
 
 
 class Intents:
-    """Draws what a client does next."""
+    """Chooses what a client does next."""
 
     def __init__(self, rng: random.Random, who: int, reads_only: bool, kinds: tuple[str, ...]) -> None:
         self.rng = rng
@@ -55,7 +55,7 @@ class Intents:
         self.unique = 0
 
     def value(self) -> int:
-        """A value that nobody else writes."""
+        """A value that no other client writes."""
         self.unique += 1
         return self.who * 1_000_000 + self.unique
 
@@ -93,7 +93,7 @@ class Intents:
 
 
 def perform(store: drumlin.Store, intent: dict[str, Any], reader: bool) -> Any:
-    """Does it; gives what the history needs to know of the answer. A reader takes in first what is new."""
+    """Executes an intent; returns what the history needs to know about the answer. A reader refreshes first."""
     if reader:
         store.refresh()
     match intent["kind"]:
@@ -194,7 +194,7 @@ def _bank(store: drumlin.Store, intent: dict[str, Any]) -> Any:
 
 
 def transfers(store: drumlin.Store) -> list[list[Any]]:
-    """All transfers that were done."""
+    """All completed transfers."""
     rows = store.read("transfers").to_arrow().to_pylist()
     return [[row["id"], *row["parts"]] for row in rows]
 

@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Bytes that show how a file is compressed.
 const MAGIC_BYTES: usize = 10;
 
-/// Rows, with how much was read of what they are stored in so far, in bytes.
+/// Rows, with the number of stored bytes read so far.
 pub type Batches = Box<dyn Iterator<Item = Result<(RecordBatch, u64)>>>;
 
 /// Something to import.

@@ -26,7 +26,7 @@ pub enum Compare {
     Contains,
 }
 
-/// Whether `a` compares with `b` as asked.
+/// Whether `a` and `b` compare as required.
 pub(super) fn holds_of_number(compare: Compare, a: u64, b: u64) -> bool {
     match compare {
         Compare::Equal => a == b,
@@ -39,7 +39,7 @@ pub(super) fn holds_of_number(compare: Compare, a: u64, b: u64) -> bool {
     }
 }
 
-/// Whether a field of a payload compares with `with` as asked.
+/// Whether a field of a payload and `with` compare as required.
 pub(super) fn holds_of_field(payload: &Payload, field: &[String], compare: Compare, with: &Payload) -> bool {
     let (Some(a), Some(b)) = (payload.field(field), with.field(&[])) else {
         // There are bytes on either side.

@@ -1,4 +1,4 @@
-//! What a name must look like: wildcards, or a regular expression.
+//! Patterns for a name: wildcards, or a regular expression.
 
 use std::fmt;
 

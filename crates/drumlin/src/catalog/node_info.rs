@@ -1,4 +1,4 @@
-//! What a node is, as conditions, changes and callers see it.
+//! The properties of a node, as seen by conditions, changes and callers.
 
 use super::Payload;
 use crate::base::Seq;

@@ -1,4 +1,4 @@
-//! Which nodes live on which others, by their life conditions.
+//! Which nodes depend on which others, by their life conditions.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Watches {
     }
 }
 
-/// The path of the first condition that does not hold, if one does not; those on `but` are not checked.
+/// The path of the first condition that does not hold, if there is one; conditions on `but` are not checked.
 pub(super) fn broken<'a>(keep: &'a Keep, tree: &Tree, but: Option<&str>) -> Option<&'a Path> {
     let holds = |path: &Path, condition: &Condition| condition.holds(path.as_str(), tree.info(path.as_str()).as_ref());
     let looked_at = |path: &Path| but != Some(path.as_str());

@@ -50,7 +50,7 @@ pub enum Appended {
     Behind(News),
 }
 
-/// When an entry has to be durable.
+/// When an entry must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durable {
     /// Before the append returns.

@@ -204,7 +204,7 @@ impl BucketStorage {
         self.wait(listed)?.map_err(|e| self.error(folder, &e))
     }
 
-    /// What an error of the client means.
+    /// The meaning of an error of the client.
     fn error(&self, name: &str, e: &object_store::Error) -> Error {
         error(&self.secrets, name, e)
     }

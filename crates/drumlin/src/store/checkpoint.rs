@@ -34,23 +34,23 @@ pub struct CheckpointOptions {
 /// What a checkpoint did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointReport {
-    /// Tables of which row groups were rewritten.
+    /// Tables with rewritten row groups.
     pub tables: u64,
-    /// Row groups of all tables before.
+    /// Row groups of all tables before the checkpoint.
     pub groups_before: u64,
-    /// Row groups of all tables after.
+    /// Row groups of all tables after the checkpoint.
     pub groups_after: u64,
-    /// Rows that no version needed, gone now.
+    /// Rows removed because no version needed them.
     pub rows_removed: u64,
-    /// Row groups that were copied out of blocks mostly dead, or small and many.
+    /// Row groups copied out of blocks that were mostly dead, or out of many small ones.
     pub groups_moved: u64,
     /// Bytes written.
     pub bytes_written: u64,
     /// Rows written by key that became row groups.
     pub rows_flushed: u64,
-    /// Versions that retention took.
+    /// Versions removed by retention.
     pub versions_expired: u64,
-    /// Windows that were void: others changed their row groups meanwhile.
+    /// Windows that were void because others changed their row groups during the checkpoint.
     pub windows_void: u64,
     /// Windows and blocks that could not be rewritten and were left as they are: the table or block, and why.
     pub failures: Vec<String>,

@@ -25,13 +25,13 @@ pub struct DropReport {
     pub paths: Vec<String>,
     /// Versions dropped with them.
     pub versions: u64,
-    /// Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them.
+    /// Bytes that a reclaim can free, unless other tables share their blocks and no snapshot holds them.
     pub bytes: u64,
     /// Paths and patterns that named no table, where that is ignored.
     pub missing: Vec<String>,
 }
 
-/// A dropped table that can be taken back.
+/// A dropped table that can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrashItem {
     /// The table.

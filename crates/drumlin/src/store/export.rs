@@ -14,9 +14,9 @@ use crate::catalog::{Condition, Content, Node, Payload, PutOptions, check_path};
 /// What an import did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Nodes that were made.
+    /// Nodes that were created.
     pub created: u64,
-    /// Nodes that were there, and got their payload.
+    /// Existing nodes that got their payload.
     pub updated: u64,
 }
 

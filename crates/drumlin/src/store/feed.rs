@@ -49,7 +49,7 @@ struct Ring {
     weight: usize,
     /// The feeds there are, by number, and the last commit that each has gone over; without any nothing is kept.
     places: BTreeMap<u64, Seq>,
-    /// The last number given.
+    /// The last number assigned.
     last: u64,
     closed: bool,
     wakes: u64,
@@ -352,7 +352,7 @@ impl ChangeFeed {
         }
     }
 
-    /// The last commit given; the next one is behind it.
+    /// The last commit returned; the next one follows it.
     pub fn seq(&self) -> Seq {
         self.cursor.seq()
     }

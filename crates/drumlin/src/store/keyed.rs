@@ -21,7 +21,7 @@ use crate::table::{Conform, Place, RowsChange, Searcher, Table, TableCodec, batc
 pub struct RowsReport {
     /// The commit. `None` in a transaction.
     pub seq: Option<Seq>,
-    /// Rows written, or keys deleted, whether they were there or not.
+    /// Rows written, or keys deleted, whether they existed or not.
     pub rows: u64,
     /// The version that it made, if it wrote row groups. Rows written one by one belong to the version that the next
     /// checkpoint, snapshot or bulk write numbers.

@@ -38,7 +38,7 @@ impl ProjectionView {
         Ok(self.view.get(key)?.into_iter().next())
     }
 
-    /// All values of `key`, in the order of their nodes' paths; at most one if the projection is no bag.
+    /// All values of `key`, in the order of their nodes' paths; at most one if the projection is not a bag.
     pub fn get_all(&self, key: &[Payload]) -> Result<Vec<Payload>> {
         self.view.get(key)
     }

@@ -29,14 +29,14 @@ pub struct ReclaimOptions {
     pub task: Task,
 }
 
-/// Space that a reclaim did not free, and why.
+/// Space that a reclaim did not free, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// Bytes of tables in the trash, within their grace.
+    /// Bytes of tables in the trash, within their grace period.
     pub trash_bytes: u64,
     /// Bytes of blocks that readers of this process still use.
     pub pinned_bytes: u64,
-    /// Bytes in blocks of which other parts are in use; a checkpoint may repack them.
+    /// Unused bytes in blocks that have other parts in use; a checkpoint may repack them.
     pub fragment_bytes: u64,
     /// Bytes of row groups that only versions before the newest, or snapshots, need.
     pub history_bytes: u64,
@@ -51,7 +51,7 @@ pub struct ReclaimReport {
     pub blocks: u64,
     /// Bytes of those blocks.
     pub bytes: u64,
-    /// Objects deleted that nothing had ever referred to: left by crashes and failures.
+    /// Deleted objects that nothing had ever referred to: left by crashes and failures.
     pub orphans: u64,
     /// Bytes of those objects.
     pub orphan_bytes: u64,
@@ -247,7 +247,7 @@ impl Store {
         if options.audit {
             let folders = self.inner.storage.list_folders(names::BLOCKS)?;
             let listed = folders.iter().filter_map(|folder| names::parse_session(folder));
-            // One that this state is too old to know of has not ended.
+            // A session that this state is too old to know has not ended.
             let ended = |session: &SessionId| {
                 let open = state.sessions.is_open(*session) && !planted(Bug::SweepOpenSessions);
                 *session <= state.sessions.last && !open

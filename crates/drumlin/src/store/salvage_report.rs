@@ -60,7 +60,8 @@ pub struct LostRows {
 pub struct Loss {
     /// What kind of thing.
     pub kind: LossKind,
-    /// The table's path; of nodes, where they begin; of a snapshot, its name. `None` if it is not known, or is none.
+    /// The table's path; for nodes, where they begin; for a snapshot, its name. `None` if it is unknown, or if there is
+    /// none.
     pub path: Option<String>,
     /// Of nodes: the path behind the last; `None` if there is none.
     pub until: Option<String>,
@@ -129,7 +130,7 @@ impl fmt::Display for Loss {
 pub struct SalvageReport {
     /// The last commit of the damaged store that is in the new one.
     pub seq: Seq,
-    /// Tables kept, those in the trash and those that snapshots hold too.
+    /// Tables kept, including those in the trash and those held by snapshots.
     pub tables: u64,
     /// Row groups kept.
     pub groups: u64,

@@ -17,7 +17,7 @@ pub struct StoreStat {
     pub nodes: u64,
     /// Tables in the tree.
     pub tables: u64,
-    /// Dropped tables that can be taken back.
+    /// Dropped tables that can be restored.
     pub trash: u64,
     /// Snapshots.
     pub snapshots: u64,
@@ -57,7 +57,7 @@ impl StoreStat {
 pub struct TableStat {
     /// Rows of the newest version, and those written by key since.
     pub rows: u64,
-    /// Rows stored, deleted ones too.
+    /// Rows stored, including deleted ones.
     pub stored_rows: u64,
     /// Listed versions.
     pub versions: u64,

@@ -168,7 +168,7 @@ impl Tree {
         self.place.change(|| reads, move |draft| draft.clear(&path, when.as_ref()))
     }
 
-    /// Takes the payloads off all nodes that match `pattern`.
+    /// Removes the payloads of all nodes that match `pattern`.
     ///
     /// # Errors
     /// `InvalidArgument` if `pattern` is none.

@@ -23,10 +23,10 @@ pub struct VerifyOptions {
     pub task: Task,
 }
 
-/// Something that verify found wrong.
+/// A fault found by verify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The table's path, or what it is if it has none.
+    /// The table's path, or a description if it has none.
     pub table: String,
     /// The row group.
     pub group: u64,
@@ -37,7 +37,7 @@ pub struct Fault {
 /// What verify found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// Tables looked at, those in the trash and those held by snapshots alone too.
+    /// Tables checked, including those in the trash and those held only by snapshots.
     pub tables: u64,
     /// Row groups read and checked.
     pub groups: u64,
@@ -45,7 +45,7 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// What is wrong. Empty if the store is sound.
     pub faults: Vec<Fault>,
-    /// Objects that nothing refers to, with their bytes; harmless, and removed by a reclaim.
+    /// Objects that nothing refers to, with their sizes in bytes; harmless, and removed by a reclaim.
     pub orphans: Vec<(String, u64)>,
 }
 

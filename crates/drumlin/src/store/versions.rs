@@ -62,7 +62,7 @@ pub struct VersionsReport {
     pub versions: Vec<(String, Vec<Version>)>,
     /// What was not there, where that is ignored.
     pub missing: Vec<(String, Vec<Version>)>,
-    /// Bytes that a reclaim can free, as far as no other table shares their blocks.
+    /// Bytes that a reclaim can free, unless other tables share their blocks.
     pub bytes: u64,
 }
 

@@ -135,7 +135,7 @@ fn search<T, U: std::borrow::Borrow<T>>(
     }
 }
 
-/// The places of ascending `wanted` that a row group may hold, by the bounds of its first key column.
+/// The places of those of the ascending `wanted` keys that a row group may hold, by the bounds of its first key column.
 pub(super) fn candidates(reader: &GroupReader<'_>, codec: &TableCodec, wanted: &Keys) -> Result<Range<usize>> {
     let bounds = reader.group.bounds.get_or_try(|| {
         let name = codec.key_schema().field(0).name();

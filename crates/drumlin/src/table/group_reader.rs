@@ -23,9 +23,9 @@ pub(super) struct GroupReader<'a> {
 
 /// Where a column comes from.
 enum Source<'a> {
-    /// From nowhere: of this type, all null.
+    /// From nowhere: all null, of this type.
     Missing(&'a DataType),
-    /// From a segment of the first type, to be of the second.
+    /// From a segment of the first type, to be cast to the second.
     Stored(Bytes, &'a DataType, &'a DataType),
 }
 
@@ -55,7 +55,7 @@ impl<'a> GroupReader<'a> {
         self.blocks.filter(&self.group.address, &self.directory)
     }
 
-    /// Decodes `columns` (positions in `schema`); what its own schema lacks is null.
+    /// Decodes `columns` (positions in `schema`); columns that its own schema lacks are null.
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
         let rows = self.group.rows as usize;
         self.each(schema, columns, |source| match source {

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use crate::memtable::{Key, Keys};
 
-/// Between which bounds a row group's keys lie, as far as is known.
+/// The bounds of a row group's keys, as far as known.
 #[derive(Clone, Debug)]
 pub enum KeyBounds {
-    /// Of keys of one word each: the least, and what is above them all.
+    /// Of keys of one word each: the smallest, and a word above all of them.
     Words(u64, Option<u64>),
     /// Lists of one.
     Bytes(Option<Keys>, Option<Keys>),
 }
 
 impl KeyBounds {
-    /// Of keys from `low` on and below `high`.
+    /// Bounds of keys from `low` on and below `high`.
     pub fn new(low: Option<&[u8]>, high: Option<&[u8]>, words: bool) -> Self {
         let one = |bound: &[u8]| {
             let mut one = Keys::default();
@@ -28,7 +28,7 @@ impl KeyBounds {
         }
     }
 
-    /// The places of ascending `keys` that lie between them.
+    /// The places of those of the ascending `keys` that are between the bounds.
     pub fn among(&self, keys: &Keys) -> Range<usize> {
         let before = |bound: &Keys| keys.partition_point(|key: Key<'_>| key < bound.get(0));
         let (start, end) = match (self, keys.as_words()) {

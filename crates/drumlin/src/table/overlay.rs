@@ -198,10 +198,10 @@ impl OverlayRows {
         (keys, rows)
     }
 
-    /// Those of `visible` that no key here hides.
+    /// Those of `visible` that no key in the overlay hides.
     pub fn hide(&self, reader: &GroupReader<'_>, codec: &TableCodec, visible: Rows) -> Result<Rows> {
         let group = reader.group;
-        // One that is not seen may have keys of another type.
+        // An invisible row group may have keys of another type.
         if visible == Rows::None {
             return Ok(visible);
         }

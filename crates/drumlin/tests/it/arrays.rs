@@ -49,7 +49,7 @@ pub fn any_type(rng: &mut Rng, depth: usize) -> DataType {
     let field = |rng: &mut Rng, name: &str| {
         let nullable = rng.u8(..5) > 0;
         let data_type = any_type(rng, depth - 1);
-        // Nothing but nulls cannot be without nulls.
+        // A column of only nulls must be nullable.
         let nullable = nullable || data_type == DataType::Null;
         Arc::new(Field::new(name, data_type, nullable))
     };
@@ -63,7 +63,7 @@ pub fn any_type(rng: &mut Rng, depth: usize) -> DataType {
         4 => DataType::ListView(field(rng, "item")),
         5 => DataType::LargeListView(field(rng, "item")),
         6 => {
-            // Of size 0 they are refused.
+            // Lists of size 0 are refused.
             let size = if rng.u8(..30) == 0 { 0 } else { rng.i32(1..4) };
             DataType::FixedSizeList(field(rng, "item"), size)
         }
@@ -77,7 +77,7 @@ pub fn any_type(rng: &mut Rng, depth: usize) -> DataType {
                 0 => any_type(rng, depth - 1),
                 _ => flat_type(rng),
             };
-            // Nulls below keys that are not null are for nobody to tell.
+            // Whether there are nulls in the values of non-null keys is not observable.
             let values = if values == DataType::Null { DataType::Utf8 } else { values };
             DataType::Dictionary(Box::new(key_type(rng)), Box::new(values))
         }
@@ -102,7 +102,7 @@ fn width(data_type: &DataType) -> usize {
     }
 }
 
-/// A number that a type may hold: small ones mostly.
+/// A number that fits a type, usually a small one.
 fn number(rng: &mut Rng, data_type: &DataType) -> i128 {
     let digits = |digits: u8| 10_i128.pow(u32::from(digits.min(38)));
     let small = i128::from(rng.i8(..));
@@ -116,7 +116,7 @@ fn number(rng: &mut Rng, data_type: &DataType) -> i128 {
                 _ => small % digits(*p),
             };
         }
-        // Within what every library takes for a time.
+        // Within the range that every library accepts as a time.
         DataType::Date32 => rng.i128(-100_000..100_000),
         DataType::Date64 => rng.i128(-100_000..100_000) * 86_400_000,
         DataType::Time32(_) | DataType::Time64(_) => return rng.i128(0..86_400),
@@ -209,7 +209,7 @@ fn lengths<O: OffsetSizeTrait>(rng: &mut Rng, rows: usize) -> OffsetBuffer<O> {
     OffsetBuffer::from_lengths((0..rows).map(|_| rng.usize(..4)))
 }
 
-/// The same type with wider keys is the same to a reader: what is compared is what each row shows.
+/// The same type with wider keys is the same to a reader: rows are compared by what they show.
 pub fn shown(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "null".into();
@@ -241,7 +241,7 @@ pub fn shown(array: &ArrayRef, row: usize) -> String {
             let keyed = array.as_any_dictionary();
             shown(keyed.values(), keyed.normalized_keys()[row])
         }
-        // Narrower decimals show the same digits; everything else its bytes.
+        // Narrower decimals show the same digits; everything else shows its bytes.
         DataType::Decimal32(..) => array.as_primitive::<Decimal32Type>().value(row).to_string(),
         DataType::Decimal64(..) => array.as_primitive::<Decimal64Type>().value(row).to_string(),
         DataType::Decimal128(..) => array.as_primitive::<Decimal128Type>().value(row).to_string(),

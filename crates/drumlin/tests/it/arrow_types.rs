@@ -1,5 +1,5 @@
-//! Random tables of random Arrow types, sliced and in chunks, by every way in and out: the rows that were written, or an error
-//! that refuses them, never a panic.
+//! Random tables of random Arrow types, sliced and in chunks, through every entry and exit: the rows come back as written,
+//! or an error refuses them; there is never a panic.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,12 +69,12 @@ fn frame(batches: &[RecordBatch]) -> Frame<'static> {
     Frame::new(schema, batches.into_iter().map(Ok))
 }
 
-/// What may be said of rows that are well-formed.
+/// Whether an error is permitted for well-formed rows.
 fn refused(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::SchemaMismatch)
 }
 
-/// Reads a table in both forms, by parts too; what is handed out is what the schema says.
+/// Reads a table in both forms, also in parts; the result has the schema's types.
 fn check(store: &Store, path: &str, expected: &Rows) {
     for native in [false, true] {
         let options =
@@ -104,7 +104,7 @@ fn check(store: &Store, path: &str, expected: &Rows) {
 
 fn checkpoint(store: &Store) {
     let report = store.checkpoint(&Default::default()).unwrap();
-    // Only that dictionaries do not fit their keys keeps rows from being put together.
+    // Row groups may fail to be joined only because dictionaries do not fit their keys.
     for failure in &report.failures {
         assert!(failure.contains("more than keys of type"), "{failure}");
     }
@@ -118,7 +118,7 @@ fn ids(rng: &mut Rng, from: i64, most: usize) -> Vec<i64> {
     ids
 }
 
-/// A table that keeps its rows as they came, or sorted by id.
+/// A table that keeps its rows in insertion order, or sorted by id.
 fn plain(rng: &mut Rng, store: &Store, path: &str, schema: &SchemaRef, sorted: bool) -> Result<()> {
     let options = WriteOptions { sort: sorted.then(|| vec!["id".into()]), ..WriteOptions::default() };
     let first = batches(rng, schema, 0, 30);
@@ -155,7 +155,7 @@ fn keyed(rng: &mut Rng, store: &Store, schema: &SchemaRef) -> Result<()> {
     for round in 0..4 {
         let rows = batches(rng, schema, round * 7, 20);
         match round {
-            // As row groups.
+            // Written as row groups.
             2 => {
                 let options = WriteOptions { metadata: Some("{}".into()), ..WriteOptions::default() };
                 store.table(path).upsert(frame(&rows), &options)?;
@@ -187,7 +187,7 @@ fn keyed(rng: &mut Rng, store: &Store, schema: &SchemaRef) -> Result<()> {
 fn every_type_comes_back_or_is_refused() {
     let mut refusals = BTreeMap::<String, u64>::new();
     let mut done = 0;
-    // Three tables a seed.
+    // Three tables per seed.
     let mut all = 0;
     crate::seeds::each(0..80, 25, |seed| {
         all += 3;
@@ -239,7 +239,7 @@ fn types_that_cannot_be_stored_are_refused_at_every_depth() {
     }
 }
 
-/// A hundred values from `from` on, each in a list, as a dictionary whose keys name at most 128.
+/// A hundred values from `from` on, each in a list, as a dictionary whose keys can address at most 128.
 fn listed(from: usize) -> RecordBatch {
     let values: StringArray = (from..from + 100).map(|n| Some(format!("v{n}"))).collect();
     let keyed = DictionaryArray::<Int8Type>::new((0..100).collect(), Arc::new(values));
@@ -282,10 +282,10 @@ fn nested_dictionaries_of_overlapping_row_groups_are_read_together() {
         let report = store.checkpoint(&Default::default()).unwrap();
         assert_eq!(report.failures, [] as [String; 0]);
     }
-    // The schema says what is handed out.
+    // The schema has the types of the result.
     let field = store.read("sorted", &Default::default()).unwrap().schema().field(1).clone();
     assert!(field.data_type().to_string().contains("Int32"), "{field}");
-    // Two chunks of one write whose dictionaries do not fit one are refused, where there is no wider type to take.
+    // Two chunks of one write whose dictionaries do not fit into one are refused if there is no wider type.
     let error = store.write("plain", frame(&parts), &Default::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SchemaMismatch);
     for words in ["'plain'", "column 'c'", "300 values", "keys of type Int8"] {
@@ -299,7 +299,7 @@ fn a_table_that_cannot_be_rewritten_keeps_no_other_from_a_checkpoint() {
     let disk = SimDisk::new();
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let store = open_with(&disk, &clock, 2).unwrap();
-    // Row groups that cannot be put together.
+    // Row groups that cannot be joined.
     for from in [0, 100, 200] {
         match from {
             0 => store.write("bad", listed(0), &Default::default()).unwrap(),

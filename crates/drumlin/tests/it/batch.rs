@@ -1,4 +1,4 @@
-//! Calls on many tables: one commit, and where it is asked for an answer for each.
+//! Calls on many tables: one commit and, if requested, one result per table.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn frame(rows: &[Row]) -> Frame<'static> {
     batch(rows).into()
 }
 
-/// A frame that fails once some rows have been drawn.
+/// A frame that fails after some rows have been pulled.
 fn breaking(rows: usize) -> Frame<'static> {
     let schema = batch(&[]).schema();
     let mut good = (0..rows as i64).map(|n| Ok(batch(&numbered(n * 100, 100))));
@@ -31,7 +31,7 @@ fn kinds(answers: &[Result<VersionInfo>]) -> Vec<Option<ErrorKind>> {
     answers.iter().map(|answer| answer.as_ref().err().map(Error::kind)).collect()
 }
 
-/// Every object is one that the store knows, and sound.
+/// Every object is known to the store, and undamaged.
 fn sound(store: &Store) {
     let report = store.verify(&Default::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
@@ -52,7 +52,7 @@ fn tables_that_cannot_be_written_do_not_keep_the_others_from_it() {
         vec![
             ("a".into(), frame(&numbered(0, 10))),
             ("".into(), frame(&numbered(0, 10))),
-            // Large enough that row groups of it are on storage when it breaks.
+            // Large enough that some of its row groups are on storage when it breaks.
             ("broken".into(), breaking(5000)),
             ("b".into(), frame(&numbered(0, 20))),
             ("key".into(), frame(&[(7, None), (7, None)])),
@@ -77,7 +77,7 @@ fn tables_that_cannot_be_written_do_not_keep_the_others_from_it() {
     let sort = WriteOptions { sort: Some(vec!["name".into()]), ..Default::default() };
     let answers = store.write_each(vec![("sorted".into(), frame(&[])), ("new".into(), frame(&[]))], &sort).unwrap();
     assert_eq!(kinds(&answers), [bad, None]);
-    // If none can be, nothing is committed.
+    // If no table can be written, nothing is committed.
     let before = store.seq().unwrap();
     let answers = store.write_each(vec![("x".into(), breaking(2000)), ("".into(), frame(&[]))], &Default::default());
     assert_eq!(kinds(&answers.unwrap()), [bad, bad]);
@@ -132,7 +132,7 @@ fn a_table_that_another_process_touched_is_told_of_alone() {
     for path in ["a", "b", "c"] {
         store.write(path, batch(&numbered(0, 5)), &Default::default()).unwrap();
     }
-    // While the rows of the call are drawn, the other process does something to two of its tables.
+    // While the rows of the call are pulled, the other process does something to two of its tables.
     let meddle = move |rows: Vec<Row>, what: Box<dyn Fn(&Store)>| {
         let (mut other, mut rows) = (Some(other.clone()), Some(rows));
         Frame::new(
@@ -160,7 +160,7 @@ fn a_table_that_another_process_touched_is_told_of_alone() {
     assert_eq!(read(&store, "c", AsOf::Newest).unwrap(), numbered(0, 11));
     store.undrop("b", None).unwrap();
     assert_eq!(read(&store, "b", AsOf::Newest).unwrap(), numbered(0, 5));
-    // All or nothing is one conflict.
+    // All or nothing: there is one conflict.
     assert_eq!(store.append_many(frames(), &Default::default()).unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(read(&store, "a", AsOf::Newest).unwrap(), numbered(0, 10));
     shared_support::settled(&store, &bucket).unwrap();

@@ -1,5 +1,5 @@
-//! Processes that read while others cut the log, rewrite and reclaim: paused before each of their requests in turn, they answer
-//! as of some instant, or say that what they read is gone.
+//! Processes that read while others cut the log, rewrite and reclaim: paused before each of their requests in turn, they
+//! return the state at some instant, or say that what they read is gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,8 @@ fn named(round: i64) -> Vec<Row> {
     (0..30).map(|id| (id, Some(format!("round {round}")))).collect()
 }
 
-/// Round `n` of what others do: every table and key gets its rows, the log is cut, blocks are deleted; old versions too, unless
-/// they are kept.
+/// Round `n` of what others do: every table and key gets the round's rows, the log is cut, blocks are deleted, and so are
+/// old versions unless `keep`.
 fn go_on(store: &Store, n: i64, keep: bool) -> Result<()> {
     for at in 0..6 {
         store.tree().put(&format!("large/{at}"), large(n * 10 + at))?;
@@ -43,7 +43,7 @@ fn go_on(store: &Store, n: i64, keep: bool) -> Result<()> {
     store.reclaim(&ReclaimOptions { audit: true, fence_idle_micros: Some(0), ..Default::default() }).map(drop)
 }
 
-/// Something that reads; which round it saw.
+/// A reading operation; returns which round it saw.
 type Work = (&'static str, fn(&SimBucket, &Arc<ManualClock>, Option<Store>) -> Result<i64>);
 
 fn round_of(rows: &[Row]) -> i64 {
@@ -101,7 +101,7 @@ const WORK: [Work; 8] = [
         let target = SalvageTarget::Folder(Arc::new(to.clone()));
         let env = env(clock, 99, 1);
         let report = Store::salvage_to(Arc::new(bucket.clone()), target, env, Options::default(), &Default::default())?;
-        // It is for stores that nobody writes: it names what is deleted while it reads.
+        // A salvage is for stores that no process writes: it names what is deleted while it reads.
         let store = crate::support::open(&to)?;
         assert_eq!(store.verify(&Default::default())?.faults, []);
         match read(&store, "t", AsOf::Newest) {
@@ -146,7 +146,7 @@ fn who_reads_beside_cuts_and_reclaims_sees_one_instant() {
             let answer = work(&client, &clock, store);
             client.heal();
             match answer {
-                // What was there when it began, or ended.
+                // The state when it began, or ended.
                 Ok(round) => assert!([1, 2, 3].contains(&round), "{}", place(format!("round {round}"))),
                 Err(e) if e.kind() == ErrorKind::SnapshotExpired => gone += 1,
                 Err(e) if what == "salvage" && e.kind() == ErrorKind::Corrupt => gone += 1,

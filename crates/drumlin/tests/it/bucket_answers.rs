@@ -1,4 +1,4 @@
-//! What a client makes of the answers of a server: to a put on a condition, and such as break off.
+//! How a client interprets the answers of a server: to a conditional put, and answers that break off.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ fn request(stream: &mut TcpStream) -> Option<()> {
     }
 }
 
-/// What a put comes to that is answered so; `None`: the connection is closed without an answer.
+/// The result of a put with this answer; `None`: the connection is closed without an answer.
 fn answered(known: Option<&Tag>, answer: Option<(u16, &str)>) -> drumlin::Error {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -89,7 +89,7 @@ fn a_refusal_is_told_from_an_answer_that_leaves_it_open() {
     }
     let e = answered(None, Some((404, "NoSuchBucket")));
     assert_eq!(e.kind(), NotFound, "{e}");
-    // Where nobody listens, nothing was done.
+    // If nothing listens, nothing was done.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let e = put(&format!("http://{nobody}"), Some(&tag));
     assert_eq!((e.kind(), e.is_throttled()), (Unavailable, false), "{e}");
@@ -101,8 +101,8 @@ const LISTED: &str = "<?xml version=\"1.0\"?><ListBucketResult><CommonPrefixes><
 const DELETED: &str = "<?xml version=\"1.0\"?><DeleteResult><Deleted><Key>store/a</Key></Deleted>\
     <Deleted><Key>store/b</Key></Deleted></DeleteResult>";
 
-/// What `ask` comes to where the first `cut` answers, `body`, break off; and how many requests it made. Some servers say how
-/// long an answer is, others end it by closing the connection.
+/// The result of `ask` if the first `cut` answers, `body`, break off; and how many requests it made. Some servers send the
+/// length of an answer, others end it by closing the connection.
 fn cut_off<T>(body: &str, cut: usize, says_length: bool, ask: impl FnOnce(&BucketStorage) -> T) -> (T, usize) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

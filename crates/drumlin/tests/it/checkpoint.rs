@@ -1,5 +1,5 @@
-//! Checkpoints beside everything else: repacking, the same bytes on any number of threads, full disks, writers and
-//! readers at the same time, catalog snapshots that cost what changed, and checkpoints that nobody asked for.
+//! Checkpoints combined with everything else: repacking, the same bytes on any number of threads, full disks, writers
+//! and readers at the same time, catalog snapshots that cost as much as has changed, and automatic checkpoints.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn checkpoint(store: &Store) -> drumlin::store::CheckpointReport {
     store.checkpoint(&CheckpointOptions::default()).unwrap()
 }
 
-/// What is small travels in commits.
+/// Small blocks travel in commits.
 fn open_with_options(disk: &SimDisk, options: Options) -> Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
@@ -32,7 +32,7 @@ fn blocks(store: &Store) -> (u64, u64, u64) {
     (stat.blocks, stat.block_bytes, stat.live_bytes)
 }
 
-/// Numbers and words of every kind of encoding, of many row groups.
+/// Numbers and words for every kind of encoding, in many row groups.
 fn wide(from: i64, n: i64) -> RecordBatch {
     let ids = || from..from + n;
     let words = ["alpha", "beta", "gamma", "delta", "epsilon"];
@@ -83,7 +83,7 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     let frames = tables.iter().map(|path| (path.clone(), wide(path.len() as i64, 3000).into())).collect();
     store.write_many(frames, &Default::default()).unwrap();
     assert_eq!(blocks(&store).0, 1);
-    // A version that only a snapshot holds, beside the one that all others see: two records of the same bytes.
+    // A version that only a snapshot holds, next to the one that all others see: two records of the same bytes.
     store.snapshot("held", "t/00").unwrap();
     store.table("t/00").delete("i % 2 = 0", &Default::default()).unwrap();
     store.snapshot("later", "t/00").unwrap();
@@ -136,7 +136,7 @@ fn many_small_blocks_become_few() {
     for n in 0..40 {
         assert_eq!(read(&store, &format!("t/{n}"), AsOf::Newest).unwrap(), numbered(n, 30));
     }
-    // A budget of nothing moves nothing.
+    // A budget of zero moves nothing.
     (0..40).for_each(|n| drop(store.write(&format!("u/{n}"), batch(&numbered(n, 3)), &Default::default()).unwrap()));
     let mut options = CheckpointOptions::default();
     options.plan.budget = 0.0;
@@ -199,7 +199,7 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
             failed += 1;
         }
         disk.heal();
-        // A log whose write could not be taken back wants the store to be opened again.
+        // A log whose write could not be undone requires the store to be opened again.
         let store = if store.tree().put("is/open", Payload::from(1)).is_ok() {
             store
         } else {
@@ -241,7 +241,7 @@ fn writers_and_readers_go_on_during_checkpoints() {
             scope.spawn(|| {
                 while !stop.load(Ordering::SeqCst) {
                     for t in 0..tables {
-                        // Ids come in order, each once; versions do not change.
+                        // Ids are in order, each once; versions do not change.
                         let newest = store.table(&format!("t/{t}")).versions().unwrap().last().unwrap().version;
                         let as_of = || AsOf::Version(newest);
                         let first = read(&store, &format!("t/{t}"), as_of()).unwrap();
@@ -322,7 +322,7 @@ fn a_cancelled_checkpoint_changes_nothing_and_its_progress_says_how_long_it_take
     let steps = steps.lock();
     let last = steps.last().unwrap();
     assert_eq!((last.done, last.total, last.rows, last.left_micros), (6, 6, 30_000, Some(0)));
-    // Equal windows, a second each: three are left after the third.
+    // Equal windows, one second each: three are left after the third.
     let third = steps[2].left_micros.unwrap();
     assert!((1_500_000..=3_100_000).contains(&third), "{third}");
 }
@@ -335,7 +335,7 @@ fn the_log_is_kept_short_without_being_asked() {
     for n in 0..400 {
         store.tree().put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap();
     }
-    // What came during one checkpoint counts towards the next.
+    // What is written during one checkpoint counts towards the next.
     for n in 0..3 {
         store.wait_for_checkpoint();
         store.tree().put("last", Payload::from(n)).unwrap();
@@ -347,7 +347,7 @@ fn the_log_is_kept_short_without_being_asked() {
     assert!(log(&disk) < 60_000, "{}", log(&disk));
     assert!(disk.files().iter().any(|(name, _)| name.starts_with("catalog/")));
     store.close().unwrap();
-    // Not if it is switched off.
+    // No automatic checkpoint if it is switched off.
     let quiet = SimDisk::in_memory();
     let store = open_with_options(&quiet, Options { checkpoint_log_bytes: 0, ..Options::default() }).unwrap();
     (0..400).for_each(|n| drop(store.tree().put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap()));
@@ -361,12 +361,12 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
     let store = open_with_options(&disk, Options { checkpoint_log_bytes: 20_000, ..Options::default() }).unwrap();
     let put = |n: usize| store.tree().put("n", Payload::bytes(&[n as u8; 400]).unwrap());
     let mut n = 0;
-    // The log's own writes succeed: what fails is the first change that is no write of the log.
+    // The log's own writes succeed: the first change that is not a write of the log fails.
     let refused = loop {
         n += 1;
         assert!(n < 500, "no automatic checkpoint failed");
         store.wait_for_checkpoint();
-        // Of each commit a write, a sync and the mark.
+        // Each commit makes a write, a sync and a write of the mark.
         disk.plan(disk.counters().changes + 3, Fault::Fail);
         let answer = put(n);
         store.wait_for_checkpoint();
@@ -377,7 +377,7 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
         }
     };
     assert_ne!(refused.kind(), drumlin::ErrorKind::Closed, "{refused}");
-    // Once told, the store goes on, and the log is cut in the end.
+    // After the error was reported, the store continues, and the log is cut eventually.
     for n in 0..200 {
         put(n).unwrap();
     }
@@ -400,13 +400,13 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
         expected.extend(numbered(n * 10, 1));
     }
     let after = disk.counters();
-    // One write and one sync of the log each, the mark of what is synced, and nothing else.
+    // One write and one sync of the log each, the mark of what is synced, and nothing more.
     assert_eq!(
         (after.changes - before.changes, after.syncs - before.syncs, after.folder_syncs),
         (57, 19, before.folder_syncs)
     );
     assert_eq!((objects(), store.stat().unwrap().inline_blocks), (0, 20));
-    // In a transaction too, before and after it commits; and what is not committed leaves nothing.
+    // In a transaction too, before and after it commits; without a commit, nothing is left.
     let tx = store.transaction().unwrap();
     tx.append("t", batch(&numbered(900, 2)), &Default::default()).unwrap();
     drop(tx);
@@ -423,7 +423,7 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
     store.close().unwrap();
 
-    // Found again: from the log, by a follower, and from a catalog snapshot.
+    // Read back from the log, by a follower, and from a catalog snapshot.
     let store = open_inline(&disk, &clock, 2).unwrap();
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), expected);
     let options = Options { mode: drumlin::store::Mode::Read, ..Options::default() };
@@ -446,7 +446,7 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
     let report = store.reclaim(&Default::default()).unwrap();
     assert_eq!((report.failures.len(), objects()), (0, 0));
     no_orphans(&store, &disk);
-    // What is large is not carried along.
+    // Large blocks do not travel in commits.
     store.write("large", wide(0, 50_000), &Default::default()).unwrap();
     assert_eq!((objects(), store.stat().unwrap().inline_blocks), (1, 0));
 }
@@ -511,7 +511,8 @@ fn a_checkpoint_of_its_own_waits_for_nobody_and_ends_with_the_last_handle() {
     store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
     store.write("t", wide(0, 20_000), &Default::default()).unwrap();
     store.table("t").delete("i % 2 = 0", &Default::default()).unwrap();
-    // In the middle of one that was asked for, another becomes due: it does not wait, and so can be waited for.
+    // In the middle of a requested checkpoint, an automatic one becomes due: it does not wait, and so can be waited
+    // for.
     let inner = store.clone();
     let tell = move |_: Progress| {
         (0..30).for_each(|n| drop(inner.tree().put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
@@ -524,7 +525,7 @@ fn a_checkpoint_of_its_own_waits_for_nobody_and_ends_with_the_last_handle() {
         let store = open_with_options(&disk, options.clone()).unwrap_or_else(|e| panic!("round {round}: {e}"));
         (0..30).for_each(|n| drop(store.tree().put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
         assert!(store.tree().exists("t").unwrap());
-        // It is closed now, whatever goes on in the background.
+        // It is closed now, whatever runs in the background.
         drop(store);
     }
 }

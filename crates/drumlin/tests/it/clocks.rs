@@ -1,4 +1,5 @@
-//! Clocks that are years ahead or behind, in processes that commit: nothing is lost for it, and times do not go back.
+//! Clocks that are years ahead or behind, in processes that commit: nothing is lost because of it, and times do not go
+//! back.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ fn times(store: &Store) -> Vec<i64> {
     store.table("t").versions().unwrap().iter().map(|version| version.time.0).collect()
 }
 
-/// A process with a clock that is right and one whose clock is not, in one bucket, which tells the time or does not.
+/// A process with a correct clock and one with a wrong clock, in one bucket, which reports the time if `told`.
 pub fn beside_a_wrong_clock(ahead: i64, told: bool) -> Result<(), String> {
     let bucket = SimBucket::new();
     let (right, wrong) = (at(NOW), at(NOW + ahead));
@@ -62,11 +63,11 @@ pub fn beside_a_wrong_clock(ahead: i64, told: bool) -> Result<(), String> {
     if stamped > if told { 10_000_000 } else { 3_600_000_000 } {
         return fail("the commit is of the future");
     }
-    // What others commit from then on has the right time, and what is as of now is the newest.
+    // What others commit from then on has the right time, and a read as of now shows the newest version.
     pass(2 * 3_600_000_000);
     a.append("t", batch(&numbered(600, 2)), &Default::default()).unwrap();
     let (now, last) = (drumlin::base::Clock::now(&*right).0, times(&a)[after.len()]);
-    // Where nobody tells the time it may lag behind.
+    // If the bucket does not report the time, it may lag behind.
     if last > now || (told && last != now) {
         return fail("later commits are of another time");
     }
@@ -74,7 +75,7 @@ pub fn beside_a_wrong_clock(ahead: i64, told: bool) -> Result<(), String> {
     if found.contains(&numbered(600, 1)[0]) || !found.contains(&numbered(500, 1)[0]) {
         return fail("as of a time another version is shown");
     }
-    // Blocks are freed as ever.
+    // Blocks are freed as usual.
     let (mut freed, weeks) = (0, 20);
     a.set_retention("t", Some(Retention::KeepLast(1))).unwrap();
     for week in 0..weeks {
@@ -114,7 +115,7 @@ fn a_store_that_was_idle_for_a_year_has_the_right_time_at_once() {
     store.append("t", batch(&numbered(1, 1)), &Default::default()).unwrap();
     assert_eq!(times(&store), [NOW, NOW + YEAR + 400_000]);
     assert!(bucket.requests().puts - before.puts <= 4, "asked once");
-    // Nothing of it stays.
+    // Nothing is left of it.
     assert!(bucket.objects().iter().all(|(name, _)| !name.starts_with("probe/")), "{:?}", bucket.objects());
     shared_support::settled(&store, &bucket).unwrap();
 }
@@ -130,7 +131,7 @@ fn a_lone_process_has_its_own_time_and_expires_by_what_has_passed() {
         store.write("t", batch(&numbered(n, 2)), &Default::default()).unwrap();
     }
     store.close().unwrap();
-    // Its clock is years ahead for one run: nothing goes, then or when it is right again.
+    // Its clock is years ahead for one run: nothing expires, then or when the clock is right again.
     let wrong = disk.fork();
     let store = open_with(&wrong, &at(NOW + 10 * YEAR), 2).unwrap();
     store.checkpoint(&Default::default()).unwrap();
@@ -143,7 +144,7 @@ fn a_lone_process_has_its_own_time_and_expires_by_what_has_passed() {
     assert_eq!(times(&store)[..4], [NOW; 4]);
     assert!(times(&store).is_sorted());
     store.close().unwrap();
-    // After a year without a commit: the right time at once, and what is old goes with the commit behind it.
+    // After a year without a commit: the right time at once, and what is old expires with the next commit.
     let clock = at(NOW + YEAR);
     let store = open_with(&disk, &clock, 2).unwrap();
     store.write("t", batch(&numbered(9, 2)), &Default::default()).unwrap();
@@ -154,7 +155,7 @@ fn a_lone_process_has_its_own_time_and_expires_by_what_has_passed() {
     let store = open_with(&disk, &clock, 2).unwrap();
     store.write("t", batch(&numbered(10, 2)), &Default::default()).unwrap();
     assert_eq!(times(&store).len(), 3, "{:?}", times(&store));
-    // In a process that stays, by its own clock.
+    // In a process that keeps running, by its own clock.
     for n in 0..2 {
         clock.advance(31 * DAY);
         store.write("t", batch(&numbered(11 + n, 2)), &Default::default()).unwrap();

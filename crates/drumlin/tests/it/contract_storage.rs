@@ -1,12 +1,12 @@
-//! The contract of `Storage`: one list of checks that every implementation passes, and that notices each rule that is broken.
+//! The contract of `Storage`: one list of checks that every implementation passes, and that notices each broken rule.
 //!
-//! The rules: an object is there whole or not at all. Of puts that race for one name or one tag exactly one wins. Answers come
-//! in the order asked, one for each thing asked for, and one that fails takes no other along. A list names each object that is
-//! directly in the folder, once. An error's kind says what happened, and its message names the object.
+//! The rules: an object exists as a whole or not at all. Of puts that race for one name or one tag, exactly one wins.
+//! Results are in the order of the requests, one per request, and a failed one does not make others fail. A list names each
+//! object directly in the folder once. An error's kind says what happened, and its message names the object.
 //!
 //! Each check works in a folder of its own, so all of them can run on one storage.
 
-/// Methods of a storage that pass a call on to another.
+/// Methods of a storage that delegate to another.
 macro_rules! passes_on {
     ($inner:ident: $($method:ident)*) => { $(passes_on!(@ $inner $method);)* };
     (@ $inner:ident get) => {
@@ -127,7 +127,7 @@ fn keeps_the_contract(storage: &dyn Storage) {
     }
 }
 
-/// Handles on one place, which take turns: of a process each, they act as one storage.
+/// Handles on one place, used in turn: although each belongs to a separate process, they act as one storage.
 #[derive(Debug)]
 struct Several(Vec<Box<dyn Storage>>, AtomicUsize);
 
@@ -181,8 +181,8 @@ fn a_simulated_bucket_keeps_it() {
     keeps_the_contract(&Several::of([bucket.client(), bucket.client()]));
 }
 
-/// Storage beside which inline blocks are held, each second of the objects that are made. Only what is read and deleted is as in
-/// any storage: what is held is of one process, and not listed.
+/// Storage with inline blocks: every second object that is made is held in memory. Only reads and deletions behave as in any
+/// storage: held objects belong to one process, and are not listed.
 #[derive(Debug)]
 struct Holding(InlineStorage, AtomicUsize);
 
@@ -211,7 +211,7 @@ fn inline_blocks_keep_it() {
     let over: [Arc<dyn Storage>; 2] =
         [Arc::new(SimBucket::new()), Arc::new(FileStorage::new(Arc::new(SimDisk::in_memory())))];
     for storage in over {
-        // With none held it is as what it wraps.
+        // Without held objects, it behaves like the storage that it wraps.
         keeps_the_contract(&InlineStorage::new(storage));
     }
     for first in [0, 1] {

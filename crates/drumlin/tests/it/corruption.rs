@@ -1,4 +1,4 @@
-//! Damage of every kind to a cleanly closed store: a clear error or the identical answer, never other rows.
+//! Damage of every kind to a cleanly closed store: a clear error or the identical result, never other rows.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub fn answers(store: &Store) -> drumlin::Result<Answers> {
     Ok(all)
 }
 
-/// Opens the damaged store: right answers or an honest error.
+/// Opens the damaged store: correct results or an honest error.
 fn judge(disk: &SimDisk, expected: &Answers, what: &dyn Fn() -> String) -> bool {
     match open(disk).and_then(|store| answers(&store)) {
         Ok(found) => {
@@ -90,7 +90,7 @@ fn a_file_cut_anywhere_is_found() {
             let store = open(&copy).and_then(|store| answers(&store));
             match store {
                 Ok(found) if name.starts_with("log/") => {
-                    // A log that ends early is a log that ended early: every version still there is right.
+                    // A truncated log looks like one that ended there: every version still there is correct.
                     for (key, rows) in &found {
                         assert!(
                             key.1 == u64::MAX || expected.get(key).is_none_or(|e| e == rows),

@@ -1,5 +1,5 @@
-//! A crash before, during and after every storage operation: recovery gives the state before or after the struck
-//! operation, nothing else, and what it left behind is gone after the next reclaim.
+//! A crash before, during and after every storage operation: recovery gives the state before or after the interrupted
+//! operation, nothing else, and what that left behind is gone after the next reclaim.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::seeds;
 use crate::support::{Opener, open_shared, opener};
 use crate::wide;
 
-/// Seeds from here on draw from all operations.
+/// Seeds from here on choose from all operations.
 const WIDE: u64 = 500;
 
-/// When the operation `at` of a workload is done.
+/// The time of the operation `at` of a workload.
 pub fn time_of(at: usize) -> i64 {
     (at as i64 + 1) * 1000
 }
 
-/// Operations drawn from `seed`, all of which succeed.
+/// Random operations from `seed`, all of which succeed.
 pub fn workload(seed: u64, steps: usize) -> Vec<Op> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (mut model, mut trash) = (Model::default(), Trash::new());
@@ -41,7 +41,7 @@ pub fn workload(seed: u64, steps: usize) -> Vec<Op> {
     ops
 }
 
-/// Nothing is on disk that the store does not know.
+/// Checks that everything on disk is known to the store.
 pub fn no_orphans(store: &Store, disk: &SimDisk) {
     let all = ReclaimOptions { fence_idle_micros: Some(0), audit: true, ..ReclaimOptions::default() };
     store.reclaim(&all).unwrap();
@@ -55,7 +55,7 @@ pub fn no_orphans(store: &Store, disk: &SimDisk) {
     assert_eq!(stray.filter(|name| name.starts_with("blocks/")).collect::<Vec<_>>(), Vec::<String>::new());
 }
 
-/// Runs `ops` until the planned fault strikes; says at which operation, if it did.
+/// Runs `ops` until the planned fault strikes; returns at which operation, if it did.
 fn run_until_struck(
     disk: &SimDisk,
     clock: &Arc<ManualClock>,
@@ -93,7 +93,7 @@ fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 
         for moment in [Moment::Before, Moment::During, Moment::After] {
             let disk = SimDisk::new();
             disk.plan(at, Fault::Crash(moment));
-            // The last change may come at the close; the crash then strikes nobody.
+            // The last change may come at the close; then the crash does not strike an operation.
             let Some((step, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { continue };
             struck += 1;
             for crash in 0..2 {
@@ -104,7 +104,7 @@ fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 
                     panic!("{}: neither after ({a}) nor before ({b})", place());
                 }
                 no_orphans(&store, &survived);
-                // The store goes on.
+                // The store continues to work.
                 store.tree().put("after/crash", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
                 store.close().unwrap();
             }
@@ -179,7 +179,7 @@ fn a_crash_during_recovery_is_recovered_from() {
 #[test]
 fn an_error_at_any_operation_fails_that_call_alone() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    // The last one is drawn from all operations.
+    // The last seed chooses from all operations.
     seeds::each(50..57, 1, |seed| {
         let seed = if seed == 56 { WIDE + 56 } else { seed };
         let fault = if seed % 2 == 0 { Fault::Fail } else { Fault::Full };
@@ -210,18 +210,20 @@ fn an_error_at_any_operation_fails_that_call_alone() {
                 let kinds = [ErrorKind::Unavailable, ErrorKind::InDoubt, ErrorKind::Closed];
                 assert!(kinds.contains(&e.kind()), "{}", place());
                 let is_open = store.stat().is_ok();
-                // A full disk still reads; and but for what a composite operation had done, nothing has changed.
+                // A full disk can still be read; and except for what a composite operation had done, nothing has
+                // changed.
                 if is_open && e.kind() == ErrorKind::Unavailable && !op.is_composite() {
                     compare(&store, &before).unwrap_or_else(|e| panic!("{}: {e}", place()));
                 }
                 disk.heal();
-                // What the same handle acknowledges after the failure is there for good.
+                // What the same handle acknowledges after the failure is durable.
                 let (mut before, mut after) = (before, model.clone());
                 if store.tree().put("n/8", drumlin::catalog::Payload::from(8)).is_ok() {
                     before.nodes.insert("n/8".into(), 8);
                     after.nodes.insert("n/8".into(), 8);
                 }
-                // Whatever became of it, opened again the store shows one or the other, and takes the rest.
+                // Whatever the result was, after it is reopened the store shows one or the other state, and accepts the
+                // rest.
                 store.close().ok();
                 drop(store);
                 store = open(&disk, &clock, 2).unwrap_or_else(|e| panic!("{}: reopen: {e}", place()));
@@ -231,7 +233,7 @@ fn an_error_at_any_operation_fails_that_call_alone() {
                 no_orphans(&store, &disk);
                 break;
             }
-            // What strikes a best effort (deleting a leftover), or the close, fails no call.
+            // A fault in a best effort (deleting a leftover), or in the close, does not fail a call.
             disk.heal();
             store.tree().put("goes/on", drumlin::catalog::Payload::bytes(&[1]).unwrap()).unwrap();
         }

@@ -1,5 +1,5 @@
-//! Damaged objects beside every operation: each answers rightly or says that something is damaged, and what it then does leads to
-//! no wrong answer.
+//! Damaged objects during every operation: each returns correct results or says that something is damaged, and what it then
+//! does leads to no wrong result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,12 +34,12 @@ fn texts(rows: &[Row]) -> Vec<Option<String>> {
     rows.iter().map(|(_, name)| name.clone()).collect()
 }
 
-/// What the newest rows of a table are, if that can be told.
+/// The newest rows of a table, if they can be read.
 fn newest(store: &Store, path: &str) -> Option<Vec<Row>> {
     read(store, path, AsOf::Newest).ok()
 }
 
-/// An operation; what it says is wrong of what it sees, if anything.
+/// An operation; returns what is wrong with what it sees, if anything.
 type Work = (&'static str, fn(&Store) -> Result<Option<String>>);
 
 fn expect<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Option<String> {
@@ -158,7 +158,7 @@ fn a_damaged_object_is_never_answered_from() {
                         told += 1;
                     }
                 }
-                // Whatever it did, the store opens as before or not, and answers rightly or not at all.
+                // Whatever it did, the store opens as before or not at all, and returns correct results or errors.
                 if let Ok(store) = open(&copy) {
                     let rows = newest(&store, "new").unwrap_or_default();
                     assert!(rows.is_empty() || rows == numbered(0, 5), "{}: opened again", place());
@@ -173,7 +173,7 @@ fn a_damaged_object_is_never_answered_from() {
 fn salvage(disk: &SimDisk, to: &SimDisk, task: &drumlin::base::Task) -> Result<drumlin::store::SalvageReport> {
     let source = Arc::new(FileStorage::new(Arc::new(disk.clone())));
     let target = SalvageTarget::Folder(Arc::new(to.clone()));
-    // With one thread for everything.
+    // With a single thread.
     Store::salvage_to(source, target, env(&Arc::default(), 7, 1), Default::default(), task)
 }
 
@@ -212,7 +212,7 @@ fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
                     assert_eq!(newest(&store, "k"), Some(numbered(0, 30)), "{}", place());
                     assert_eq!(store.verify(&Default::default()).unwrap().faults, [], "{}", place());
                 }
-                // Without its format it is no store yet.
+                // Without its format file, it is not a store yet.
                 Ok(store) => {
                     assert!(
                         answer.is_err() && store.tree().list("**").unwrap().is_empty(),
@@ -222,7 +222,7 @@ fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
                 }
                 Err(e) => assert!(answer.is_err(), "{}: {e}", place()),
             }
-            // It is done again, elsewhere.
+            // It is salvaged again, to another place.
             salvage(&disk, &SimDisk::new(), &Default::default()).unwrap();
         }
     }
@@ -237,7 +237,7 @@ fn a_salvage_that_is_stopped_leaves_the_source_alone() {
     task.cancel.cancel();
     let stopped = salvage(&disk, &SimDisk::new(), &task).unwrap_err();
     assert_eq!((stopped.kind(), disk.files()), (ErrorKind::Cancelled, before));
-    // Nor does a store that was opened from the damaged one hold it back.
+    // Nor does a store that was opened from the damaged one prevent it.
     let mut dir = disk.list("").unwrap();
     dir.retain(|entry| entry.name == "format");
     assert_eq!(dir.len(), 1);

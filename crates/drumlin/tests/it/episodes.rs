@@ -1,5 +1,4 @@
-//! Random operations against the model: after every step, every version and every snapshot is read again and is what
-//! it should be.
+//! Random operations against the model: after every step, every version and every snapshot is read again and compared.
 
 use std::sync::Arc;
 
@@ -84,7 +83,7 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
     assert_eq!(blocks.iter().map(|(name, _)| name).collect::<Vec<_>>(), Vec::<&String>::new(), "seed {seed}");
 }
 
-/// All operations, each followed by looks at times, at what a feed tells, and, now and then, at what a salvage gives.
+/// All operations, each followed by checks of times, of a feed, and, now and then, of the result of a salvage.
 fn wide_episode(seed: u64, steps: usize) {
     let open = opener(seed);
     let mut rng = fastrand::Rng::with_seed(seed);

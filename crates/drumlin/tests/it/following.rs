@@ -1,4 +1,4 @@
-//! Readers and feeds beside a process that writes: they read what is new, once.
+//! Readers and feeds while a process writes: they read only what is new, once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +37,13 @@ fn a_reader_of_a_large_log_reads_what_is_new() {
         let before = disk.counters().bytes_read;
         reader.refresh().unwrap();
         assert_eq!(reader.tree().get("one").unwrap(), Some(Payload::from(n)));
-        // Where it is, it finds at the first two looks.
+        // Its position is found with the first two reads.
         if n >= 2 {
             worst = worst.max(disk.counters().bytes_read - before);
         }
     }
     assert!(worst < 1000, "{worst} bytes for a commit of a few");
-    // A feed reads no more, since it is told what the reader finds.
+    // A feed reads nothing more, because it gets what the reader finds.
     let mut feed = reader.changes(reader.seq().unwrap()).unwrap();
     for n in 0..20 {
         writer.tree().put("one", Payload::from(n)).unwrap();
@@ -70,7 +70,7 @@ fn a_reader_sees_what_the_writer_does_whatever_happens_to_the_log() {
                 0 => drop(store.checkpoint(&Default::default()).unwrap()),
                 1 => drop(store.reclaim(&Default::default()).unwrap()),
                 2 => {
-                    // With an end mark, or without one.
+                    // With or without an end mark.
                     if rng.bool() {
                         store.close().unwrap();
                     }
@@ -78,7 +78,7 @@ fn a_reader_sees_what_the_writer_does_whatever_happens_to_the_log() {
                     writer = Some(open_file(&disk, Mode::Write));
                 }
                 3 => {
-                    // The beginning of a record, whose writer died.
+                    // The beginning of a record whose writer died.
                     drop(writer.take());
                     let (log, mut content) =
                         disk.files().into_iter().rfind(|(name, _)| name.starts_with("log/")).unwrap();

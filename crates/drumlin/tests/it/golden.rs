@@ -1,7 +1,7 @@
-//! A store made by an earlier build, kept with the sources: it opens, and answers as it did.
+//! A store made by an earlier build, kept with the sources: it opens, and returns the same results as then.
 //!
-//! `cargo test --release --test it make_golden -- --ignored` makes the one of the present format; it is made anew only
-//! for a new format version, beside the old ones.
+//! `cargo test --release --test it make_golden -- --ignored` makes the one of the present format; a new one is made
+//! only for a new format version, in addition to the old ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use drumlin::{ErrorKind, Store, Tables};
 
 use crate::support::{batch, numbered, read};
 
-/// Of a format, as the catalog counts them: a store that one process writes, and one that is shared.
+/// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
 const VERSIONS: [&str; 4] = ["v5", "v5-shared", "v6", "v6-shared"];
-/// Formats that are no longer read: of each the file that says so.
+/// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
 fn folder(version: &str) -> PathBuf {
@@ -159,7 +159,7 @@ fn check(store: &Store) {
     let found = concat_batches(&found[0].schema(), &found).unwrap();
     assert_eq!(found.schema(), expected.schema());
     for (column, field) in expected.schema().fields().iter().enumerate() {
-        // Compared as data: NaN is to be NaN here.
+        // Compared as data: NaN must equal NaN here.
         assert_eq!(format!("{:?}", found.column(column)), format!("{:?}", expected.column(column)), "{}", field.name());
     }
     let mut rows = numbered(0, 100);
@@ -213,7 +213,7 @@ fn stores_of_earlier_builds_open() {
 #[test]
 fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
     for format in REFUSED {
-        // A copy, since a lock is taken before the store is looked at.
+        // A copy, because a lock is taken before the store is read.
         let copy = tempfile::tempdir().unwrap();
         std::fs::copy(folder(&format!("v{format}")).join("format"), copy.path().join("format")).unwrap();
         for mode in [Mode::Read, Mode::Write, Mode::Create] {

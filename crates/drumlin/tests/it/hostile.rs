@@ -1,5 +1,5 @@
-//! Bytes made to deceive: random, mutated, and mutated with their checksums repaired. An error or an answer, never a
-//! panic, never a hang.
+//! Forged bytes: random, mutated, and mutated with repaired checksums. An error or a result, never a panic, never a
+//! hang.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn collect(store: &Store, path: &str, as_of: AsOf) -> bool {
     store.table(path).collect(&ReadOptions { as_of, ..ReadOptions::default() }).is_ok()
 }
 
-/// Opens and uses the store; whatever it answers, it must answer.
+/// Opens and uses the store; any result will do, but there must be one.
 fn exercise(disk: &SimDisk) -> bool {
     open(disk).is_ok_and(|store| exercise_store(&store))
 }
@@ -115,7 +115,7 @@ fn exercise_store(store: &Store) -> bool {
     }
     fine &= store.checkpoint(&Default::default()).is_ok();
     fine &= store.reclaim(&Default::default()).is_ok();
-    // The rest of what can be done, of which some may be refused.
+    // The other operations, some of which may be refused.
     let none = Default::default();
     let _ = store.append("a/b", batch(&numbered(90, 3)), &none);
     let _ = store.write("new", batch(&numbered(0, 3)), &none);
@@ -137,7 +137,7 @@ fn exercise_store(store: &Store) -> bool {
     fine
 }
 
-/// A catalog snapshot taken apart: its object's header, its chunks, its index.
+/// A catalog snapshot split into parts: its object's header, its chunks, its index.
 struct Catalog {
     name: String,
     header: Vec<u8>,
@@ -159,7 +159,7 @@ fn take_apart(disk: &SimDisk) -> Catalog {
     Catalog { name, header: object[..16].to_vec(), chunks, index: object[offset..].to_vec() }
 }
 
-/// Puts a catalog snapshot back, everything that says where its parts lie and what their checksums are being right.
+/// Puts a catalog snapshot back, with correct offsets and checksums of its parts.
 fn put_back(disk: &SimDisk, mut catalog: Catalog) {
     let name = catalog.name;
     let mut object = catalog.header;
@@ -170,7 +170,7 @@ fn put_back(disk: &SimDisk, mut catalog: Catalog) {
             let checksum = checksum_at(chunk, &name, offset);
             let new = Place { offset, bytes: chunk.len() as u64, checksum, ..place };
             let (old, new) = (postcard::to_stdvec(&place).unwrap(), postcard::to_stdvec(&new).unwrap());
-            // A number may be spelt otherwise in an index that was mutated.
+            // A mutated index may encode a number differently.
             if let Some(at) = catalog.index.windows(old.len()).position(|bytes| bytes == old) {
                 catalog.index.splice(at..at + old.len(), new);
             }
@@ -198,7 +198,7 @@ fn a_catalog_made_to_deceive_is_refused_or_harmless() {
         let mut rng = fastrand::Rng::with_seed(round);
         let copy = disk.fork();
         let mut catalog = take_apart(&copy);
-        // The index as often as any of the chunks.
+        // The index is chosen as often as any of the chunks.
         let at = rng.usize(..=catalog.chunks.len());
         mutate(&mut rng, catalog.chunks.get_mut(at).unwrap_or(&mut catalog.index));
         put_back(&copy, catalog);
@@ -254,7 +254,7 @@ fn a_root_made_to_deceive_is_refused_or_harmless() {
         let mut rng = fastrand::Rng::with_seed(round);
         let (bucket, clock) = (SimBucket::new(), shared_support::clock());
         let store = shared_support::open(&bucket, &clock).unwrap();
-        // Enough for the entries behind it to leave the root.
+        // Enough for the entries after it to leave the root.
         let large = Payload::bytes(&vec![7; 60_000]).unwrap();
         (0..3).for_each(|n| drop(store.tree().put(&format!("large/{n}"), large.clone()).unwrap()));
         fill(store);
@@ -262,7 +262,7 @@ fn a_root_made_to_deceive_is_refused_or_harmless() {
         let name = chunk.filter(|_| round % 8 == 0).unwrap_or_else(|| "root".into());
         let mut bytes = bucket.content(&name).unwrap().to_vec();
         if name == "root" {
-            // The head, mostly: each entry behind it has a checksum of its own.
+            // Usually the head: each entry after it has a checksum of its own.
             let length = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
             let mut head = bytes[24..24 + length].to_vec();
             mutate(&mut rng, &mut head);

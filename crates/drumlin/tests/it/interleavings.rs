@@ -1,5 +1,5 @@
-//! Two processes at once: before each request of what one does, the other does something else, all of it. What both see
-//! then, and what they were told, is what one order of the operations gives.
+//! Two processes at once: before each request of one operation, the other process runs all of its operations. What both
+//! then see, and the results they got, match one order of the operations.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::support::{env, numbered};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Done,
-    /// It cannot be done in the state that it met.
+    /// It is not possible in the current state.
     Refused,
-    /// Others were in the way; nothing was done.
+    /// There was a conflict with others; nothing was done.
     Conflict,
 }
 
-/// Does `op` to the model, if it can be done.
+/// Applies `op` to the model, if possible.
 fn attempt(model: &mut Model, trash: &mut Trash, op: &Op) -> End {
     let table = |path: &String| model.tables.get(path);
     let possible = match op {
@@ -37,7 +37,7 @@ fn attempt(model: &mut Model, trash: &mut Trash, op: &Op) -> End {
     if possible && apply(model, trash, op) { End::Done } else { End::Refused }
 }
 
-/// What is there before, some of it in the trash.
+/// The initial state, part of it in the trash.
 fn setting() -> Vec<Op> {
     let mut ops = Vec::new();
     for path in ["t/a", "t/b", "t/c"] {
@@ -48,7 +48,7 @@ fn setting() -> Vec<Op> {
     ops
 }
 
-/// What one of the processes does.
+/// The operations of one of the processes.
 fn works() -> Vec<Vec<Op>> {
     let a = || "t/a".to_owned();
     vec![
@@ -68,7 +68,7 @@ fn works() -> Vec<Vec<Op>> {
     ]
 }
 
-/// Does all of it, and says how each ended.
+/// Runs all operations, and returns how each ended.
 fn do_all(store: &Store, ops: &[Op]) -> Vec<End> {
     let one = |op: &Op| match run(&mut store.clone(), || unreachable!("nobody reopens"), op) {
         Ok(()) => End::Done,
@@ -81,8 +81,8 @@ fn do_all(store: &Store, ops: &[Op]) -> Vec<End> {
     ops.iter().map(one).collect()
 }
 
-/// The orders in which it can have been: the other's work came before or behind that operation of the first's which it met.
-/// Operations that met a conflict are left out.
+/// The possible orders: the other's work came before or after the operation of the first that it met. Operations with a
+/// conflict are left out.
 fn orders(before: &(Model, Trash), first: &[Op], ends: &[End], other: &[Op]) -> Vec<(Vec<End>, Vec<End>, Model)> {
     let place = |place: usize| {
         let (mut model, mut trash) = before.clone();
@@ -102,12 +102,12 @@ fn orders(before: &(Model, Trash), first: &[Op], ends: &[End], other: &[Op]) -> 
     (0..=first.len()).map(place).collect()
 }
 
-/// One meeting; says whether the first made so many requests.
+/// One meeting; returns whether the first made that many requests.
 fn meet(first: &[Op], other: &[Op], pause: usize) -> bool {
     let (bucket, clock): (SimBucket, Arc<ManualClock>) = (SimBucket::new(), clock());
     let client = bucket.client();
     let store = open(&client, &clock).unwrap();
-    // With a pool of its own: it works while threads of the first's wait.
+    // With its own pool: it works while the first's threads wait.
     let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
     let beside = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
     let mut before: (Model, Trash) = Default::default();

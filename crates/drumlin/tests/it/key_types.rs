@@ -1,5 +1,5 @@
-//! Keyed tables whose key changes its type from one version to the next: every version and snapshot is found by key as a
-//! scan finds it, whatever was looked up before.
+//! Keyed tables whose key changes its type from one version to the next: look-ups by key agree with scans in every
+//! version and snapshot, whatever was looked up before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn scanned(store: &Store, as_of: AsOf) -> BTreeSet<i64> {
         .collect()
 }
 
-/// Versions whose key has another type are found by it, whatever was looked up in the newest before.
+/// Look-ups in versions whose key has another type work, whatever was looked up in the newest before.
 pub fn older_versions_beside_the_newest() -> Result<(), String> {
     let store = open(1 << 20, 0);
     let ids: Vec<i64> = (0..3000).collect();
@@ -96,7 +96,7 @@ fn versions_of_any_key_type_are_found_by_key_as_scans_find_them() {
         store.table(T).create(schema, TableOptions { key: vec!["k".into()], ..TableOptions::default() }).unwrap();
         let mut model: BTreeSet<i64> = BTreeSet::new();
         let mut snapshots: BTreeMap<String, (Kind, BTreeSet<i64>)> = BTreeMap::new();
-        // What there was before the newest version, if that can be taken back.
+        // The state before the newest version, if that can be deleted again.
         let mut before: Option<(Version, Kind, BTreeSet<i64>)> = None;
         for step in 0..16 {
             let mut ids: Vec<i64> = (0..400).filter(|_| rng.u32(..10) < 2).collect();
@@ -105,7 +105,7 @@ fn versions_of_any_key_type_are_found_by_key_as_scans_find_them() {
             let op = rng.u32(..8);
             match op {
                 0 | 1 => {
-                    // What is taken back later is back as it was numbered.
+                    // Deleting the version later returns to the numbered state.
                     store.checkpoint(&Default::default()).unwrap();
                     kind = KINDS[rng.usize(..KINDS.len())];
                     let written = store.write(T, rows(kind, &ids), &WriteOptions::default()).unwrap();
@@ -140,7 +140,7 @@ fn versions_of_any_key_type_are_found_by_key_as_scans_find_them() {
             }
             let asked: Vec<i64> = (0..30).map(|_| rng.i64(..400)).collect();
             let there = |rows: &BTreeSet<i64>| asked.iter().map(|id| rows.contains(id)).collect::<Vec<_>>();
-            // Whoever asks first settles what is remembered.
+            // The first look-up decides what is cached.
             let newest_first = rng.bool();
             let newest = || {
                 assert_eq!(found(&store, kind, &asked, AsOf::Newest), there(&model), "seed {seed}, step {step}");

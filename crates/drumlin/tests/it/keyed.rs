@@ -14,7 +14,7 @@ use drumlin::{ErrorKind, Store, Tables};
 use crate::keyed_model::{KeyedModel, PATH, apply, compare, draw, run, texts};
 use crate::support::{Row, batch, env, numbered, open, opener, read};
 
-/// Operations on a keyed table alone, with checkpoints and reopening in between: after each, all of it is read.
+/// Operations on a single keyed table, with checkpoints and reopening in between: after each, the whole table is read.
 #[test]
 fn random_operations_by_key_agree_with_a_map() {
     crate::seeds::each(0..40, 5, |seed| {
@@ -88,7 +88,7 @@ fn a_refused_insert_names_keys_and_writes_nothing() {
             assert!(error.message().contains(words), "{error}");
             assert_eq!(read(&store, PATH, AsOf::Newest).unwrap(), before);
         }
-        // So it is with what lies in row groups.
+        // The same holds for rows in row groups.
         store.checkpoint(&Default::default()).unwrap();
     }
     let null = RecordBatch::try_from_iter([
@@ -108,7 +108,7 @@ fn a_refused_insert_names_keys_and_writes_nothing() {
     assert_eq!(store.seq().unwrap(), store.seq().unwrap());
 }
 
-/// A store on a simulated disk with settings of its own.
+/// A store on a simulated disk with these options.
 fn open_set(disk: &SimDisk, options: Options) -> drumlin::Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
@@ -118,7 +118,7 @@ fn open_set(disk: &SimDisk, options: Options) -> drumlin::Result<Store> {
 fn one_sync_serves_many_writers_and_each_key_is_inserted_once() {
     const THREADS: usize = 16;
     const EACH: i64 = 60;
-    /// Asked for the time in each commit's turn, so that others wait for theirs.
+    /// Queried in each commit's turn, so that others have to wait for theirs.
     struct SlowClock;
     impl drumlin::base::Clock for SlowClock {
         fn now(&self) -> Timestamp {
@@ -141,7 +141,7 @@ fn one_sync_serves_many_writers_and_each_key_is_inserted_once() {
                 for n in 0..EACH {
                     let own = row(1000 + thread * EACH + n, "own");
                     store.table(PATH).upsert(batch(std::slice::from_ref(&own)), &WriteOptions::default()).unwrap();
-                    // What was acknowledged is there for the next look-up.
+                    // Acknowledged rows are visible to the next look-up.
                     let found = store.table(PATH).get_many(&batch(&[own]), &Default::default()).unwrap();
                     assert_eq!(texts(&found), [Some(Some("own".to_owned()))]);
                     match store.table(PATH).insert(batch(&[row(n, &thread.to_string())]), &WriteOptions::default()) {
@@ -205,7 +205,7 @@ fn rows_written_while_a_checkpoint_runs_are_there_after_the_log_was_cut() {
     let disk = SimDisk::new();
     let store = open(&disk).unwrap();
     keyed(&store, &numbered(0, 5));
-    // Something to be vacuumed, whose progress is told.
+    // Something to vacuum, with reported progress.
     for part in 0..4 {
         store.append("t", batch(&numbered(part * 10, 10)), &Default::default()).err();
         store.write(&format!("t{part}"), batch(&numbered(0, 10)), &Default::default()).unwrap();
@@ -291,7 +291,7 @@ fn with_syncs_by_time_a_crash_loses_the_last_commits_only() {
         let rows = read(&again, PATH, AsOf::Newest).unwrap();
         let ids: Vec<i64> = rows.iter().map(|(id, _)| *id).collect();
         assert!(ids.len() >= 10 && ids == (0..ids.len() as i64).collect::<Vec<_>>(), "{ids:?}");
-        // A clean close leaves nothing to be lost.
+        // After a clean close, nothing can be lost.
         store.close().unwrap();
         let closed = open_set(&disk.crash(seed + 1), interval()).unwrap();
         assert_eq!(read(&closed, PATH, AsOf::Newest).unwrap().len(), 20);
@@ -324,14 +324,14 @@ fn a_sync_that_fails_is_told_to_whoever_writes_next() {
     open(&disk).unwrap();
 }
 
-/// The answer reads what can hold the keys, and no more.
+/// A look-up reads what can hold the keys, and no more.
 #[test]
 fn a_look_up_reads_only_what_may_hold_the_keys() {
     let disk = SimDisk::new();
     let store = open(&disk).unwrap();
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
     store.table(PATH).create(batch(&[]).schema(), options).unwrap();
-    // Eight row groups of a range each, large enough not to be read whole.
+    // Eight row groups with a key range each, large enough not to be read whole.
     for group in 0..8_i64 {
         let mut rng = fastrand::Rng::with_seed(group as u64);
         let text = |rng: &mut fastrand::Rng| (0..30).map(|_| rng.alphanumeric()).collect::<String>();
@@ -358,15 +358,15 @@ fn a_look_up_reads_only_what_may_hold_the_keys() {
     // One row group: its filter, its keys, and the values.
     let one = counted(&ask(vec![80_000, 80_002, 119_998], None));
     assert_eq!(one.0 - directories.0, 3, "{one:?} {directories:?}");
-    // Without values, two of them.
+    // Two keys, without values.
     let keys = counted(&ask(vec![80_000, 119_998], Some(vec!["id".into()])));
     assert_eq!(keys.0 - directories.0, 2);
     assert!(keys.1 < one.1);
-    // A key that is not there is told by the filter.
+    // The filter recognises a missing key.
     let absent = counted(&ask(vec![80_001], None));
     assert_eq!(absent.0 - directories.0, 1);
     assert!(absent.1 - directories.1 < 30_000, "{absent:?} {directories:?}");
-    // Two row groups, whatever the order of the question.
+    // Two row groups, whatever the order of the keys.
     let two = counted(&ask(vec![200_000, 80_000, 200_002], None));
     assert_eq!(two.0 - directories.0, 6);
 }

@@ -1,4 +1,4 @@
-//! Sequences that once broke a rule of keyed tables, or came near.
+//! Sequences that once broke a rule of keyed tables, or nearly did.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn a_transaction_does_not_mistake_row_groups_of_others_for_its_own() {
     let tx = store.transaction().unwrap();
     tx.table(T).upsert(of(&[(100, "x"), (101, "y")]), &note()).unwrap();
     tx.table(T).upsert(of(&[(100, "x2")]), &note()).unwrap();
-    // It brings a row group of the number that the transaction gave one of its own.
+    // It adds a row group with the number that the transaction gave to one of its own.
     store.checkpoint(&Default::default()).unwrap();
     tx.commit().unwrap();
     assert_eq!(newest(&store), some(&[(1, "a"), (2, "b"), (3, "c"), (100, "x2"), (101, "y")]));
@@ -133,7 +133,7 @@ fn commits_that_a_sync_by_time_failed_on_are_written_again_when_the_store_is_ope
         }
         disk.plan(disk.counters().changes, Fault::Fail);
         store.sync().unwrap_err();
-        // Whoever closes it must know.
+        // The caller that closes it must learn of it.
         assert_eq!(store.close().unwrap_err().kind(), ErrorKind::InDoubt);
         disk.heal();
         drop(store);
@@ -192,7 +192,7 @@ fn a_checkpoint_that_ends_between_two_parts_leaves_a_table_that_can_be_written()
             break;
         }
         if done.is_ok() {
-            // The mark beside the log may fail.
+            // The mark next to the log may fail.
             continue;
         }
         let Ok(stat) = store.table(T).stat() else { continue };

@@ -1,4 +1,4 @@
-//! A keyed table of the model: maps from key to row, and what is done to them.
+//! A keyed table of the model: maps from key to row, and operations on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct KeyedModel {
     pub rows: Content,
     pub versions: BTreeMap<u64, Content>,
     next_version: u64,
-    /// Whether rows were written that no version has.
+    /// Whether rows were written that are in no version.
     active: bool,
     pub snapshots: BTreeMap<String, Content>,
     pub place: Place,
@@ -37,7 +37,7 @@ pub enum Place {
     Gone,
 }
 
-/// One operation on it. Many rows are written as row groups, few into the log.
+/// An operation on it. Many rows are written as row groups, few to the log.
 #[derive(Clone, Debug)]
 pub enum KeyedOp {
     Create,
@@ -67,7 +67,7 @@ pub enum KeyedOp {
     },
 }
 
-/// Draws one that makes sense.
+/// Chooses a random operation that makes sense.
 pub fn draw(rng: &mut fastrand::Rng, model: Option<&KeyedModel>) -> KeyedOp {
     let Some(model) = model else { return KeyedOp::Create };
     let key = |rng: &mut fastrand::Rng| rng.i64(-30..60);
@@ -117,14 +117,14 @@ impl KeyedModel {
         }
     }
 
-    /// As a checkpoint does, in the trash too.
+    /// Does what a checkpoint does, in the trash too.
     pub fn checkpoint(&mut self) {
         if self.active && self.place != Place::Gone {
             self.number();
         }
     }
 
-    /// As a reclaim does that empties the trash.
+    /// Does what a reclaim does that empties the trash.
     pub fn reclaim(&mut self) {
         if self.place == Place::Trash {
             self.place = Place::Gone;
@@ -132,7 +132,7 @@ impl KeyedModel {
     }
 }
 
-/// Does `op` to the model; says whether the store must succeed at it.
+/// Applies `op` to the model; returns whether the store must succeed.
 pub fn apply(model: &mut Option<KeyedModel>, nodes: &mut BTreeMap<String, i64>, op: &KeyedOp) -> bool {
     if let KeyedOp::Create = op {
         let snapshots = model.take().map(|gone| gone.snapshots).unwrap_or_default();
@@ -159,7 +159,7 @@ pub fn apply(model: &mut Option<KeyedModel>, nodes: &mut BTreeMap<String, i64>, 
         KeyedOp::Delete { keys, many } => {
             let there = keys.iter().any(|key| model.rows.contains_key(key));
             keys.iter().for_each(|key| drop(model.rows.remove(key)));
-            // Many that are not there make no version; few are written without looking.
+            // Many missing keys make no version; few are written without a look-up.
             model.wrote(*many && there, !many && !keys.is_empty());
         }
         KeyedOp::Write(rows) => {
@@ -218,9 +218,9 @@ fn keys(ids: &[i64]) -> arrow::array::RecordBatch {
     batch(&rows).project(&[0]).unwrap()
 }
 
-/// Does `op` to the store.
+/// Applies `op` to the store.
 pub fn run(store: &Store, op: &KeyedOp) -> drumlin::Result<()> {
-    // A note needs a version, so the rows become row groups.
+    // Metadata need a version, so the rows become row groups.
     let note = |many: &bool| WriteOptions { metadata: many.then(|| "{}".to_owned()), ..WriteOptions::default() };
     match op {
         KeyedOp::Create => {
@@ -273,7 +273,7 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: &str) -> Re
     if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
 }
 
-/// All that can be read of the table is what the model says; else what is not.
+/// Checks that everything readable in the table agrees with the model; the error is the difference.
 pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> {
     let text = |e: drumlin::Error| e.to_string();
     let there = store.tree().list("k/*").map_err(text)?.into_iter().filter(|entry| entry.table.is_some()).count();
@@ -287,7 +287,7 @@ pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> 
     }
     same(read(store, PATH, AsOf::Newest).map_err(text)?, listed(&model.rows), "rows by key")?;
     same(store.table(PATH).stat().map_err(text)?.rows, model.rows.len() as u64, "count of rows by key")?;
-    // Every key there may be, in any order, one of them twice.
+    // Every possible key, in any order, one of them twice.
     let asked: Vec<i64> = (-35..65).map(|n| (n * 37_i64 + 11).rem_euclid(100) - 35).chain([3]).collect();
     let look_up = |as_of: AsOf| {
         let options = drumlin::store::LookupOptions { as_of, ..Default::default() };

@@ -1,4 +1,5 @@
-//! A change of layout alone (rewrite, repack, flush) is no conflict: what transactions found by position is carried over.
+//! A change of only the layout (rewrite, repack, flush) is not a conflict: what transactions found by position is carried
+//! over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ fn keyed() -> TableOptions {
     TableOptions { key: vec!["id".into()], ..TableOptions::default() }
 }
 
-/// What the tables and nodes are to hold.
+/// The expected content of the tables and nodes.
 #[derive(Clone, Default)]
 struct Model {
     plain: Vec<Row>,
@@ -44,7 +45,8 @@ impl Model {
     }
 }
 
-/// Transactions of one thread, and checkpoints between their steps: none meets a conflict, and each does what it says.
+/// Transactions of one thread, and checkpoints between their steps: there are no conflicts, and each transaction does
+/// what it should.
 #[test]
 fn checkpoints_between_the_steps_of_transactions_are_no_conflict() {
     crate::seeds::each(0..60, 6, |seed| transactions_beside_checkpoints(seed..seed + 1).unwrap());
@@ -107,7 +109,7 @@ pub fn transactions_beside_checkpoints(seeds: std::ops::Range<u64>) -> Result<()
                         next = next.max(from + 3);
                     }
                     5 | 6 => {
-                        // A few rows, or, with a note, row groups.
+                        // A few rows or, with metadata, row groups.
                         let metadata = rng.bool().then(|| "1".to_owned());
                         let options = WriteOptions { metadata, ..WriteOptions::default() };
                         let from = rng.i64(0..60);
@@ -142,7 +144,7 @@ pub fn transactions_beside_checkpoints(seeds: std::ops::Range<u64>) -> Result<()
     Ok(())
 }
 
-/// What the store itself does once the log has grown.
+/// The automatic checkpoint once the log has grown.
 #[test]
 fn an_automatic_checkpoint_is_no_conflict() {
     let options = Options { checkpoint_log_bytes: 20_000, ..Options::default() };
@@ -166,7 +168,7 @@ fn keys(id: i64) -> arrow::array::RecordBatch {
     batch(&numbered(id, 1)).project(&[0]).unwrap()
 }
 
-/// Of two states with the same rows, one may be read while the other is written.
+/// A write by others is a conflict, also if a checkpoint follows it.
 #[test]
 fn what_others_wrote_is_a_conflict_all_the_same() {
     let store = open(&SimDisk::new()).unwrap();
@@ -192,7 +194,7 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
             assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Conflict, "{what}, then a checkpoint: {flushed}");
         }
     }
-    // Other keys are none, though the part they were in has been flushed.
+    // Other keys do not conflict, although the part they were in has been flushed.
     store.table("k").upsert(batch(&numbered(0, 1)), &Default::default()).unwrap();
     let tx = store.transaction().unwrap();
     tx.table("k").get_many(&keys(3), &Default::default()).unwrap();
@@ -200,7 +202,7 @@ fn what_others_wrote_is_a_conflict_all_the_same() {
     store.table("k").upsert(batch(&numbered(7, 1)), &Default::default()).unwrap();
     store.checkpoint(&Default::default()).unwrap();
     tx.commit().unwrap();
-    // Nor is a layout that changed under what was only read.
+    // Nor does a layout that changed under what was only read.
     let tx = store.transaction().unwrap();
     let read = rows(&tx.table("a").collect(&ReadOptions::default()).unwrap());
     tx.tree().put("n", Payload::from(read.len() as i64)).unwrap();

@@ -1,4 +1,4 @@
-//! What crashes and closed stores leave behind: temporary files are listed and deleted, nothing stays open, and what was never on
+//! Leftovers of crashes and closed stores: temporary files are listed and deleted, nothing stays open, and what was never on
 //! storage is not listed for deletion.
 
 use std::sync::Arc;
@@ -127,7 +127,7 @@ fn what_travelled_in_commits_is_not_listed_for_deletion() {
     assert_eq!(read(&open(&disk).unwrap(), "b", AsOf::Newest).unwrap(), numbered(1, 1));
 }
 
-/// What this process has open below `path`.
+/// The files that this process has open below `path`.
 fn opened(path: &str) -> Vec<String> {
     let links =
         std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
@@ -150,7 +150,7 @@ fn a_store_that_is_closed_holds_nothing_open() {
         assert!(!opened(&path).is_empty());
         let scan = store.read("t", &Default::default()).unwrap();
         store.close().unwrap();
-        // A scan that was begun is read to its end.
+        // A scan that has begun is read to its end.
         assert_eq!(crate::support::rows(&scan.collect().unwrap()), numbered(0, 10));
         assert_eq!(opened(&path), Vec::<String>::new(), "shared: {shared}");
         let again = Store::open(&path, options()).unwrap();
@@ -162,7 +162,7 @@ fn a_store_that_is_closed_holds_nothing_open() {
     }
 }
 
-/// A disk whose process has no file descriptor left, from when the switch is set.
+/// A disk whose process has no file descriptors left once the switch is set.
 #[derive(Debug)]
 struct Starved(SimDisk, AtomicBool);
 
@@ -225,7 +225,7 @@ fn a_reclaim_without_file_descriptors_says_what_it_did() {
     let store = Store::open_on(disk.clone(), env(&clock, 1, 1), "sim", options).unwrap();
     work(&store, 1).unwrap();
     store.reclaim(&Default::default()).unwrap();
-    // Nothing is given up, so nothing was done.
+    // No table was given up, so nothing was done.
     disk.1.store(true, Ordering::SeqCst);
     let e = store.reclaim(&Default::default()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unavailable, "{e}");

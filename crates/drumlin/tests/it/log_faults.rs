@@ -1,4 +1,4 @@
-//! Faults of a log in files, as functions that say what went wrong, so that planted bugs can show that they notice.
+//! Faults of a log in files, as functions that return what went wrong, so that planted bugs can show that they notice.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
@@ -22,7 +22,7 @@ fn open_on(disk: Arc<dyn Disk>, seed: u64, options: Options) -> Result<Store> {
 }
 
 pub fn by_time() -> Options {
-    // The test syncs.
+    // The test itself syncs.
     Options { sync: Sync::Interval(Duration::from_secs(3600)), ..Options::default() }
 }
 
@@ -41,8 +41,8 @@ pub fn cut_after_close() -> std::result::Result<(), String> {
     }
 }
 
-/// A disk whose next write-back of the log fails, and is reported to one caller only, as Linux does: once per open file, after
-/// which it takes the pages for clean.
+/// A disk whose next write-back of the log fails. The failure is reported to only one caller, as on Linux: once per open
+/// file, after which the pages count as clean.
 #[derive(Clone, Debug)]
 struct Flaky(SimDisk, Arc<Syncs>);
 
@@ -132,7 +132,7 @@ impl Disk for Flaky {
     }
 }
 
-/// Two threads want the log durable while a write-back fails: whoever is told that it is must be right.
+/// Two threads sync the log while a write-back fails: a thread whose sync succeeds must be right.
 pub fn sync_together(roll: bool) -> std::result::Result<(), String> {
     let (sim, syncs) = (SimDisk::new(), Arc::new(Syncs::default()));
     let log = drumlin::log::LogOptions { segment_bytes_max: if roll { 200 } else { 1 << 20 }, ..Default::default() };
@@ -160,7 +160,7 @@ pub fn sync_together(roll: bool) -> std::result::Result<(), String> {
     if told.iter().any(Result::is_ok) {
         return Err(format!("the sync that failed was told to one caller only: {told:?}"));
     }
-    // Nothing is built upon it either.
+    // Nothing may be based on it either.
     match store.tree().put("later", Payload::from(3)) {
         Err(e) if e.kind() == ErrorKind::Closed => Ok(()),
         other => Err(format!("a log whose sync failed takes more: {other:?}")),

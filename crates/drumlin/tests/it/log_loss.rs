@@ -1,5 +1,5 @@
-//! A log that lost what was synced: cut, zeroed, shifted or flipped anywhere, of stores that were closed and of stores whose
-//! process died. All of it is there, or the store is `Corrupt`; `accept_loss` is the way in all the same.
+//! Logs that lost synced entries: cut, zeroed, shifted or flipped anywhere, in stores that were closed and stores whose
+//! process died. Either everything is there or the store is `Corrupt`; `accept_loss` still opens it.
 
 use drumlin::catalog::Payload;
 use drumlin::storage::{Disk, Fault, Moment, SimDisk};
@@ -20,7 +20,7 @@ fn count(store: &Store) -> u64 {
     store.tree().count("n/*").unwrap()
 }
 
-/// How a store came to be as it is: how many nodes have been acknowledged as durable, and the disk.
+/// The history of each store, how many nodes have been acknowledged as durable, and its disk.
 fn made() -> Vec<(&'static str, u64, SimDisk)> {
     let mut all = Vec::new();
     let disk = SimDisk::new();
@@ -43,7 +43,7 @@ fn made() -> Vec<(&'static str, u64, SimDisk)> {
     all
 }
 
-/// Opens a damaged store: all is there, or it is `Corrupt`.
+/// Opens a damaged store: everything is there, or it is `Corrupt`.
 fn judge(disk: &SimDisk, expected: u64, what: &str) -> bool {
     match open(&disk.fork(), Options::default()) {
         Ok(store) => {
@@ -51,9 +51,9 @@ fn judge(disk: &SimDisk, expected: u64, what: &str) -> bool {
             false
         }
         Err(e) => {
-            // A flipped version is of a format that nobody knows.
+            // A flipped version is an unknown format.
             assert!([ErrorKind::Corrupt, ErrorKind::Unsupported].contains(&e.kind()), "{what}: {e}");
-            // Beside a writer it is read by the same rule.
+            // While another process writes, it is read by the same rule.
             let read = Options { mode: drumlin::store::Mode::Read, ..Options::default() };
             assert_eq!(open(&disk.fork(), read).unwrap_err().kind(), e.kind(), "{what}");
             true
@@ -148,7 +148,8 @@ fn a_good_entry_behind_a_damaged_end_mark_is_evidence_of_its_own() {
     }
 }
 
-/// An end mark that its writer had no time to sync is synced by whoever opens the log next, before anything follows it.
+/// An end mark that its writer had no time to sync is synced by the process that opens the log next, before anything
+/// follows it.
 // faults: crash, torn log tail x open, nodes
 #[test]
 fn a_process_that_dies_while_it_closes_leaves_nothing_that_looks_like_damage() {
@@ -195,7 +196,7 @@ fn loss_is_accepted_by_name_only_and_the_store_goes_on() {
     assert!((3..6).contains(&left), "{left}");
     put(&store, 100..102);
     drop(store);
-    // From then on nothing is missing.
+    // From then on, nothing is missing.
     let store = open(&disk, Options::default()).unwrap();
     assert_eq!(count(&store), left + 2);
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);

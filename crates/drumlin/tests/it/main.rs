@@ -1,4 +1,4 @@
-//! One binary of integration tests, a module a subject.
+//! One binary of integration tests, with one module per subject.
 #![allow(clippy::disallowed_methods, reason = "tests wait for threads of the system")]
 #![allow(clippy::type_complexity, reason = "tables of cases have closures in them")]
 

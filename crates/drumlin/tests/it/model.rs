@@ -1,4 +1,4 @@
-//! What a store should be: plain maps and lists of versions, with none of its ideas.
+//! A model of the store: plain maps and lists of versions, sharing none of its ideas.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct ModelTable {
     pub sorted: bool,
     pub versions: BTreeMap<u64, Vec<Row>>,
     pub next_version: u64,
-    /// When each was written, if the test sets the time.
+    /// When each version was written, if the test sets the time.
     pub times: BTreeMap<u64, i64>,
 }
 
@@ -29,7 +29,7 @@ impl ModelTable {
     }
 }
 
-/// Dropped tables that can be taken back, by the paths they had.
+/// Dropped tables that can be restored, with the paths they had.
 pub type Trash = Vec<(String, ModelTable)>;
 
 /// A store of the model.
@@ -38,13 +38,13 @@ pub struct Model {
     pub tables: BTreeMap<String, ModelTable>,
     /// By name: path to rows.
     pub snapshots: BTreeMap<String, BTreeMap<String, Vec<Row>>>,
-    /// Keep the last so many versions, by path.
+    /// How many of the last versions to keep, by path.
     pub keep_last: BTreeMap<String, u64>,
-    /// By path, for how many microseconds versions are kept after they were the newest.
+    /// How many microseconds versions are kept after they were the newest, by path.
     pub keep_for: BTreeMap<String, u64>,
     /// The time, where it matters.
     pub now: i64,
-    /// Whether that is the time of commits exactly, nobody waiting in between.
+    /// Whether that is exactly the time of commits, without waits in between.
     pub timed: bool,
     pub nodes: BTreeMap<String, i64>,
     /// Whether there is a projection of the nodes by their value.
@@ -54,20 +54,20 @@ pub struct Model {
 }
 
 impl Model {
-    /// What a checkpoint does to it.
+    /// The effect of a checkpoint on it.
     pub fn checkpoint(&mut self) {
         let paths: Vec<String> = self.tables.keys().cloned().collect();
         paths.iter().for_each(|path| self.expire(path));
         self.keyed.iter_mut().for_each(KeyedModel::checkpoint);
     }
 
-    /// What a reclaim does to it and to what was dropped.
+    /// The effect of a reclaim on it and on what was dropped.
     pub fn reclaim(&mut self, trash: &mut Trash) {
         trash.clear();
         self.keyed.iter_mut().for_each(KeyedModel::reclaim);
     }
 
-    /// Takes off what retention does not keep.
+    /// Removes what retention does not keep.
     pub fn expire(&mut self, path: &str) {
         if let Some(table) = self.tables.get_mut(path) {
             for version in table.versions.keys() {
@@ -76,7 +76,7 @@ impl Model {
             if let Some(&keep) = self.keep_for.get(path) {
                 let since = self.now.saturating_sub(i64::try_from(keep).unwrap_or(i64::MAX));
                 let all: Vec<u64> = table.versions.keys().copied().collect();
-                // Each was the newest until the next one came.
+                // Each was the newest until the next one was written.
                 let old = all.windows(2).filter(|pair| table.times[&pair[1]] < since).map(|pair| pair[0]);
                 old.collect::<Vec<_>>().iter().for_each(|version| drop(table.versions.remove(version)));
             }

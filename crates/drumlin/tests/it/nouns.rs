@@ -1,4 +1,5 @@
-//! The nouns of the API in a transaction: what the tree and tables do there is all or nothing, noted, and never waits for itself.
+//! The nouns of the API in a transaction: operations of the tree and tables there are all or nothing, recorded as reads, and
+//! never wait for themselves.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ fn an_import_of_nodes_in_a_transaction_is_all_or_nothing_and_may_use_the_transac
         .unwrap();
     assert!(!store.tree().exists("i/1").unwrap() && store.tree().exists("after").unwrap());
 
-    // A callback that uses the transaction is refused; it waits for nobody.
+    // A callback that uses the transaction is refused; it does not wait.
     let tx = store.transaction().unwrap();
     let (seen, within) = (Arc::new(std::sync::Mutex::new(Vec::new())), tx.clone());
     let noted = seen.clone();
@@ -116,7 +117,7 @@ fn what_cannot_be_taken_back_is_refused_in_a_transaction() {
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), numbered(1, 4));
 }
 
-/// A frame that lets `between` happen while it is drawn from.
+/// A frame that calls `between` while its rows are pulled.
 fn drawn_beside<'a>(rows: &[crate::support::Row], between: impl FnOnce() + 'a) -> Frame<'a> {
     let batch = batch(rows);
     let (schema, mut between) = (batch.schema(), Some(between));
@@ -151,7 +152,7 @@ fn an_append_to_a_keyed_table_goes_on_after_another_bulk_write_by_every_door() {
     );
     let kinds = each.unwrap().into_iter().map(|answer| answer.err().map(|e| e.kind())).collect::<Vec<_>>();
     assert_eq!(kinds, [None, None, Some(ErrorKind::NotFound)]);
-    // A key that came in between is there, and nothing is written.
+    // A key that was written in between exists, and nothing is written.
     let same = drawn_beside(&numbered(50, 2), other(51));
     assert_eq!(store.append("k", same, &none).unwrap_err().kind(), ErrorKind::AlreadyExists);
     let expected =

@@ -1,4 +1,4 @@
-//! Names made to deceive: each is refused and nothing is changed, or it comes back as it was. None becomes the name of an object.
+//! Hostile names: each is refused and nothing is changed, or it comes back unchanged. None becomes the name of an object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// What is done with a name.
+/// An operation with a name.
 type Work = (&'static str, fn(&Store, &str) -> Result<()>);
 
 const WORK: [Work; 20] = [
@@ -154,7 +154,7 @@ fn names_are_refused_or_come_back_as_they_were() {
         }
         let store = open(&disk).unwrap();
         assert_eq!(tables(&store), left);
-        // And what is salvaged has the same names.
+        // A salvaged store has the same names.
         let to = SimDisk::in_memory();
         let source = Arc::new(drumlin::storage::FileStorage::new(Arc::new(disk.fork())));
         let target = drumlin::store::SalvageTarget::Folder(Arc::new(to.clone()));

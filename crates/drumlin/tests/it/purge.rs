@@ -1,5 +1,5 @@
-//! Rows that are to leave storage: with `dead_share_min: 0.0` no byte of a deleted row is left after a checkpoint and a
-//! reclaim, however few they are, wherever they lie.
+//! Rows that must be removed from storage: with `dead_share_min: 0.0`, no byte of a deleted row is left after a
+//! checkpoint and a reclaim, however few they are, wherever they are stored.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::support::env;
 
 const SECRET: &str = "jane.roe@secret.example";
 
-/// `n` rows, one of which has the secret, in texts of a kind: few distinct, many, or long.
+/// `n` rows, one of which has the secret, in texts of one kind: few distinct ones, many, or long ones.
 fn rows(n: i64, kind: usize) -> RecordBatch {
     let text = |id: i64| match (id, kind) {
         (5, 0 | 1) => SECRET.to_owned(),
@@ -62,7 +62,7 @@ fn no_byte_of_a_deleted_row_is_left() {
         let frame = rows(n, kind);
         let mut paths = vec![("p".to_owned(), frame.clone().into())];
         if beside {
-            // Others share its blocks.
+            // Other tables share its blocks.
             paths.extend((0..3).map(|at| (format!("other/{at}"), rows(4, 1).into())));
         }
         store.table("p").create(frame.schema(), TableOptions { key, ..TableOptions::default() }).unwrap();
@@ -77,7 +77,7 @@ fn no_byte_of_a_deleted_row_is_left() {
         } else {
             store.table("p").delete("id = 5", &Default::default()).unwrap();
         }
-        // A version that is kept still has it.
+        // A retained version still has it.
         purge(&store);
         let old = ReadOptions { as_of: drumlin::store::AsOf::Version(drumlin::base::Version(1)), ..Default::default() };
         let before: usize = store.table("p").collect(&old).unwrap().iter().map(RecordBatch::num_rows).sum();
@@ -85,13 +85,13 @@ fn no_byte_of_a_deleted_row_is_left() {
         store.set_retention("p", Some(Retention::KeepLast(1))).unwrap();
         purge(&store);
         assert_eq!(places(&disk, SECRET), Vec::<String>::new(), "{what}");
-        // No fragment of it in the dictionary of long texts either.
+        // There is no fragment of it in the dictionary of long texts either.
         assert_eq!(places(&disk, "jane.roe"), Vec::<String>::new(), "{what}");
         let after: usize =
             store.table("p").collect(&Default::default()).unwrap().iter().map(RecordBatch::num_rows).sum();
         assert_eq!(after as i64, n - 1, "{what}");
         assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
-        // There is nothing left to do: a purge is no perpetual rewriting.
+        // There is nothing left to do: a purge does not rewrite again and again.
         let stat = store.stat().unwrap();
         purge(&store);
         assert_eq!(store.stat().unwrap().blocks, stat.blocks);
@@ -107,7 +107,7 @@ fn rows_that_only_a_snapshot_left_behind_go_too() {
     store.write("p", rows(1000, 1), &WriteOptions::default()).unwrap();
     let deleted = store.table("p").delete("id = 5", &Default::default()).unwrap();
     store.snapshot("held", "p").unwrap();
-    // The table goes on from before the version that the snapshot holds, without the row either.
+    // The table continues from before the version that the snapshot holds, without the row either.
     store
         .delete_versions(&[("p".to_owned(), vec![deleted.version.unwrap().version])], drumlin::store::Missing::Refuse)
         .unwrap();

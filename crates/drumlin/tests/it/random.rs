@@ -1,4 +1,4 @@
-//! Random operations, what they do to the model and to the store, and whether the two agree.
+//! Random operations, their effects on the model and on the store, and whether the two agree.
 
 use drumlin::base::Version;
 use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
@@ -25,20 +25,20 @@ pub enum Op {
     KeepLast(String, Option<u64>),
     PutNode(String, i64),
     DeleteNode(String),
-    /// Nodes and rows by one transaction.
+    /// Nodes and rows in one transaction.
     Both(Vec<(String, i64)>, String, Vec<Row>),
     /// A projection of the nodes by their value.
     Project,
-    /// On a table with a key.
+    /// An operation on a table with a key.
     Keyed(KeyedOp),
-    /// One of those that `wide` draws.
+    /// One of the operations of `wide`.
     Wide(WideOp),
     Checkpoint,
     Reclaim,
     Reopen,
 }
 
-/// Draws an operation that makes sense for `model`.
+/// Chooses a random operation that makes sense for `model`.
 pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
     if rng.u8(..3) == 0 {
         return Op::Keyed(keyed_model::draw(rng, model.keyed.as_ref()));
@@ -64,7 +64,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
         10..16 => Op::Delete(path, rng.i64(2..6), rng.i64(..2)),
         16..19 if table.versions.len() > 1 => {
             let all: Vec<u64> = table.versions.keys().copied().collect();
-            // The newest one rather often: that is the hard case.
+            // The newest one quite often: that is the hard case.
             let mut some = if rng.bool() { vec![all[all.len() - 1]] } else { vec![all[rng.usize(..all.len())]] };
             if all.len() > 3 && rng.bool() {
                 some.push(all[rng.usize(..all.len())]);
@@ -77,7 +77,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
         21 => Op::DropSnapshot(format!("s{}", rng.u8(..4))),
         22 => Op::Drop(path),
         23 => Op::KeepLast(path, rng.bool().then(|| rng.u64(1..4))),
-        // Rather rare beside the rows, which need most room.
+        // Rare compared with rows, which need most operations.
         24 if rng.bool() => match rng.u8(..4) {
             0 => Op::Project,
             _ => Op::Both((0..3).map(|_| (format!("n/{}", rng.u8(..4)), rng.i64(0..9))).collect(), path, fresh),
@@ -90,7 +90,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
     }
 }
 
-/// Does `op` to the model; says whether the store must succeed at it.
+/// Applies `op` to the model; returns whether the store must succeed.
 pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
     match op {
         Op::Write(path, rows, sorted) => {
@@ -168,7 +168,7 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
     true
 }
 
-/// Does `op` to the store.
+/// Applies `op` to the store.
 pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, op: &Op) -> drumlin::Result<()> {
     let options = WriteOptions::default();
     match op {
@@ -218,7 +218,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
     Ok(())
 }
 
-/// Everything readable in the store is what the model says; else what is not.
+/// Checks that everything readable in the store agrees with the model; the error is the difference.
 pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
     fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Result<(), String> {
         if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
@@ -266,7 +266,7 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
     Ok(())
 }
 
-/// What can be taken back is what the model says; else what is not.
+/// Checks that the trash agrees with the model; the error is the difference.
 pub fn compare_trash(store: &Store, model: &Model, trash: &[(String, ModelTable)]) -> Result<(), String> {
     let mut found: Vec<String> = store.trash().map_err(|e| e.to_string())?.into_iter().map(|item| item.path).collect();
     let mut expected: Vec<String> = trash.iter().map(|(path, _)| path.clone()).collect();

@@ -1,5 +1,5 @@
-//! One rule at a time: each function does the least that shows whether the rule holds, and says what is wrong if it does not.
-//! They are tests here; `tests/planted.rs` breaks each rule and expects its function to fail.
+//! One rule at a time: each function does the minimum that shows whether the rule holds, and returns what is wrong if it
+//! does not. They are tests here; `tests/planted.rs` breaks each rule and expects its function to fail.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn purge() -> CheckpointOptions {
     CheckpointOptions { plan: PlanOptions { dead_share_min: 0.0, ..PlanOptions::default() }, ..Default::default() }
 }
 
-/// The rows of `path` are `expected`.
+/// Checks that the rows of `path` are `expected`.
 fn shows(store: &Store, path: &str, as_of: AsOf, expected: &[Row]) -> Outcome {
     let what = format!("{path} as of {as_of:?}");
     match read(store, path, as_of) {
@@ -75,7 +75,7 @@ pub fn times_of_deleted_versions_are_refused() -> Outcome {
     }
 }
 
-/// Retention by time keeps a version for as long after another replaced it.
+/// Retention by time keeps a version for that time after another replaced it.
 pub fn replaced_versions_are_kept_for_their_time() -> Outcome {
     let (disk, clock) = (SimDisk::new(), at(20_000 * DAY));
     let store = open_with(&disk, &clock, 2).unwrap();
@@ -108,7 +108,7 @@ pub fn snapshots_hold_their_versions() -> Outcome {
     shows(&store, "t", AsOf::Snapshot("s".into()), &numbered(0, 50))
 }
 
-/// A scan that was begun is read to its end, although its table is dropped and reclaimed before that.
+/// A scan that has begun is read to its end, although its table is dropped and reclaimed before that.
 pub fn readers_keep_what_they_read() -> Outcome {
     let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
     let disk = Arc::new(SimDisk::in_memory());
@@ -130,7 +130,7 @@ pub fn readers_keep_what_they_read() -> Outcome {
     }
 }
 
-/// In a shared store blocks rest before they are deleted, so that readers of other processes can go on.
+/// In a shared store, blocks rest before they are deleted, so that readers of other processes can continue.
 pub fn blocks_rest() -> Outcome {
     let (bucket, clock) = (SimBucket::new(), shared_support::clock());
     let store = shared_support::open(&bucket, &clock).unwrap();
@@ -166,7 +166,7 @@ pub fn failed_deletions_stay_listed() -> Outcome {
     shared_support::settled(&store, &bucket)
 }
 
-/// A table taken out of the trash is not in it any more.
+/// A table restored from the trash is no longer in it.
 pub fn undropped_tables_stay() -> Outcome {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.write("t", batch(&numbered(0, 30)), &Default::default()).unwrap();
@@ -176,7 +176,7 @@ pub fn undropped_tables_stay() -> Outcome {
     shows(&store, "t", AsOf::Newest, &numbered(0, 30))
 }
 
-/// A reclaim leaves what was dropped within its grace.
+/// A reclaim keeps what was dropped within its grace period.
 pub fn grace_is_given() -> Outcome {
     let (disk, clock) = (SimDisk::in_memory(), at(DAY));
     let store = open_with(&disk, &clock, 2).unwrap();
@@ -188,13 +188,13 @@ pub fn grace_is_given() -> Outcome {
     shows(&store, "t", AsOf::Newest, &numbered(0, 30))
 }
 
-/// A row group that a snapshot's version and the table share lies in storage until neither holds it.
+/// A row group shared by a snapshot's version and the table stays on storage until neither holds it.
 pub fn shared_row_groups_are_counted() -> Outcome {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();
     let deleted = store.table("t").delete("id % 5 = 0", &Default::default()).unwrap();
     store.snapshot("held", "t").unwrap();
-    // The table goes on from the version before, beside the one that the snapshot holds.
+    // The table continues from the previous version, next to the one that the snapshot holds.
     store
         .delete_versions(&[("t".into(), vec![deleted.version.expect("in a store").version])], Default::default())
         .map_err(text)?;
@@ -210,7 +210,7 @@ pub fn shared_row_groups_are_counted() -> Outcome {
     if freed.blocks == 1 { Ok(()) } else { Err(format!("{freed}")) }
 }
 
-/// A checkpoint that is to remove every deleted row leaves no byte of one.
+/// A checkpoint that must remove every deleted row leaves no byte of one.
 pub fn purged_rows_leave_storage() -> Outcome {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
@@ -236,7 +236,7 @@ pub fn abandoned_blocks_are_deleted() -> Outcome {
     let store = shared_support::open(&client, &clock).unwrap();
     let other = shared_support::open(&bucket.client(), &clock).unwrap();
     store.write("gone", batch(&numbered(0, 9)), &Default::default()).unwrap();
-    // Another process drops the table while rows for it are on their way.
+    // Another process drops the table while rows for it are being written.
     let mut more = Some(batch(&numbered(9, 9)));
     let frame = Frame::new(
         batch(&[]).schema(),
@@ -256,7 +256,7 @@ pub fn abandoned_blocks_are_deleted() -> Outcome {
     if left == 0 { Ok(()) } else { Err(format!("{left} blocks are left that nothing refers to")) }
 }
 
-/// An audit of another process leaves alone what a live process has written and not committed yet.
+/// An audit by another process leaves alone what a live process has written and not committed yet.
 pub fn audits_spare_writers() -> Outcome {
     let (bucket, clock) = (SimBucket::new(), shared_support::clock());
     let client = bucket.client();

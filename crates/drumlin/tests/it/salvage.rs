@@ -1,4 +1,4 @@
-//! Salvage of stores with every kind of damage: what comes out equals the undamaged store but for what the report names, the
+//! Salvage of stores with every kind of damage: the result equals the undamaged store except for what the report names, the
 //! new store verifies, and the damaged one stays as it is.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::corruption::{Answers, answers};
 use crate::shared_support;
 use crate::support::{Row, batch, env, numbered, open, read};
 
-/// What a store shows: tables without a key by version, the keyed one, and nodes.
+/// The readable content of a store: tables without a key by version, the keyed one, and nodes.
 #[derive(Debug, PartialEq)]
 struct Shown {
     tables: Answers,
@@ -68,7 +68,7 @@ fn salvage(source: Arc<dyn Storage>, target: SalvageTarget) -> Result<SalvageRep
     Store::salvage_to(source, target, env(&clock, 77, 2), Options::default(), &Task::default())
 }
 
-/// Salvages the store on `disk`; checks that the disk is as before.
+/// Salvages the store on `disk`; checks that the disk is unchanged.
 fn salvage_disk(disk: &SimDisk) -> Result<(SimDisk, SalvageReport)> {
     let (before, to) = (disk.files(), SimDisk::new());
     let done = salvage(Arc::new(FileStorage::new(Arc::new(disk.clone()))), SalvageTarget::Folder(Arc::new(to.clone())));
@@ -84,7 +84,7 @@ fn less(rows: &[Row], report: &SalvageReport, path: &str, version: u64) -> Vec<R
     rows.iter().zip(0..).filter(|(_, at)| !is_lost(*at)).map(|(row, _)| row.clone()).collect()
 }
 
-/// What a salvaged store shows is what the undamaged one did, but for what the report names.
+/// Checks that a salvaged store shows what the undamaged one did, except for what the report names.
 fn judge(store: &Store, report: &SalvageReport, expected: &Shown, what: &str) {
     let has = |kinds: &[LossKind]| report.losses.iter().any(|loss| kinds.contains(&loss.kind));
     let of = |kind: LossKind, path: &str| {
@@ -127,13 +127,13 @@ fn judge(store: &Store, report: &SalvageReport, expected: &Shown, what: &str) {
     assert!(older || nodes == expected.nodes, "{what}: {nodes:?}: {report:?}");
 }
 
-/// Salvages what was damaged, and judges it; whether anything came out.
+/// Salvages a damaged store, and judges the result; returns whether there was one.
 fn check(disk: &SimDisk, expected: &Shown, what: &str) -> bool {
     match salvage_disk(disk) {
         Ok((new, report)) => {
             let store = open(&new).unwrap_or_else(|e| panic!("{what}: {e}: {report:?}"));
             judge(&store, &report, expected, what);
-            // It is a store like any other.
+            // The new store is a store like any other.
             store.append("a", batch(&numbered(5000, 2)), &Default::default()).ok();
             true
         }
@@ -155,7 +155,7 @@ fn an_undamaged_store_comes_out_as_it_is() {
     assert_eq!(store.retention("n/0").unwrap(), Retention::KeepLast(9));
     assert_eq!(store.snapshots().unwrap().len(), 1);
     judge(&store, &report, &expected, "undamaged");
-    // A killed one too, and again what was salvaged.
+    // A killed store too, and a store that was already salvaged.
     store.table("k").upsert(batch(&numbered(500, 3)), &Default::default()).unwrap();
     let expected = show(&store).unwrap();
     let (again, report) = salvage_disk(&new.fork()).unwrap();
@@ -232,7 +232,7 @@ fn a_store_in_a_bucket_is_salvaged_too() {
     let clock = shared_support::clock();
     let store = shared_support::open(&bucket, &clock).unwrap();
     fill(&store);
-    // Enough for a chunk of the log.
+    // Enough for the log to have a chunk.
     for n in 0..4 {
         store.tree().put(&format!("n/large/{n}"), Payload::bytes(&noise(n, 50_000)).unwrap()).unwrap();
     }
@@ -260,7 +260,7 @@ fn a_store_in_a_bucket_is_salvaged_too() {
             Err(e) => assert!([ErrorKind::Corrupt, ErrorKind::Unsupported].contains(&e.kind()), "{what}: {e}"),
         }
     };
-    // Into another bucket, undamaged.
+    // To another bucket, without damage.
     let new = SimBucket::new();
     let report =
         salvage(Arc::new(fork(&|_, content| Some(content.to_vec()))), SalvageTarget::Shared(Arc::new(new.clone())));
@@ -326,7 +326,7 @@ fn folders_are_salvaged_by_name_and_none_into_itself() {
     );
     assert_eq!(go("shared", true).unwrap().losses, []);
     assert_eq!(show(&Store::open(&at("shared"), Options::default()).unwrap()).unwrap(), expected);
-    // And a shared folder back.
+    // And a shared folder back to one of a single process.
     let back = Store::salvage(&at("shared"), &at("back"), Options::default(), &Task::default()).unwrap();
     assert_eq!(back.losses, []);
     assert_eq!(show(&Store::open(&at("back"), Options::default()).unwrap()).unwrap(), expected);

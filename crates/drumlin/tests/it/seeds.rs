@@ -1,6 +1,6 @@
-//! Seeds of random tests: some that are fixed, so that what was found once stays found, and some that are new each run.
+//! Seeds of random tests: some are fixed, so that what was found once stays found, and some are new in each run.
 //!
-//! `DRUMLIN_SEED` replaces both: the test then begins with that seed, and takes as many as `DRUMLIN_ROUNDS` says, else one. A
+//! `DRUMLIN_SEED` replaces both: the test then begins with that seed, and runs as many as `DRUMLIN_ROUNDS` says, or one. A
 //! failure names its seed and the command that runs it again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,7 +14,7 @@ fn number(variable: &str) -> Option<u64> {
 /// The first of the new seeds of this run: the same for all tests.
 fn fresh() -> u64 {
     static FIRST: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    // Beyond all that are fixed, and short enough to be typed. Tests that look at a seed's remainder meet all of them.
+    // Beyond all fixed seeds, and short enough to type. Tests that use a seed's remainder get every value.
     *FIRST.get_or_init(|| {
         // The standard library's hashers are seeded by the system.
         let first = 1_000_000 + RandomState::new().build_hasher().finish() % 1_000_000_000;
@@ -31,12 +31,13 @@ pub fn list(fixed: Range<u64>, new: u64) -> Vec<u64> {
     }
 }
 
-/// Whether the seed was given, so that a test does less than it does by itself.
+/// Whether the seed was given, so that a test does less than usual.
 pub fn given() -> bool {
     number("DRUMLIN_SEED").is_some()
 }
 
-/// Does `work` for each seed of [`list`]. `work` must be a closure of the test itself, from which the test has its name.
+/// Runs `work` for each seed of [`list`]. `work` must be a closure of the test itself, from which the test's name is
+/// taken.
 pub fn each<W: FnMut(u64)>(fixed: Range<u64>, new: u64, mut work: W) {
     let (binary, test) = std::any::type_name::<W>().split_once("::").expect("a closure has a path");
     let test = test.trim_end_matches("::{{closure}}");
@@ -49,7 +50,7 @@ pub fn each<W: FnMut(u64)>(fixed: Range<u64>, new: u64, mut work: W) {
     }
 }
 
-/// What runs a seed of a test again.
+/// The command that runs a seed of a test again.
 pub fn command(binary: &str, test: &str, seed: u64) -> String {
     let build = "cargo test --release --workspace --features drumlin/planted-bugs";
     format!("DRUMLIN_SEED={seed} {build} --test {binary} -- --exact {test}")
@@ -73,7 +74,7 @@ fn a_failure_names_its_seed_and_how_to_run_it_again() {
     assert_eq!(seen[3], seen[2] + 1);
 }
 
-/// How many rounds a test with rounds of its own runs: `default`, or what the environment's `DRUMLIN_ROUNDS` says.
+/// How many rounds a test with its own rounds runs: `default`, or the value of `DRUMLIN_ROUNDS` in the environment.
 pub fn rounds(default: u64) -> u64 {
     number("DRUMLIN_ROUNDS").unwrap_or(default)
 }

@@ -14,7 +14,8 @@ use crate::shared_support::{clock, compare_hidden, open, open_as, settled};
 use crate::support::{batch, env, numbered, read};
 use crate::wide::{self, Mirror, Noted};
 
-/// Nothing is in the bucket that the store does not refer to, and nothing that it refers to is damaged.
+/// Checks that the bucket holds nothing that the store does not refer to, and that nothing that it refers to is
+/// damaged.
 fn no_orphans(store: &Store, bucket: &SimBucket) {
     settled(store, bucket).unwrap();
 }
@@ -28,11 +29,11 @@ fn what_one_process_commits_another_sees() {
     assert_eq!(read(&b, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::NotFound);
     b.refresh().unwrap();
     assert_eq!(read(&b, "t", AsOf::Newest).unwrap(), numbered(0, 10));
-    // Whoever writes need not ask first.
+    // A writer need not refresh first.
     b.append("t", batch(&numbered(10, 5)), &Default::default()).unwrap();
     a.append("t", batch(&numbered(15, 5)), &Default::default()).unwrap();
     assert_eq!(read(&a, "t", AsOf::Newest).unwrap(), numbered(0, 20));
-    // Nor does one that asks before each read.
+    // Nor need a process that refreshes before each read.
     let fresh = open_as(&bucket.client(), &clock, Options { fresh: true, ..Options::default() }).unwrap();
     a.tree().put("n", Payload::from(7)).unwrap();
     assert_eq!(fresh.tree().get("n").unwrap(), Some(Payload::from(7)));
@@ -89,8 +90,8 @@ fn processes_that_count_together_lose_nothing() {
     no_orphans(&last, &bucket);
 }
 
-/// Random operations by random processes, each of which may be slow to hear of the others; now and then something goes wrong.
-/// Says how many operations failed. With `all`, of all operations, and an observer reads times and a feed.
+/// Random operations by random processes, each of which may be slow to learn of the others; now and then something goes
+/// wrong. Returns how many operations failed. With `all`, all operations are used, and an observer reads times and a feed.
 fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (bucket, clock) = (SimBucket::new(), clock());
@@ -147,7 +148,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
                 failed += 1;
                 let kinds = [ErrorKind::Corrupt, ErrorKind::SnapshotExpired];
                 assert!(!kinds.contains(&e.kind()), "{}: {e}", place());
-                // What is on its way arrives while others go on.
+                // Late requests arrive while others continue.
                 for _ in 0..12 {
                     let _ = bucket.get("root");
                 }
@@ -164,7 +165,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
                         let after = (model.clone(), trash.clone());
                         is(&after).unwrap_or_else(|e| panic!("{}: neither before ({other}) nor after ({e})", place()));
                     }
-                    // Where both are right they differ in what is only compared once it is there: then it is.
+                    // If both match, they differ in something that is only compared once it exists: then it was done.
                     Ok(()) if succeeds && is(&(model.clone(), trash.clone())).is_ok() => {}
                     Ok(()) => (model, trash) = before,
                 }
@@ -297,7 +298,7 @@ fn who_only_reads_writes_nothing() {
     shared_faults::reader_only().unwrap();
 }
 
-/// How many tables a batch has, how many versions each.
+/// Writes a batch of `tables` tables with `versions` versions each.
 fn many_tables(store: &Store, tables: usize, versions: usize) {
     for _ in 0..versions {
         let frames = (0..tables).map(|n| (format!("many/{n}"), batch(&numbered(n as i64, 20)).into())).collect();
@@ -391,7 +392,7 @@ fn a_reclaim_of_which_a_tenth_fails_goes_on_where_it_was() {
         assert_eq!(store.stat().unwrap().condemned, left, "what failed stays on the list");
         report = store.reclaim(&now).unwrap();
     }
-    // Of two names none is a tenth.
+    // Of two names, none is the tenth.
     assert_eq!((report.blocks, report.failures.len()), (2, 0));
     bucket.heal();
     assert_eq!(store.stat().unwrap().condemned, 0);
@@ -407,7 +408,7 @@ fn what_was_written_for_nothing_does_not_wait_for_the_end_of_the_session() {
     let store = open(&client, &clock).unwrap();
     store.write("t", batch(&numbered(0, 9)), &Default::default()).unwrap();
     let blocks = || bucket.objects().into_iter().filter(|(name, _)| name.starts_with("blocks/")).count();
-    // Another process drops the table meanwhile, and what was written for it cannot be deleted.
+    // Another process drops the table during the write, and what was written for it cannot be deleted.
     store.write("gone", batch(&numbered(0, 9)), &Default::default()).unwrap();
     let other = open(&bucket.client(), &clock).unwrap();
     let mut rows = Some(batch(&numbered(9, 9)));
@@ -423,10 +424,10 @@ fn what_was_written_for_nothing_does_not_wait_for_the_end_of_the_session() {
     let met = store.append("gone", frame, &Default::default()).unwrap_err();
     assert_eq!((met.kind(), blocks()), (ErrorKind::Conflict, 3));
     client.heal();
-    // The one that it had.
+    // Deletes the block that the table had.
     assert_eq!(other.reclaim(&Default::default()).unwrap().blocks, 1);
     assert_eq!(blocks(), 2);
-    // A block that comes when nobody waits for it any more.
+    // A block that arrives when no process waits for it any more.
     client.plan(|op, name| (op == BucketOp::Put && name.starts_with("blocks/")).then_some(BucketFault::Late(6)));
     store.write("u", batch(&numbered(0, 9)), &Default::default()).unwrap_err();
     client.heal();
@@ -461,7 +462,7 @@ fn blocks_rest_before_they_are_deleted() {
     assert_eq!(read(&late, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Does `ops` in order; says at which one the process died, if it did, and the model before and after that one.
+/// Runs `ops` in order; returns at which one the process died, if it did, and the model before and after that one.
 fn run_until_killed(client: &SimBucket, ops: &[Op]) -> Option<(usize, Model, Model)> {
     let clock = clock();
     let (mut model, mut trash): (Model, Trash) = Default::default();
@@ -496,7 +497,7 @@ fn a_process_killed_at_any_request_leaves_before_or_after() {
                     let changes = !matches!(op, BucketOp::Get | BucketOp::List);
                     match (seen - 1).cmp(&at) {
                         std::cmp::Ordering::Less => None,
-                        // It is done, but nobody hears of it: the next request is one too many.
+                        // It is done, but without an answer: the next request is one too many.
                         std::cmp::Ordering::Equal if after && changes => Some(BucketFault::Lost),
                         _ => Some(BucketFault::Killed),
                     }
@@ -514,7 +515,7 @@ fn a_process_killed_at_any_request_leaves_before_or_after() {
         }
     };
     seeds::each(0..4, 0, |seed| strike(seed, &mut killed));
-    // Of all operations.
+    // From all operations.
     seeds::each(520..521, 1, |seed| strike(seed, &mut killed));
     assert!(killed > 300 || seeds::given(), "only {killed} times");
 }

@@ -1,4 +1,4 @@
-//! What befalls processes that share a store, one thing at a time; each says what is wrong afterwards, if anything.
+//! Faults of processes that share a store, one at a time; each function returns what is wrong afterwards, if anything.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn large(n: i64) -> Payload {
     Payload::bytes(&bytes).unwrap()
 }
 
-/// Everything that can happen to a log while somebody sleeps: commits, chunks, catalog snapshots, cuts, deletions.
+/// Everything that can happen to a log while a process sleeps: commits, chunks, catalog snapshots, cuts, deletions.
 fn go_on(store: &Store, n: i64) -> Result<()> {
     for at in 0..25 {
         store.tree().put(&format!("others/{n}/{at}"), large(at))?;
@@ -38,7 +38,7 @@ fn go_on(store: &Store, n: i64) -> Result<()> {
     Ok(())
 }
 
-/// What a process does, while before one of its requests, the `pause`-th, others go on. Says whether there was such a request.
+/// Runs a process, while others work before one of its requests, the `pause`-th. Returns whether there was such a request.
 fn sleep_at(
     pause: u64,
     work: fn(&Store) -> Result<()>,
@@ -54,7 +54,7 @@ fn sleep_at(
     let awake = other.clone();
     client.plan(move |_, _| {
         if at == pause {
-            // Failures of the others show in what is read afterwards.
+            // Failures of the others appear in what is read afterwards.
             n += 1;
             go_on(&awake, n).expect("nothing disturbs the others");
             told.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -86,7 +86,7 @@ fn sleep_at(
     Ok(slept.load(std::sync::atomic::Ordering::SeqCst))
 }
 
-/// A process sleeps before each of its requests in turn, while others do all that can be done to the log.
+/// A process sleeps before each of its requests in turn, while others do everything that can be done to the log.
 pub fn sleepers() -> Outcome {
     fn writes(store: &Store) -> Result<()> {
         store.tree().put("mine", Payload::from(1))?;
@@ -147,7 +147,7 @@ pub fn killed_while_cutting() -> Outcome {
     Ok(())
 }
 
-/// A process that was taken for dead comes back with blocks that have been swept.
+/// A process that was treated as dead comes back with blocks that have been deleted.
 pub fn ended_session() -> Outcome {
     let (bucket, clock) = (SimBucket::new(), clock());
     let other = open(&bucket, &clock).map_err(text)?;
@@ -157,7 +157,7 @@ pub fn ended_session() -> Outcome {
     sleeper.write("warm", batch(&numbered(0, 3)), &Default::default()).map_err(text)?;
     let awake = other.clone();
     client.plan(move |op, _| {
-        // Its blocks are on storage; the commit that refers to them is on its way.
+        // Its blocks are on storage; the commit that refers to them is being made.
         if op == BucketOp::PutIf {
             let all = ReclaimOptions { fence_idle_micros: Some(0), ..Default::default() };
             awake.reclaim(&all).expect("nothing disturbs the others");
@@ -173,7 +173,7 @@ pub fn ended_session() -> Outcome {
         Ok(_) if rows == numbered(5, 50) => {}
         answer => return Err(format!("{answer:?}, and {} rows", rows.len())),
     }
-    // It goes on, with another session.
+    // It continues with another session.
     sleeper.write("t", batch(&numbered(5, 50)), &Default::default()).map_err(text)?;
     fresh.refresh().map_err(text)?;
     if read(&fresh, "t", AsOf::Newest).map_err(text)? != numbered(5, 50) {
@@ -182,7 +182,8 @@ pub fn ended_session() -> Outcome {
     settled(&fresh, &bucket)
 }
 
-/// The answer to each of a process's puts is lost in turn, or the put lands late: a commit is done once, or is said to be in doubt.
+/// The answer to each of a process's puts is lost in turn, or the put arrives late: a commit is done once, or reported to be
+/// in doubt.
 pub fn lost_answers() -> Outcome {
     for late in [None, Some(1), Some(2), Some(3), Some(4), Some(30)] {
         for at in 0..12 {
@@ -229,7 +230,7 @@ pub fn lost_answers() -> Outcome {
     Ok(())
 }
 
-/// A bucket whose conditions are not looked at gets no store.
+/// A bucket that ignores conditions gets no store.
 pub fn lying_bucket() -> Outcome {
     let clock = clock();
     for _ in 0..20 {
@@ -246,7 +247,7 @@ pub fn lying_bucket() -> Outcome {
     Ok(())
 }
 
-/// A process out of reach of the bucket says so; what it asked for is known at the next contact.
+/// A process that cannot reach the bucket says so; the result of its request is known at the next contact.
 pub fn out_of_reach() -> Outcome {
     let (bucket, clock) = (SimBucket::new(), clock());
     let client = bucket.client();
@@ -261,7 +262,7 @@ pub fn out_of_reach() -> Outcome {
             _ => None,
         }
     });
-    let e = store.tree().put("n", Payload::from(2)).err().ok_or("it was told that it was done")?;
+    let e = store.tree().put("n", Payload::from(2)).err().ok_or("it was reported as done")?;
     if e.kind() != ErrorKind::InDoubt || !e.to_string().contains("transaction") {
         return Err(format!("{:?}: {e}", e.kind()));
     }
@@ -276,7 +277,7 @@ pub fn out_of_reach() -> Outcome {
     settled(&store, &bucket)
 }
 
-/// A clock that is years off, or steps back, changes nothing but times.
+/// A clock that is years off, or steps back, changes only times.
 pub fn clocks_that_disagree() -> Outcome {
     let bucket = SimBucket::new();
     let clocks: Vec<Arc<ManualClock>> = [0, 1 << 50, -(1 << 50)]
@@ -307,7 +308,7 @@ pub fn clocks_that_disagree() -> Outcome {
     settled(&stores[0], &bucket)
 }
 
-/// A store that is opened for reading writes nothing.
+/// A store opened for reading writes nothing.
 pub fn reader_only() -> Outcome {
     let (bucket, clock) = (SimBucket::new(), clock());
     let writer = open(&bucket, &clock).map_err(text)?;

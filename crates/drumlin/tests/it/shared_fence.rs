@@ -1,4 +1,4 @@
-//! A process that is taken for dead while it writes: it goes on in a new session, by itself.
+//! A process that is treated as dead while it writes: it continues in a new session by itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,11 @@ use crate::support::{batch, env, numbered, read};
 
 type Outcome = std::result::Result<(), String>;
 
-/// What a process does, and what is there then.
+/// What a process does, and a check of the result.
 type Work = (&'static str, fn(&Store) -> Result<()>, fn(&Store) -> Result<bool>);
 
 fn options() -> Options {
-    // Rows by key are written as row groups, what is small in blocks of its own, and a write fills several.
+    // Rows by key are written as row groups, small data in blocks of their own, and a write fills several blocks.
     Options { inline_bytes: 0, row_write_bytes: 0, block_bytes: 600, block_grace_micros: 0, ..Options::default() }
 }
 
@@ -142,7 +142,7 @@ type Hook = Box<dyn FnMut() + Send>;
 struct Hooked {
     disk: SimDisk,
     hook: Arc<Mutex<Option<Hook>>>,
-    /// While it holds a lock nothing happens: another process would wait for it.
+    /// While it holds a lock, nothing happens: another process would wait for it.
     locked: Arc<AtomicBool>,
 }
 
@@ -215,7 +215,7 @@ impl Disk for Hooked {
     }
 }
 
-/// In a folder, where the sweep removes what is being written, before each operation of the file system in turn.
+/// In a folder, where the clean-up removes what is being written, before each file-system operation in turn.
 pub fn in_a_folder() -> Outcome {
     let text = |e: drumlin::Error| e.to_string();
     for (name, work, check) in WORK {

@@ -1,4 +1,4 @@
-//! Readers beside another process that rewrites and reclaims what they read.
+//! Readers, while another process rewrites and reclaims what they read.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +14,7 @@ use crate::seeds;
 use crate::shared_support::{clock, open, open_as, settled};
 use crate::support::{Row, batch, env, numbered, read, rows};
 
-/// Two processes; the second keeps nothing that it has read.
+/// Two processes; the second caches nothing that it has read.
 fn writer_and_reader() -> (SimBucket, Store, Store) {
     let (bucket, clock) = (SimBucket::new(), clock());
     let writer = open(&bucket, &clock).unwrap();
@@ -23,7 +23,7 @@ fn writer_and_reader() -> (SimBucket, Store, Store) {
     (bucket, writer, reader)
 }
 
-/// Rewrites whatever can be rewritten, and deletes what that leaves.
+/// Rewrites everything that can be rewritten, and deletes what that leaves behind.
 fn rewrite(store: &Store) {
     let plan = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
     store.checkpoint(&CheckpointOptions { plan, ..Default::default() }).unwrap();
@@ -50,7 +50,7 @@ fn a_reader_finds_rows_where_they_are_now() {
     reader.refresh().unwrap();
     let expected: Vec<Row> = numbered(0, 500).into_iter().filter(|(id, _)| id % 3 != 0).collect();
     let scan = |options: ScanOptions| reader.read("t", &ReadOptions { scan: options, ..ReadOptions::default() });
-    // Begun before, drawn from after.
+    // Begun before, read after.
     let begun = scan(ScanOptions::default()).unwrap();
     let mut under_way = scan(ScanOptions::default()).unwrap();
     let first = rows(&[under_way.next().unwrap().unwrap()]);
@@ -65,7 +65,7 @@ fn a_reader_finds_rows_where_they_are_now() {
     assert_eq!(rows(&tail.collect().unwrap()), expected[expected.len() - 77..]);
     assert_eq!(rest(limit).unwrap(), expected[..123]);
     assert_eq!(rest(filtered).unwrap(), expected.iter().filter(|(id, _)| *id >= 250).cloned().collect::<Vec<_>>());
-    // One that looks now, from where it stood.
+    // A read that begins now, from the old state.
     for n in 0..10 {
         writer.append(&format!("many/{n}"), batch(&numbered(n + 20, 5)), &Default::default()).unwrap();
     }
@@ -90,7 +90,7 @@ fn a_reader_whose_version_is_gone_is_told() {
     let dropped = reader.read("u", &ReadOptions::default()).unwrap();
     writer.delete_versions(&[("t".into(), vec![Version(0)])], Default::default()).unwrap();
     writer.drop(&["u".into()], Default::default()).unwrap();
-    // Another table at its path is not what was read.
+    // Another table at the same path is not what was read.
     writer.write("u", batch(&numbered(7, 50)), &Default::default()).unwrap();
     rewrite(&writer);
     let gone = old.collect().unwrap_err();
@@ -99,7 +99,7 @@ fn a_reader_whose_version_is_gone_is_told() {
     assert_eq!(rows(&newest.collect().unwrap()), numbered(2, 50));
 }
 
-/// A table ordered by its first column or not, which many rows share.
+/// A table, sorted by its first column or not, in which many rows share its values.
 fn write_more(writer: &Store, rng: &mut fastrand::Rng, sorted: bool) {
     let data: Vec<Row> = (0..rng.usize(1..40)).map(|_| (rng.i64(..6), Some(rng.u32(..).to_string()))).collect();
     let options = WriteOptions { sort: sorted.then(|| vec!["id".into()]), ..WriteOptions::default() };
@@ -148,7 +148,7 @@ fn what_is_read_on_elsewhere_is_what_was_begun() {
         }
         seen.extend(rest(scan).unwrap_or_else(|e| panic!("seed {seed}: {e}")));
         assert_eq!(seen, expected, "seed {seed}");
-        // Whoever goes on elsewhere has looked at what others did.
+        // A scan that continues elsewhere has refreshed.
         renewed += usize::from(partly && reader.seq().unwrap() > begun);
     });
     assert!(renewed > 20 || seeds::given(), "{renewed} scans went on in the middle");
@@ -175,11 +175,11 @@ fn rows_by_key_are_found_where_they_are_now() {
         let found = view.get_many(&keys, None, &Default::default())?;
         Ok::<_, drumlin::Error>(rows(std::slice::from_ref(&found.rows)))
     };
-    // Its rows become those of a version, alone.
+    // Only its rows become those of a version.
     rewrite(&writer);
     assert_eq!(rows(&quiet.collect().unwrap()), expected);
     assert_eq!(look_up(&view).unwrap(), expected[..10]);
-    // With others that were written since they cannot be told apart.
+    // They cannot be distinguished from others that were written since.
     reader.refresh().unwrap();
     upsert(&[(4, Some("four".into()))]);
     rewrite(&writer);
@@ -193,7 +193,7 @@ fn rows_by_key_are_found_where_they_are_now() {
         Ok(found) => assert_eq!(found, expected[..10]),
         Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired, "{e}"),
     }
-    // A new look finds what is there.
+    // A new read finds the current rows.
     let newest = reader.table("k").get_many(&keys, &Default::default()).unwrap();
     reader.refresh().unwrap();
     let now = look_up(&reader.table("k").view(&AsOf::Newest).unwrap()).unwrap();
@@ -213,7 +213,7 @@ fn a_transaction_reads_its_own_writes_and_nobody_elses() {
     tx.write_many(frame, &WriteOptions::default()).unwrap();
     let again = reader.transaction().unwrap();
     again.append_many(vec![("t".to_owned(), batch(&numbered(100, 5)).into())], &WriteOptions::default()).unwrap();
-    // A table with the number of the one made in the transaction.
+    // A table with the number of the one created in the transaction.
     writer.write("other", batch(&numbered(9, 9)), &Default::default()).unwrap();
     rewrite(&writer);
     assert_eq!(rows(&begun.collect().unwrap()), numbered(0, 100));
@@ -222,7 +222,7 @@ fn a_transaction_reads_its_own_writes_and_nobody_elses() {
         Ok(read) => assert_eq!(rows(&read), numbered(0, 105)),
         Err(e) => assert_eq!(e.kind(), ErrorKind::SnapshotExpired),
     }
-    // What was only rewritten is no conflict.
+    // What was only rewritten is not a conflict.
     again.commit().unwrap();
     assert_eq!(rows(&reader.table("t").collect(&ReadOptions::default()).unwrap()), numbered(0, 105));
 }
@@ -231,7 +231,7 @@ fn a_transaction_reads_its_own_writes_and_nobody_elses() {
 #[test]
 fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
     let (bucket, clock) = (SimBucket::new(), clock());
-    // With a pool of its own: it works while a thread of the other's waits.
+    // With its own pool: it works while a thread of the other waits.
     let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
     let writer = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
     let client = bucket.client();
@@ -245,7 +245,7 @@ fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
     writer.table("k").create(batch(&[]).schema(), key).unwrap();
     writer.table("k").upsert(batch(&numbered(0, 50)), &Default::default()).unwrap();
-    // Right before its first look at a block they are all elsewhere.
+    // Just before its first read of a block, all of them have moved.
     let beside = |writer: Store| {
         let mut writer = Some(writer);
         client.plan(move |op, name| {
@@ -268,7 +268,7 @@ fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
     assert_eq!(read(&other, "k", AsOf::Newest).unwrap(), numbered(0, 101));
 }
 
-/// Has a process wait in the middle: right before its first request of a kind, from when it tells.
+/// Makes a process wait in the middle: just before its first request of a kind.
 fn pause_at(
     client: &SimBucket,
     wanted: impl Fn(BucketOp, &str) -> bool + Send + 'static,
@@ -306,16 +306,16 @@ fn rows_are_flushed_beside_a_vacuum_of_another_process() {
     let fold = CheckpointOptions { plan, ..Default::default() };
     for n in 0..3 {
         upsert(n * 100, 100, "first");
-        // Without the vacuum, which would make one row group of them.
+        // Without the vacuum, which would merge them into one row group.
         a.checkpoint(&CheckpointOptions { plan: PlanOptions { budget: 0.0, ..plan }, ..Default::default() }).unwrap();
     }
     b.refresh().unwrap();
     std::thread::scope(|scope| {
-        // Its rewritten row groups are about to be written.
+        // At this point its rewritten row groups are about to be written.
         let (reached, go_on) = pause_at(&clients[1], puts_a_block);
         let vacuum = scope.spawn(|| b.checkpoint(&fold).unwrap());
         reached.recv().unwrap();
-        // Rows that hide some of those, flushed as far as the commit.
+        // Rows that hide some of those, flushed and committed.
         upsert(50, 200, "second");
         let (flushed, commit) = pause_at(&clients[0], puts_a_block);
         let flush = scope.spawn(|| a.checkpoint(&Default::default()).unwrap());
@@ -347,7 +347,7 @@ fn rows_by_key_whose_version_was_taken_back_are_told_to_be_gone() {
     reader.refresh().unwrap();
     let before = read(&reader, "k", AsOf::Newest).unwrap();
     let scan = reader.read("k", &ReadOptions::default()).unwrap();
-    // Those rows get a version, which is deleted; the one before it is the newest again, and has other rows since.
+    // Those rows get a version, which is deleted; the previous one is the newest again, and has other rows since.
     let base = writer.table("k").versions().unwrap().pop().unwrap().version;
     rewrite(&writer);
     let versions = writer.table("k").versions().unwrap().into_iter().map(|info| info.version);
@@ -385,7 +385,7 @@ fn a_sorted_table_is_found_before_its_directories_are_read() {
         rows(&reader.table("s").read_again(&view, &ScanOptions::default(), 0).unwrap().collect().unwrap()),
         numbered(0, 200)
     );
-    // So is what is counted.
+    // The count is right too.
     assert_eq!(reader.table("k").versions().unwrap().pop().unwrap().rows, 60);
     assert_eq!(reader.table("k").stat().unwrap().rows, 60);
 }

@@ -1,4 +1,4 @@
-//! Stores in a simulated bucket, a process each.
+//! Stores in a simulated bucket, one per process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::wide_op::WideOp;
 
 static SEEDS: AtomicU64 = AtomicU64::new(1);
 
-/// Opens the store as a process of its own.
+/// Opens the store as a separate process.
 pub fn open(bucket: &SimBucket, clock: &Arc<ManualClock>) -> Result<Store> {
     open_as(bucket, clock, Options { inline_bytes: 0, ..Options::default() })
 }
@@ -31,8 +31,8 @@ pub fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp(1_000_000)))
 }
 
-/// Ends all sessions but this one's, deletes whatever nothing refers to, and says what is wrong then: an object that nothing
-/// refers to, or one referred to that is not as it was written.
+/// Ends all sessions except this one's, deletes everything that nothing refers to, and returns what is wrong then: an object
+/// that nothing refers to, or one referred to that is not as it was written.
 pub fn settled(store: &Store, bucket: &SimBucket) -> std::result::Result<(), String> {
     let text = |e: drumlin::Error| e.to_string();
     let all = ReclaimOptions { fence_idle_micros: Some(0), audit: true, ..Default::default() };
@@ -42,7 +42,7 @@ pub fn settled(store: &Store, bucket: &SimBucket) -> std::result::Result<(), Str
     let names: Vec<String> = bucket.objects().into_iter().map(|(name, _)| name).collect();
     let blocks = names.iter().filter(|name| name.starts_with("blocks/")).count() as u64;
     let stray = names.iter().any(|name| name.starts_with("probe/"));
-    // A second audit finds nothing: what is left of the log is named by its root.
+    // A second audit finds nothing: all that is left of the log is named by its root.
     let again = store.reclaim(&ReclaimOptions { audit: true, ..Default::default() }).map_err(text)?;
     let clean = report.failures.is_empty() && blocks == stat.blocks + stat.condemned && !stray && again.orphans == 0;
     match clean && verified.faults.is_empty() {
@@ -51,8 +51,9 @@ pub fn settled(store: &Store, bucket: &SimBucket) -> std::result::Result<(), Str
     }
 }
 
-/// What no reading shows is as the model says too: the versions of what is in the trash, and whether rows by key were written that
-/// a version is due for. It shows in a copy of the bucket, where all is taken back and a snapshot numbers those rows.
+/// Compares with the model what reads do not show: the versions of what is in the trash, and whether there are rows by key
+/// that are due for a version. It becomes visible in a copy of the bucket, where everything is restored and a snapshot
+/// numbers those rows.
 pub fn compare_hidden(
     bucket: &SimBucket,
     clock: &ManualClock,
@@ -67,7 +68,7 @@ pub fn compare_hidden(
     let store = open(&copy, &Arc::new(ManualClock::new(clock.now()))).map_err(text)?;
     compare_trash(&store, model, trash)?;
     let mut model = model.clone();
-    // Of one path the last dropped comes first.
+    // For the same path, the last dropped comes first.
     for (at, (path, table)) in trash.iter().rev().enumerate() {
         let to = format!("t/taken-back-{at:03}");
         store.undrop(path, Some(&to)).map_err(text)?;
@@ -103,14 +104,14 @@ fn what_no_reading_shows_is_compared() {
     compare(&store, &before).unwrap();
     assert!(compare_hidden(&bucket, &clock, &before, &Trash::new()).is_err());
     compare_hidden(&bucket, &clock, &model, &Trash::new()).unwrap();
-    // As it does of a table in the trash.
+    // It does the same for a table in the trash.
     attempt(&mut model, Op::Wide(WideOp::DropKeyed));
     let before = model.clone();
     attempt(&mut model, Op::Checkpoint);
     compare(&store, &before).unwrap();
     assert!(compare_hidden(&bucket, &clock, &before, &Trash::new()).is_err());
     compare_hidden(&bucket, &clock, &model, &Trash::new()).unwrap();
-    // The versions of other tables in it, too.
+    // The versions of other tables in the trash, too.
     let row = vec![(1, None)];
     attempt(&mut model, Op::Write("t/a".into(), row.clone(), false));
     attempt(&mut model, Op::Drop("t/a".into()));

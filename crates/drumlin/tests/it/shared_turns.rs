@@ -1,5 +1,5 @@
-//! Processes that race for the root of a log: each gets its turn, a bucket that refuses is waited for, and what is not known is
-//! told as such and as nothing else.
+//! Processes that race for the root of a log: each gets its turn, they wait for a bucket that refuses, and an unknown result
+//! is reported as unknown.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,11 +25,11 @@ fn open(bucket: &SimBucket, time: &Arc<SimTime>, seed: u64) -> Store {
     Store::open_bucket(Arc::new(bucket.clone()), env, "bucket", options).unwrap()
 }
 
-/// What some processes do until a time, over and over.
+/// What some processes do repeatedly until a given time.
 struct Race {
     processes: usize,
     micros: i64,
-    /// Whether a process commits without looking at the root first.
+    /// Whether a process commits without reading the root first.
     blind: fn(usize) -> bool,
     /// Microseconds between two puts of the root that are accepted.
     every: Option<i64>,
@@ -76,7 +76,7 @@ fn race(seed: u64, race: &Race) -> Vec<Vec<i64>> {
     })
 }
 
-/// That no commit took more than ten times as long as the median one, and each process had its share.
+/// Checks that no commit took more than ten times as long as the median one, and that each process had its share.
 fn fair(what: &str, times: &[Vec<i64>]) -> Outcome {
     let mut all: Vec<i64> = times.concat();
     all.sort_unstable();
@@ -90,7 +90,7 @@ fn fair(what: &str, times: &[Vec<i64>]) -> Outcome {
     }
 }
 
-/// Processes that look before they commit, that do not, and both.
+/// Processes that read the root before they commit, that do not, and both.
 pub fn turns() -> Outcome {
     let blind: [fn(usize) -> bool; 3] = [|_| false, |_| true, |n| n == 0];
     for processes in [2, 4, 8] {
@@ -102,7 +102,7 @@ pub fn turns() -> Outcome {
     Ok(())
 }
 
-/// A bucket that takes one put of the root a second, as Google's does.
+/// A bucket that accepts one put of the root per second, as Google's does.
 pub fn one_put_a_second() -> Outcome {
     for processes in [1, 2, 8] {
         let kind = Race { processes, micros: 300_000_000, blind: |_| false, every: Some(1_000_000) };
@@ -148,7 +148,7 @@ fn a_bucket_that_refuses_for_good_is_unavailable_after_a_while_and_nothing_is_do
     let (waited, tries) = (time.micros() - begun, bucket.requests().puts - before.puts);
     assert!((55_000_000..70_000_000).contains(&waited), "{waited} microseconds");
     assert!((10..300).contains(&tries), "{tries} tries");
-    // One that would be refused again is told at once.
+    // One that would be refused again is reported at once.
     bucket.plan(|op, _| (op == BucketOp::PutIf).then_some(BucketFault::Refused));
     let (begun, before) = (time.micros(), bucket.requests());
     let e = store.tree().put("n", Payload::from(3)).unwrap_err();
@@ -166,7 +166,7 @@ fn what_may_have_been_done_is_in_doubt_also_if_it_is_refused_later() {
         let (bucket, time) = (SimBucket::new(), Arc::new(SimTime::default()));
         let store = open(&bucket, &time, 1);
         store.tree().put("n", Payload::from(1)).unwrap();
-        // The first put is on its way for long; later ones are refused, so that the root tells nothing.
+        // The first put takes very long; later ones are refused, so that the root shows nothing.
         let mut first = true;
         bucket.plan(move |op, _| match (op, std::mem::take(&mut first)) {
             (BucketOp::Get, _) => {

@@ -1,5 +1,5 @@
-//! Time for threads that stand for processes: it passes only while all of them wait, and then to where the first one goes on.
-//! So one runs at a time, in an order that a seed repeats.
+//! Time for threads that represent processes: it passes only while all of them wait, until the first one continues. So one
+//! runs at a time, in an order that a seed makes repeatable.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex};
@@ -18,9 +18,9 @@ struct Now {
     micros: i64,
     /// Threads that do not wait.
     running: usize,
-    /// When each that waits goes on.
+    /// When each waiting thread continues.
     waiting: BTreeSet<(i64, u64)>,
-    /// The one that goes on now.
+    /// The thread that continues now.
     next: Option<(i64, u64)>,
     tickets: u64,
 }
@@ -37,11 +37,11 @@ impl Now {
 }
 
 impl SimTime {
-    /// Runs `work` once for each number below `processes`, each on a thread of its own.
+    /// Runs `work` once for each number below `processes`, each on its own thread.
     pub fn run<T: Send>(self: &Arc<Self>, processes: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         self.now.lock().unwrap().running = processes;
         let one = |n: usize| {
-            // If it panics, the others go on.
+            // If it panics, the others continue.
             let _leaves = Leaves(self);
             work(n)
         };
@@ -76,7 +76,7 @@ impl Clock for SimTime {
     fn pause(&self, time: Duration) {
         let mut now = self.now.lock().unwrap();
         if now.running == 0 {
-            // Nobody takes part: the test itself waits.
+            // No threads take part: the test itself waits.
             now.micros += time.as_micros() as i64;
             return;
         }

@@ -1,4 +1,4 @@
-//! The contract of storage, which every kind of it must keep.
+//! The contract of storage, which every implementation must fulfil.
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ fn every_storage_keeps_the_contract() {
         assert_eq!(storage.list_folders("a").unwrap(), ["d"]);
         let listed = storage.list("a").unwrap();
         assert_eq!(listed.iter().map(|o| (o.name.as_str(), o.bytes)).collect::<Vec<_>>(), [("a/b", 10)]);
-        // One answer for each name; what is not there counts as deleted.
+        // One result per name; a missing object counts as deleted.
         let names = ["a/b", "a/nothing", "a/d/e"].map(String::from);
         assert!(storage.delete_many(&names).iter().all(Result::is_ok));
         assert_eq!(storage.get("a/b").unwrap_err().kind(), ErrorKind::NotFound);
         storage.remove_empty_folder("a/d").unwrap();
         assert_eq!(storage.list_folders("a").unwrap(), Vec::<String>::new());
-        // A folder that went may come back.
+        // A removed folder may be created again.
         storage.put("a/d/e", &one(b"again"), PutMode::Create).unwrap();
         assert_eq!(storage.get("a/d/e").unwrap(), "again");
     }
@@ -54,8 +54,8 @@ fn of_racing_creates_one_wins() {
     for (disk, _folder) in disks() {
         let storage = FileStorage::new(disk);
         storage.put("x/other", &[], PutMode::Create).unwrap();
-        // Distinct temporary names are the writers' business (block names are unique); here the same name is raced
-        // for one after the other.
+        // Distinct temporary names are up to the writers (block names are unique); here, the same name is put again and
+        // again, one after the other.
         let wins = (0..16).filter(|_| storage.put("x/y", &one(b"mine"), PutMode::Create).is_ok()).count();
         assert_eq!(wins, 1);
     }

@@ -123,7 +123,7 @@ fn deleting_half_gives_half_the_space_back() {
 fn a_scan_keeps_its_blocks_until_it_ends() {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
-    // Nothing of it is in the cache when the scan comes to read it.
+    // Nothing of it is in the cache when the scan reads it.
     let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
     drop(store);
     let store = Store::open_on(
@@ -154,7 +154,7 @@ fn as_of_a_time_gives_the_version_of_that_time() {
         clock.set(Timestamp(time));
         store.write("t", batch(&numbered(0, n)), &Default::default()).unwrap();
     }
-    // The clock went back, time in the log did not.
+    // The clock went back; time in the log did not.
     let times: Vec<i64> = store.table("t").versions().unwrap().iter().map(|version| version.time.0).collect();
     assert_eq!(times, [100, 200, 200]);
     let count = |time| read(&store, "t", AsOf::Time(Timestamp(time))).map(|rows| rows.len());

@@ -1,4 +1,4 @@
-//! A store on a simulated disk, with a clock and randomness that repeat.
+//! A store on a simulated disk, with a repeatable clock and randomness.
 
 use std::sync::Arc;
 
@@ -35,12 +35,12 @@ pub fn open(disk: &SimDisk) -> Result<Store> {
 }
 
 pub fn open_with(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
-    // Small tables get blocks of their own, so that what happens to blocks is tested.
+    // Small tables get blocks of their own, so that operations on blocks are tested.
     let options = Options { inline_bytes: 0, ..Options::default() };
     open_as(disk, clock, threads, options)
 }
 
-/// Opens the store on `disk` as users do: what is small travels in commits.
+/// Opens the store on `disk` as users do: small blocks travel in commits.
 pub fn open_inline(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
     open_as(disk, clock, threads, Options::default())
 }
@@ -58,7 +58,7 @@ pub fn open_shared(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> 
 /// How a test opens its store.
 pub type Opener = fn(&SimDisk, &Arc<ManualClock>, usize) -> Result<Store>;
 
-/// One way or the other, by seed.
+/// One way or the other, depending on the seed.
 pub fn opener(seed: u64) -> Opener {
     if seed % 3 == 2 { open_inline } else { open_with }
 }

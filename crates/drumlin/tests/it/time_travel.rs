@@ -1,5 +1,5 @@
-//! Reading as of a time: whatever happens afterwards, a time shows what was there then, to the commit, or says that it was
-//! deleted.
+//! Reading as of a time: whatever happens afterwards, a time shows what existed then, exact to the commit, or says that it
+//! was deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn look_up(store: &Store, ids: &[i64], time: Timestamp) -> Result<Rows> {
     Ok(found.map(|(_, row)| row).collect())
 }
 
-/// What was there at each time, as it was noted then.
+/// Checks what existed at each time, as it was recorded then.
 fn check(store: &Store, noted: &BTreeMap<Timestamp, Rows>, may_be_gone: bool, what: &str) -> usize {
     let mut gone = 0;
     for (time, expected) in noted {
@@ -103,7 +103,7 @@ fn rows_that_no_version_numbered_are_shown_by_the_times_they_were_there() {
     clock.set(Timestamp(1_010));
     store.table(T).upsert(batch(&[(1, None)]), &WriteOptions::default()).unwrap();
     clock.set(Timestamp(1_020));
-    // It replaces all of them before any version had them.
+    // It replaces all of them before they were in any version.
     store.write(T, batch(&[(2, None)]), &WriteOptions::default()).unwrap();
     let noted = BTreeMap::from([
         (Timestamp(1_009), Rows::new()),
@@ -119,7 +119,7 @@ fn rows_that_no_version_numbered_are_shown_by_the_times_they_were_there() {
     store.close().unwrap();
     let store = open(&disk, &clock, Options::default());
     check(&store, &noted, false, "reopened");
-    // With the version around it goes what its times showed.
+    // When the version is deleted, so is what its times showed.
     store.set_retention(T, Some(Retention::KeepLast(1))).unwrap();
     clock.set(Timestamp(1_030));
     store.checkpoint(&Default::default()).unwrap();
@@ -145,7 +145,7 @@ fn a_single_commit_between_two_versions_keeps_no_history() {
         store.checkpoint(&Default::default()).unwrap();
         bytes.push(store.table(T).stat().unwrap().bytes - before);
     }
-    // Of rows written once, a history has the keys and times.
+    // For rows written once, a history has the keys and times.
     assert!(bytes[1] < bytes[0] * 3 / 2, "{bytes:?}");
 }
 
@@ -165,13 +165,13 @@ fn random_operations_never_change_what_a_time_shows() {
         let key = if keyed { vec!["id".into()] } else { Vec::new() };
         store.table(T).create(batch(&[]).schema(), TableOptions { key, ..TableOptions::default() }).unwrap();
         let (mut model, mut noted) = (Rows::new(), BTreeMap::new());
-        // From here on versions are deleted: some times are gone, none shows anything else.
+        // From here on, versions are deleted: some times are gone, none shows anything else.
         let mut deleted = false;
-        // Of the last commit.
+        // The time of the last commit.
         let mut last = Timestamp(1_000);
         for step in 0..40 {
             let what = format!("seed {seed}, step {step}");
-            // Some commits have the same time, or one that a clock going back would give.
+            // Some commits have the same time, or an earlier one, as if the clock went back.
             clock.set(Timestamp(drumlin::base::Clock::now(&*clock).0 + [0, 1, 10, 10, -3][rng.usize(..5)]));
             let mut some = Rows::new();
             (0..rng.usize(1..4)).for_each(|_| drop(some.insert(rng.i64(0..12), Some(format!("{step}")))));
@@ -211,7 +211,7 @@ fn random_operations_never_change_what_a_time_shows() {
                         .filter(|_| rng.bool())
                         .collect();
                     let all = store.table(T).versions().unwrap().len();
-                    // The newest stays: to take it back is another question.
+                    // The newest is kept: deleting it is tested elsewhere.
                     let newest = store.table(T).versions().unwrap().last().unwrap().version;
                     let versions: Vec<Version> = versions.into_iter().filter(|version| *version != newest).collect();
                     if !versions.is_empty() && versions.len() < all {

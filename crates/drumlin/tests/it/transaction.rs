@@ -1,4 +1,4 @@
-//! Transactions that meet: what is touched is noticed, what is not is not, and nothing is half done.
+//! Concurrent transactions: what is touched is noticed, what is not touched is not, and nothing is half done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +55,7 @@ fn counters_of_many_threads_lose_no_count() {
     assert_eq!(seen, (0..800).collect::<Vec<_>>());
 }
 
-/// Begins, reads, lets another commit, and says whether the commit that follows meets a conflict.
+/// Begins, reads, lets another commit, and returns whether the following commit meets a conflict.
 fn meets(
     store: &Store,
     work: impl FnOnce(&drumlin::Transaction) -> Result<()>,
@@ -84,14 +84,14 @@ fn what_was_read_or_written_and_touched_is_a_conflict_and_nothing_else_is() {
     let get = |path: &'static str| move |tx: &drumlin::Transaction| tx.tree().get(path).map(drop);
     let count = |text: &'static str| move |tx: &drumlin::Transaction| tx.tree().count(text).map(drop);
     let set = |path: &'static str| move |tx: &drumlin::Transaction| tx.tree().put(path, Payload::from(3)).map(drop);
-    // A node read and written by another; also one that was not there.
+    // A node read here and written by another; also one that did not exist.
     assert!(meets(&store, get("a/x"), put("a/x")));
     assert!(!meets(&store, get("a/x"), put("a/y")));
     assert!(meets(&store, get("a/new"), put("a/new")));
     // A list of children.
     assert!(meets(&store, |tx| tx.tree().node("a").map(drop), put("a/other")));
     assert!(!meets(&store, |tx| tx.tree().node("a").map(drop), put("a/x")));
-    // A pattern, against one that newly matches, one that changes, one that goes, one beside it.
+    // A pattern, against a node that newly matches, one that changes, one that is deleted, one that does not match.
     assert!(meets(&store, count("a/*"), put("a/newer")));
     assert!(meets(&store, count("a/*"), put("a/x")));
     assert!(meets(&store, count("a/*"), |store| store.tree().delete("a/newer", None).map(drop)));
@@ -107,7 +107,7 @@ fn what_was_read_or_written_and_touched_is_a_conflict_and_nothing_else_is() {
         |tx| tx.tree().count(above()).map(drop),
         |store| { store.tree().put("k", Payload::json(&serde_json::json!({"k": 1}))?).map(drop) }
     ));
-    // Writes that meet writes, and deletes that meet what is put below.
+    // Writes against writes, and deletes against puts below.
     assert!(meets(&store, set("a/x"), put("a/x")));
     assert!(!meets(&store, set("a/x"), put("a/y")));
     assert!(meets(&store, |tx| tx.tree().delete("b", None).map(drop), put("b/deep/newer")));
@@ -158,7 +158,7 @@ fn a_transaction_over_nodes_and_tables_sees_its_own_writes_and_happens_whole_or_
     store.reclaim(&Default::default()).unwrap();
     let before = disk.counters();
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
-    // Others make tables meanwhile, so that the numbers of those made here are not free.
+    // Others create tables during the transaction, so that the numbers of those created here are not free.
     let mut meet = true;
     store
         .transact(|tx| {
@@ -244,7 +244,7 @@ fn a_caller_learns_what_was_and_what_became_of_it() {
 fn many_threads_share_syncs() {
     let disk = SimDisk::in_memory();
     let store = Arc::new(open(&disk).unwrap());
-    // A commit that takes a while, as on a disk that is not simulated.
+    // A commit that takes a while, as on a real disk.
     let slow = |_: &str, _: &Payload| {
         std::thread::sleep(std::time::Duration::from_micros(50));
         Vec::new()
@@ -319,7 +319,7 @@ fn nodes_that_live_on_tables_go_with_them() {
     }
     let kept = drumlin::catalog::Cause::KeepWhile;
     assert_eq!(told, [("without".to_owned(), kept), ("about".to_owned(), kept)]);
-    // A node that has nothing but what it lives on goes when that is taken off.
+    // A node that has only life conditions is deleted when they are removed.
     store.tree().put("p/c", Payload::from(1)).unwrap();
     store.transact(|tx| tx.tree().keep_while("p", &[("u".into(), Condition::Exists(true))])).unwrap();
     store.tree().put_with("w", Payload::from(1), keep("p", Condition::Exists(true))).unwrap();
@@ -332,14 +332,14 @@ fn nodes_that_live_on_tables_go_with_them() {
 #[test]
 fn refusals_and_what_goes_along_are_part_of_what_was_read() {
     let store = open(&SimDisk::in_memory()).unwrap();
-    // That there was no table is what this rests on.
+    // This depends on there being no table.
     let refused = |tx: &drumlin::Transaction| {
         assert!(tx.append("t", batch(&numbered(0, 1)), &WriteOptions::default()).is_err());
         Ok(())
     };
     let make = |store: &Store| store.write("t", batch(&numbered(0, 1)), &WriteOptions::default()).map(drop);
     assert!(meets(&store, refused, make));
-    // What lives on two children dies with one of them, unless another comes.
+    // A node that lives only while there are two children is deleted with one of them, unless another is added.
     for path in ["p/1", "p/2"] {
         store.tree().put(path, Payload::from(1)).unwrap();
     }

@@ -1,5 +1,5 @@
 //! The tree against a plain dict: random operations alone and in transactions that commit, abort, nest, meet others, crash
-//! and are reopened. After each commit every node, every projection and every event is what it should be.
+//! and are reopened. After each commit, every node, every projection and every event is checked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn options(only: Option<bool>, when: Option<&Cond>, keep: Option<&Keep>) -> PutO
     }
 }
 
-/// Does `op`. Says how many nodes the answer names.
+/// Applies `op`. Returns how many nodes the result names.
 fn run(place: &impl Tables, op: &Op) -> drumlin::Result<usize> {
     let (tree, one) =
         (place.tree(), |change: drumlin::Change| change.indirect.map_or(0, |indirect| indirect.len()) + 1);
@@ -226,7 +226,7 @@ fn project_by_function(store: &Store) {
     store.tree().put_projection_fn("by function", Pattern::new("**").unwrap(), true, Arc::new(double)).unwrap();
 }
 
-/// What a field of a node is, found without the store.
+/// The value of a node's field, computed without the store.
 fn field(text: &str, path: &[String], payload: &Value) -> Option<Value> {
     Some(match text {
         "path" => json!(path.join("/")),
@@ -250,7 +250,7 @@ fn expected_entries(model: &ModelTree, at: usize) -> Vec<(Vec<Value>, String, Va
             entries.push((key, path.clone(), value));
         }
     }
-    // Keys here are numbers or texts, whose JSON text orders alike as long as numbers have one digit.
+    // Keys here are numbers or texts, whose JSON text has the same order as long as numbers have one digit.
     entries.sort_by_key(|(key, path, _)| (key.iter().map(Value::to_string).collect::<Vec<_>>(), path.clone()));
     if !bag {
         entries.dedup_by(|a, b| a.0 == b.0);
@@ -316,14 +316,14 @@ fn told(event: &NodeEvent) -> ModelEvent {
     }
 }
 
-/// Runs of nodes that went for others' sake are put in order: in which of several orders they go is not promised.
+/// Sorts runs of nodes that were deleted because of others: their order is not guaranteed.
 fn in_order(mut events: Vec<ModelEvent>) -> Vec<ModelEvent> {
     let mut start = 0;
     while start < events.len() {
         let run = events[start..].iter().take_while(|event| event.cause != "asked").count();
         let mut sorted: Vec<ModelEvent> = events[start..start + run].to_vec();
         for event in &mut sorted {
-            // Which of two reasons came first is not promised either.
+            // Which of two reasons comes first is not guaranteed either.
             event.cause = "along";
         }
         sorted.sort_by(|a, b| a.path.cmp(&b.path));
@@ -412,13 +412,14 @@ fn random_operations_agree_with_a_plain_dict() {
                         next = model.clone();
                         inner.clear();
                         if std::mem::take(&mut meet) {
-                            // Somebody else commits meanwhile; what was done here is done again, on top of that.
+                            // Somebody else commits during the transaction; what was done here is repeated on top of
+                            // that.
                             let _ = tx.tree().nodes("**").unwrap();
                             let op = Op::Put("c/meet".into(), json!(1));
                             run(&store, &op).unwrap();
                             apply(&mut model, &op, &mut events).unwrap();
                             ops.iter().for_each(|op| drop(run(tx, op)));
-                            // Without a write of its own it need not be done again.
+                            // Without a write of its own, it need not be repeated.
                             next = model.clone();
                             return if abort { Err(drumlin::Error::closed("abort")) } else { Ok(()) };
                         }
@@ -462,7 +463,7 @@ fn random_operations_agree_with_a_plain_dict() {
             assert_eq!(in_order(std::mem::take(&mut heard.lock())), events, "seed {seed} step {step}: the trigger");
             history.extend(events);
         }
-        // All of it again, from the log.
+        // The whole history again, from the log.
         assert_eq!(in_order(drain(&mut store.changes(begin).unwrap())), in_order(history), "seed {seed}: the log");
         assert!(store.tree().trigger_failures().unwrap().is_empty());
     });

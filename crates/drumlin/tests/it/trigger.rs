@@ -46,7 +46,7 @@ fn triggers_are_called_in_order_by_priority_and_a_failure_stops_none() {
     store.tree().on(filter("a/*", &[Action::Delete], 5), Arc::new(|_| Err("no luck".into()))).unwrap();
     store.tree().on(filter("a/*", &[Action::Delete], 4), Arc::new(|_| panic!("never mind"))).unwrap();
     let high = store.tree().on(filter("**", &[Action::Create], 1), hear(&heard)).unwrap();
-    // Deletes are matched against what was there.
+    // Deletes are matched against the previous state.
     let two = Condition::payload(Payload::from(2));
     let was = TriggerFilter {
         pattern: Pattern::new("a/*").unwrap().and(two).unwrap(),
@@ -130,7 +130,7 @@ fn durable_triggers_are_called_at_least_once_over_restarts_and_crashes() {
     assert_eq!(take(&store, &heard), ["mail Create q/1"]);
     store.close().unwrap();
     drop(store);
-    // Not called while nobody has registered it; then for all that came meanwhile, once.
+    // Not called while no process has registered it; then once for everything that happened in between.
     let store = open(&disk).unwrap();
     assert_eq!(store.tree().triggers().unwrap(), ["mail"]);
     store.tree().put("q/2", Payload::from(2)).unwrap();
@@ -153,7 +153,7 @@ fn durable_triggers_are_called_at_least_once_over_restarts_and_crashes() {
     drop(store);
     let store = open(&after_crash).unwrap();
     store.tree().on_durable("mail", all(), hear(&heard)).unwrap();
-    // Also for what it had been called for, but that had not been noted.
+    // Also for what it had been called for, if that had not been recorded.
     assert!(take(&store, &heard).ends_with(&["mail Create q/4".to_owned()]));
     store.close().unwrap();
     drop(store);
@@ -227,7 +227,7 @@ fn the_feed_tells_nodes_and_tables_and_says_when_it_cannot() {
     assert_eq!(reader.tree().projection("f").unwrap().count(), 2);
     let cut = store.changes(Seq(1)).err().unwrap();
     assert!(cut.kind() == ErrorKind::SnapshotExpired && cut.message().contains("since commit 1"), "{cut}");
-    // One that waits is woken by a commit, and by closing.
+    // A waiting feed is woken by a commit, and by closing.
     let mut feed = store.changes(store.seq().unwrap()).unwrap();
     let (woken, closed) = std::thread::scope(|scope| {
         let waiting = scope.spawn(move || (feed.next(None).unwrap().is_some(), feed.next(None).err()));
@@ -281,7 +281,7 @@ fn projections_are_replaced_in_place_last_and_refuse_what_cannot_be() {
         store.tree().put_projection("", projection("u/*", "name")).unwrap_err().kind(),
         ErrorKind::InvalidArgument
     );
-    // One by a function that panics gives no entry, and refuses no commit.
+    // A projection whose function panics gives no entry, and does not refuse the commit.
     store.tree().put_projection_fn("f", Pattern::new("bad/*").unwrap(), true, Arc::new(|_, _| panic!("no"))).unwrap();
     store.tree().put("bad/1", Payload::from(1)).unwrap();
     assert_eq!(store.tree().projection("f").unwrap().count(), 0);

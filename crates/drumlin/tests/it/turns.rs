@@ -1,4 +1,4 @@
-//! Commits that share a turn: what one of them may not do is its own affair.
+//! Commits that share a turn: a commit that is refused does not affect the others.
 
 use std::sync::{Arc, Barrier};
 
@@ -18,7 +18,7 @@ fn options() -> Options {
     Options { log, checkpoint_log_bytes: 0, ..Options::default() }
 }
 
-/// Threads that commit at once, some of them more than the log takes, many together more than one entry takes.
+/// Threads that commit at once: some exceed the limit of the log, many together exceed that of one entry.
 pub fn too_large_alone(store: &Store) -> Result<(), String> {
     let (threads, rounds) = (8, 12);
     let barrier = Barrier::new(threads);
@@ -26,7 +26,7 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
         let work = |thread: usize| {
             let barrier = &barrier;
             move || {
-                // Who has failed still comes to the barrier, where the others wait.
+                // A thread that has failed still comes to the barrier, where the others wait.
                 let mut outcome = Ok(());
                 for round in 0..rounds {
                     let large = thread == 0 && round % 2 == 0;
@@ -53,7 +53,7 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
     }
 }
 
-/// The same, with a store of its own.
+/// The same, with its own store.
 pub fn too_large_together() -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     too_large_alone(&Store::open_on(Arc::new(SimDisk::new()), env(&clock, 1, 2), "sim", options()).unwrap())
@@ -99,7 +99,7 @@ fn a_missing_block_is_a_fault_whoever_verifies() {
         let options = Options { mode: Mode::Read, ..Options::default() };
         Store::open_on(Arc::new(disk.clone()), env(&clock, 9, 2), "sim", options).unwrap()
     };
-    // What was rewritten and reclaimed since it looked is looked for again.
+    // What was rewritten and reclaimed since it refreshed is looked up again.
     let reader = read();
     store.write("a", batch(&numbered(0, 50)), &Default::default()).unwrap();
     store.delete_versions(&[("a".into(), vec![drumlin::base::Version(0)])], Default::default()).unwrap();

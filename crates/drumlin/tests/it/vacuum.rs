@@ -1,5 +1,5 @@
-//! Vacuum: what DuckDB's own tests ask of theirs, in meaning, and what theirs leaves undone. A table of one column of
-//! integers; row groups are counted after each checkpoint.
+//! Vacuum: what DuckDB's own tests require of its vacuum, in spirit, and what that vacuum does not do. A table of one
+//! column of integers; row groups are counted after each checkpoint.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn integers(from: i64, n: i64) -> RecordBatch {
     RecordBatch::try_from_iter([("i", column)]).unwrap()
 }
 
-/// Integers that no encoding makes smaller, so that bytes tell what was rewritten.
+/// Integers that no encoding makes smaller, so that bytes show what was rewritten.
 fn noise(from: i64, n: i64) -> RecordBatch {
     let mix =
         |i: i64| (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -52,14 +52,14 @@ fn sum_and_count(store: &Store) -> (i64, usize) {
     columns.fold((0, 0), |(sum, n), column| (sum + column.values().iter().sum::<i64>(), n + column.len()))
 }
 
-/// A store that keeps the newest version only, so that deleted rows are needed by none.
+/// A store that keeps only the newest version, so that no version needs deleted rows.
 fn store() -> Store {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.set_retention("**", Some(drumlin::catalog::Retention::KeepLast(1))).unwrap();
     store
 }
 
-/// Row groups of so many rows, of which every so-manieth percent is deleted.
+/// Row groups, each with a number of rows and the percentage of deleted rows.
 fn shaped(shape: &[(i64, i64)]) -> Store {
     let store = store();
     let mut from = 0;
@@ -141,7 +141,7 @@ fn a_thousand_tiny_appends_become_few_row_groups_and_cost_little_rewriting() {
     assert!(groups(&store) < 5, "{}", groups(&store));
     let batches = store.table("t").collect(&Default::default()).unwrap();
     assert_eq!(arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap(), noise(0, 100_000));
-    // Each row is rewritten so often as row groups double, and not with every checkpoint of the hundred.
+    // Each row is rewritten as often as row groups double, not with each of the hundred checkpoints.
     let size = store.stat().unwrap().live_bytes;
     assert!(size > 700_000 && written < 16 * size, "{written} bytes written for {size}");
 }
@@ -189,7 +189,7 @@ fn some_dead_rows_in_many_row_groups_are_cleaned() {
     let full = i64::from(ROWS_MAX);
     let store = shaped(&[(full, 100), (full, 26), (full, 26), (full, 26), (full, 100)]);
     checkpoint(&store);
-    // Three less a quarter are less than three.
+    // Three, each without a quarter of its rows, fit into fewer than three.
     assert_eq!(groups(&store), 3);
     assert_eq!(sum_and_count(&store).1 as i64, 3 * full - (0..full).filter(|i| i % 100 < 26).count() as i64 * 3);
     let store = shaped(&[(full, 20); 10]);
@@ -197,7 +197,7 @@ fn some_dead_rows_in_many_row_groups_are_cleaned() {
     assert_eq!(groups(&store), 8);
 }
 
-/// A table as records only: row groups of so many rows, the first so many of which are deleted.
+/// A table as records only: row groups, each with its number of rows and how many of the first are deleted.
 fn records(shape: &[(u32, u32)]) -> Table {
     let address = |n: usize, rows: u32| Address {
         block: BlockId { session: SessionId(1), number: n as u64 },
@@ -262,7 +262,7 @@ fn no_plan_touches_a_clean_full_row_group_or_loses_count_of_a_row() {
             }
             assert_eq!((window.rows, window.dead_rows), (rows, dead), "{round}: {shape:?}");
             assert_eq!(u64::from(window.outputs), rows.div_ceil(u64::from(ROWS_MAX)), "{round}: {shape:?}");
-            // What it takes it gives: fewer row groups, or at least half of the bytes.
+            // Each window is worthwhile: it saves row groups, or at least half of the bytes.
             let lone = window.inputs.len() == 1 && window.outputs == 1 && dead * 2 >= rows;
             assert!((window.outputs as usize) < window.inputs.len() || lone, "{round}: {shape:?}");
             let bytes: u64 = window.inputs.iter().map(|input| input.address.bytes()).sum();
@@ -280,7 +280,7 @@ fn no_plan_touches_a_clean_full_row_group_or_loses_count_of_a_row() {
         if plan.left_out == 0 && options.budget >= 1.0 {
             assert!(!plan.left_alone.contains_key(&LeftAlone::Budget));
         }
-        // Fully dead ones never stay, unless the budget says so; they cost nothing.
+        // Fully dead row groups never stay, unless the budget requires it; removing them costs nothing.
         let stays =
             plan.windows.iter().flat_map(|window| &window.inputs).map(|input| place(input.id)).collect::<Vec<_>>();
         let dead_stays = shape.iter().enumerate().any(|(at, (rows, dead))| rows == dead && !stays.contains(&at));

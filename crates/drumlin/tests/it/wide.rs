@@ -1,8 +1,8 @@
-//! More random operations, so that every feature meets every other: purges, audits, graces, drops for good, retention by time,
-//! batches of tables, keyed tables dropped and taken back, nodes on conditions, transactions over all of it. Beside the
-//! comparison with the model: what a time shows, what a feed tells, and what a salvage of the store gives.
+//! More random operations, so that every feature meets every other: purges, audits, grace periods, final drops, retention by
+//! time, batches of tables, keyed tables dropped and restored, nodes on conditions, transactions over all of it. In addition
+//! to the comparison with the model, they check what a time shows, what a feed reports, and the result of a salvage.
 //!
-//! They are drawn instead of, and among, those of `random`, whose seeds go on meaning what they meant.
+//! They are chosen instead of, and among, those of `random`, whose seeds keep their meaning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Op {
         }
     }
 
-    /// Whether tables appear at paths, or go from them.
+    /// Whether tables appear at paths, or disappear from them.
     fn moves_tables(&self) -> bool {
         use WideOp::{Audit, DropKeyed, DropNow, UndropKeyed, UndropTo, WriteMany};
         match self {
@@ -52,16 +52,16 @@ fn fresh(rng: &mut fastrand::Rng) -> Vec<Row> {
     (0..rng.usize(..20)).map(|_| (start + rng.i64(0..100), rng.bool().then(|| format!("w{}", rng.u8(..20))))).collect()
 }
 
-/// Draws an operation that makes sense for `model`: one of these, or one of `random`'s.
+/// Chooses an operation that makes sense for `model`: one of these, or one of `random`.
 pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
     if rng.u8(..3) > 0 {
         return match &model.keyed {
-            // There is nothing to do to it but to take it back, or to make another.
+            // It can only be restored, or another one created.
             Some(keyed) if keyed.place == Place::Trash && rng.u8(..4) == 0 => Op::Wide(WideOp::UndropKeyed),
             Some(keyed) if keyed.place != Place::There => {
                 let hidden = Model { keyed: None, ..model.clone() };
                 match random::draw(rng, &hidden, false) {
-                    // As long as it can be taken back nothing is made in its place.
+                    // As long as it can be restored, nothing is created in its place.
                     Op::Keyed(_) if keyed.place == Place::Trash => Op::Wide(WideOp::Purge),
                     op => op,
                 }
@@ -110,7 +110,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
     })
 }
 
-/// What there was at times, to be asked for later.
+/// What existed at times, to be read later.
 #[derive(Default)]
 pub struct Noted {
     at: Vec<(Timestamp, BTreeMap<String, Vec<Row>>)>,
@@ -119,10 +119,10 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// `op` has been done, or not, at `now`, which led to `model`.
+    /// Records that `op` has been done, or not, at `now`, which led to `model`.
     pub fn note(&mut self, now: Timestamp, model: &Model, op: &Op) {
         if op.moves_tables() {
-            // What another table at the path had is no answer.
+            // What another table at the path had does not count.
             self.at.clear();
         }
         let keyed_deletes = matches!(op, Op::Keyed(crate::keyed_model::KeyedOp::DeleteVersions(_)));
@@ -136,7 +136,7 @@ impl Noted {
         self.at.push((now, shown));
     }
 
-    /// Some of those times show what was there, or are said to be gone.
+    /// Checks that some of those times show what existed, or are reported to be gone.
     pub fn check(&self, store: &Store, rng: &mut fastrand::Rng) -> std::result::Result<(), String> {
         for _ in 0..3.min(self.at.len()) {
             let (time, shown) = &self.at[rng.usize(..self.at.len())];
@@ -152,7 +152,7 @@ impl Noted {
     }
 }
 
-/// The nodes as a feed tells of them.
+/// The nodes as reported by a feed.
 pub struct Mirror {
     store: Store,
     feed: ChangeFeed,
@@ -165,7 +165,7 @@ impl Mirror {
         Ok(Self { feed: store.changes(store.seq()?)?, store, nodes })
     }
 
-    /// Takes in what has happened; what the feed has told is what `model` has.
+    /// Applies new events; checks that the nodes then agree with `model`.
     pub fn check(&mut self, model: &Model) -> std::result::Result<(), String> {
         loop {
             match self.feed.next(Some(Duration::ZERO)) {
@@ -180,7 +180,7 @@ impl Mirror {
                         }
                     }
                 }
-                // The log was cut behind it: it begins again.
+                // The log was cut after its position: it begins again.
                 Err(e) if e.kind() == ErrorKind::SnapshotExpired => {
                     *self = Self::new(self.store.clone()).map_err(|e| e.to_string())?;
                 }
@@ -196,7 +196,7 @@ impl Mirror {
     }
 }
 
-/// What is salvaged from a sound store is all of it.
+/// Checks that a salvage of a sound store keeps everything.
 pub fn salvaged(source: Arc<dyn Storage>, clock: &Arc<ManualClock>, model: &Model) -> std::result::Result<(), String> {
     let to = SimDisk::in_memory();
     let target = SalvageTarget::Folder(Arc::new(to.clone()));

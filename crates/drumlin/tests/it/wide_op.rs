@@ -1,4 +1,5 @@
-//! The operations that `wide` draws beside those of `random`, and what they do to the model and to the store.
+//! The operations that `wide` chooses in addition to those of `random`, and their effects on the model and on the
+//! store.
 
 use drumlin::base::Task;
 use drumlin::catalog::{Payload, Retention};
@@ -15,17 +16,17 @@ use crate::support::{Row, batch};
 pub enum WideOp {
     /// A checkpoint after which no deleted row is left.
     Purge,
-    /// A reclaim that ends the sessions of others and deletes whatever nothing refers to.
+    /// A reclaim that ends the sessions of others and deletes everything that nothing refers to.
     Audit,
-    /// A reclaim that leaves the trash.
+    /// A reclaim that keeps the trash.
     ReclaimWithin,
     /// Dropped and reclaimed at once.
     DropNow(String),
-    /// Taken back to another path.
+    /// Restored to another path.
     UndropTo(String, String),
-    /// Several tables by one commit.
+    /// Several tables in one commit.
     WriteMany(Vec<(String, Vec<Row>)>),
-    /// For how many microseconds versions are kept.
+    /// How many microseconds versions are kept.
     KeepFor(String, u64),
     DropKeyed,
     UndropKeyed,
@@ -33,11 +34,11 @@ pub enum WideOp {
     UpdateNode(String, i64),
     Swap(String, i64, i64),
     PutMany(Vec<(String, i64)>),
-    /// Of those with a payload below a number.
+    /// Deletes nodes with a payload below a number.
     DeleteNodes(i64),
-    /// Exports the nodes, and imports what was exported.
+    /// Exports the nodes, and imports them again.
     Import,
-    /// Rows appended and deleted, rows by key, and nodes by one transaction.
+    /// Rows appended and deleted, rows by key, and nodes, in one transaction.
     All {
         path: String,
         rows: Vec<Row>,
@@ -47,7 +48,7 @@ pub enum WideOp {
     },
 }
 
-/// Does `op` to the model; says whether the store must succeed at it.
+/// Applies `op` to the model; returns whether the store must succeed.
 pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
     match op {
         WideOp::Purge => model.checkpoint(),
@@ -82,7 +83,7 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
         WideOp::Import => {}
         WideOp::All { path, rows, divisor, by_key, node } => {
             let table = model.tables.get_mut(path).unwrap();
-            // One version for what it appends, and one for what it deletes.
+            // One version for the appended rows, and one for the deleted ones.
             let appended: Vec<Row> = table.newest().iter().chain(rows).cloned().collect();
             let left: Vec<Row> = appended.iter().filter(|(id, _)| id % divisor != 0).cloned().collect();
             let deletes = left.len() < appended.len();
@@ -101,7 +102,7 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
     true
 }
 
-/// Does `op` to the store.
+/// Applies `op` to the store.
 pub fn run(store: &Store, op: &WideOp) -> Result<()> {
     let none = WriteOptions::default();
     match op {
@@ -152,7 +153,7 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
         })?,
         WideOp::Import => {
             let mut lines = Vec::new();
-            // Else it exports what it last looked at.
+            // Otherwise it exports the state of its last refresh.
             store.refresh()?;
             store.tree().export("n/*", &mut lines, &Task::default())?;
             store.tree().import(&mut &*lines, None, &Task::default())?;

@@ -1,16 +1,16 @@
-//! The public API, counted: few methods on a store, and few places in which an operation is declared.
+//! Counts the public API: few methods on a store, and few places in which an operation is declared.
 //!
 //! An operation is declared in the core (`crates/drumlin/src/store`), in the binding (`python/src`), in its stub
-//! (`python/drumlin/_drumlin.pyi`) and in the Python package: once in each, for the store and the transaction alike.
+//! (`python/drumlin/_drumlin.pyi`) and in the Python package: once in each, for both the store and the transaction.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{core, sources};
 
-/// What a store has at most, in Rust and in Python, with what it shares with a transaction.
+/// The maximum number of methods of a store, in Rust and in Python, including those shared with a transaction.
 const STORE_METHODS_MAX: usize = 45;
-/// Floors on which an operation is declared.
+/// The number of layers in which an operation is declared.
 const DECLARATIONS_MAX: usize = 4;
 /// The nouns of the API.
 const NOUNS: [&str; 5] = ["Store", "Tables", "Table", "Tree", "Transaction"];
@@ -48,7 +48,7 @@ fn core_functions(noun: &str) -> Vec<String> {
     }
 }
 
-/// Methods of a class of Python; overloads count once.
+/// Methods of a Python class; overloads count once.
 fn class_methods(files: &[PathBuf], noun: &str) -> Vec<String> {
     let heads = [format!("class {noun}("), format!("class {noun}:")];
     let mut found = functions(files, &heads, &["    def "]);
@@ -87,7 +87,7 @@ fn an_operation_is_declared_four_times_at_most() {
         let bound = functions(&binding, &[format!("impl {noun} {{")], &["    fn ", "    pub fn "]);
         for floor in [core_functions(noun), bound, declared.clone(), class_methods(&package(), noun)] {
             for name in &floor {
-                // Rust has no function of the name `import_`, which Python needs.
+                // Python needs the name `import_`, Rust uses `import`.
                 let name = if name == "import" { "import_" } else { name.as_str() };
                 if let Some(count) = counts.get_mut(name) {
                     *count += 1;

@@ -1,8 +1,8 @@
-//! The table of faults by operations, `docs/faults.md`, made from what stands above the tests.
+//! The table of faults by operations, `docs/faults.md`, made from the comments above the tests.
 //!
-//! A line `// faults: crash, full disk x write, upsert` (in Python `# faults:`) above a test says that it shows these faults to
-//! do no harm to these operations. This makes the table of those lines and compares it with the page; a cell without a test needs
-//! a reason in [`NONE`]. `DRUMLIN_WRITE_DOCS=1` in the environment rewrites the page.
+//! A line `// faults: crash, full disk x write, upsert` (in Python `# faults:`) above a test says that the test shows these
+//! faults to do no harm to these operations. This makes the table of those lines and compares it with the page; a cell
+//! without a test needs a reason in [`NONE`]. `DRUMLIN_WRITE_DOCS=1` in the environment rewrites the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::files;
 
-/// The columns: an operation, and what it stands for.
+/// The columns: an operation, and what it means.
 const OPERATIONS: [(&str, &str); 16] = [
     ("write", "`write`, `append`, `replace`, also of many tables"),
     ("upsert", "`upsert`, `insert`, `delete_keys`"),
@@ -64,7 +64,7 @@ const FAULTS: [(&str, &str); 28] = [
 
 /// Names for several operations.
 const GROUPS: [(&str, &str); 3] = [
-    // What `tests/it/random.rs` and `wide.rs` draw, and read again after each.
+    // What `tests/it/random.rs` and `wide.rs` choose, and read again after each.
     (
         "random operations",
         "write, upsert, delete, drop, undrop, snapshot, checkpoint, reclaim, open, read, look-up, nodes, transaction",
@@ -82,7 +82,7 @@ const GROUPS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Faults that cannot meet operations, or not in a way of their own, and why. A cell that has a test needs no reason.
+/// Faults that cannot meet operations, or not in a specific way, and why. A cell that has a test needs no reason.
 const NONE: &[(&str, &str, &str)] = &[
     (
         "stale list",

@@ -8,7 +8,7 @@ use drumlin::base::Timestamp;
 use drumlin::storage::{ObjectMeta, PutMode, SimBucket, Storage, Tag};
 use drumlin::{Error, ErrorKind, Result};
 
-/// What is wrong with it.
+/// The rule that it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     DropsTheLastPart,
@@ -37,7 +37,7 @@ pub enum Rule {
     ReplacesInTwoSteps,
 }
 
-/// Each rule, and the check that has to notice.
+/// Each rule, and the check that must notice.
 pub const RULES: [(Rule, &str); 25] = [
     (Rule::DropsTheLastPart, "what is put comes back"),
     (Rule::SaysUnavailable, "what is missing is not found"),

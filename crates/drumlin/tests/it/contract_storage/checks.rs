@@ -1,4 +1,4 @@
-//! What one caller sees of a storage.
+//! Checks of a storage with a single caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -55,7 +55,7 @@ pub fn missing(storage: &dyn Storage) {
         refused(storage.get_ranges(name, &cut(&[(0, 1)])), ErrorKind::NotFound, name);
         refused(storage.get_tagged(name, None), ErrorKind::NotFound, name);
         refused(storage.get_tagged(name, Some(&Tag("\"x\"\n".into()))), ErrorKind::NotFound, name);
-        // A hint about nothing is none.
+        // A hint about missing ranges does nothing.
         storage.prefetch(name, &cut(&[(0, 1), (7, 3), (5, u64::MAX)]));
     }
 }
@@ -68,7 +68,7 @@ pub fn create(storage: &dyn Storage) {
         refused(storage.put(name, &parts, PutMode::Create), ErrorKind::AlreadyExists, name);
         assert_eq!(storage.get(name).unwrap(), "first");
     }
-    // Names that begin alike are other names.
+    // Names with the same prefix are different names.
     put(storage, "create/a/objec", "1");
     put(storage, "create/a/object2", "2");
 }
@@ -83,7 +83,7 @@ pub fn replace(storage: &dyn Storage) {
 pub fn once(storage: &dyn Storage) {
     let parts = [Bytes::from_static(b"the same "), Bytes::from_static(b"bytes")];
     storage.put("once/x", &parts, PutMode::Once).unwrap();
-    // The second try of the same put may say that the first one was done.
+    // The second try of the same put may report that the first one was done.
     if let Err(e) = storage.put("once/x", &parts, PutMode::Once) {
         assert_eq!(e.kind(), ErrorKind::AlreadyExists, "{e}");
     }
@@ -95,7 +95,7 @@ pub fn large(storage: &dyn Storage) {
     let parts = [bytes.slice(..1), bytes.slice(1..9 << 20), bytes.slice(9 << 20..)];
     storage.put("large/x", &parts, PutMode::Create).unwrap();
     assert!(storage.get("large/x").unwrap() == bytes);
-    // Far apart, so that they are requests of their own.
+    // Far apart, so that they are separate requests.
     let end = bytes.len() as u64;
     let ranges = cut(&[(end - 1, end), (0, 1), (9 << 20, (9 << 20) + 100), (15 << 20, 16 << 20), (0, end)]);
     let parts = storage.get_ranges("large/x", &ranges).unwrap();
@@ -180,7 +180,7 @@ pub fn ranges_of_many(storage: &dyn Storage) {
     assert_eq!(next().unwrap(), ["a"]);
     assert!(answers.next().is_none());
     assert!(storage.get_ranges_of(&[]).is_empty());
-    // More than are on their way at a time.
+    // More than are in flight at a time.
     let many: Vec<_> = (0..100).map(|n| (["several/a", "several/b"][n % 2].to_owned(), cut(&[(0, 1)]))).collect();
     for (n, answer) in storage.get_ranges_of(&many).into_iter().enumerate() {
         assert_eq!(answer.unwrap(), [["a", "b"][n % 2]], "{n}");
@@ -197,7 +197,7 @@ pub fn written_at(storage: &dyn Storage) {
     refused(storage.written_at("written/y"), ErrorKind::NotFound, "written/y");
 }
 
-/// What a list says, which has no order; nothing comes twice.
+/// The content of a list, which has no order; nothing occurs twice.
 fn listed(storage: &dyn Storage, folder: &str) -> BTreeMap<String, u64> {
     let list = storage.list(folder).unwrap();
     let found: BTreeMap<String, u64> = list.iter().map(|object| (object.name.clone(), object.bytes)).collect();
@@ -225,7 +225,7 @@ pub fn lists(storage: &dyn Storage) {
     put(storage, "list/empty", "");
     assert_eq!(listed(storage, "list"), sizes([("list/a", 6), ("list/ab", 7), ("list/b", 6), ("list/empty", 0)]));
     assert_eq!(listed(storage, "list/in"), sizes([("list/in/x", 9), ("list/in/y", 9)]));
-    // The beginning of a folder's name is another name.
+    // A prefix of a folder's name is a different name.
     assert_eq!(listed(storage, "lis"), sizes([]));
     assert_eq!(listed(storage, "list/i"), sizes([]));
     assert_eq!(folders(storage, "list"), ["in".to_owned(), "other".to_owned()].into());
@@ -256,7 +256,7 @@ pub fn deletes(storage: &dyn Storage) {
         assert_eq!(storage.get(name).unwrap(), name);
     }
     delete(storage, &["delete/a"]);
-    // A folder with something in it stays, an empty one goes, and either takes objects again.
+    // A non-empty folder stays, an empty one is removed, and both accept objects again.
     for folder in ["delete/in", "delete/in/deep"] {
         storage.remove_empty_folder(folder).unwrap();
     }
@@ -284,7 +284,7 @@ pub fn more_than_a_request(storage: &dyn Storage) {
     });
     assert_eq!(listed(storage, "more"), (0..MANY).map(|n| (object(n), 1)).collect());
     assert_eq!(folders(storage, "more"), (0..MANY).map(|n| format!("folder-{n}")).collect());
-    // All but the last, and names that are not there.
+    // All except the last, and names that do not exist.
     let names: Vec<String> = (0..MANY - 1).flat_map(|n| [object(n), inner(n), object(n + MANY)]).collect();
     let answers = storage.delete_many(&names);
     assert_eq!(answers.len(), names.len());
@@ -295,7 +295,7 @@ pub fn more_than_a_request(storage: &dyn Storage) {
 }
 
 pub fn names(storage: &dyn Storage) {
-    // What a store calls its objects (names.rs), and what could be mistaken on the way to a server.
+    // Names of a store's objects (names.rs), and names that could be misread on the way to a server.
     let long = "n".repeat(180);
     let last = [
         "00000000000000000012-0123456789abcdef.log",
@@ -381,7 +381,7 @@ pub fn put_if_match(storage: &dyn Storage) {
     let two = try_put("", Some(&one)).unwrap();
     assert_eq!(there(), (Bytes::new(), two.clone()));
     refused(try_put("no", Some(&one)), ErrorKind::Conflict, name);
-    // What a put without a condition wrote counts, too.
+    // An unconditional put counts, too.
     storage.put(name, &[Bytes::from_static(b"three")], PutMode::Replace).unwrap();
     refused(try_put("no", Some(&two)), ErrorKind::Conflict, name);
     let three = there().1;
@@ -394,7 +394,7 @@ pub fn put_if_match(storage: &dyn Storage) {
 }
 
 pub fn leaves_nothing(storage: &dyn Storage) {
-    // A name that a store uses: of others nobody would say that their leftovers are a store's.
+    // A name that a store uses: leftovers of other names would not be recognised as a store's.
     let name = "left/7.blk";
     put(storage, name, "x");
     refused(storage.put(name, &[Bytes::from_static(b"y")], PutMode::Create), ErrorKind::AlreadyExists, name);

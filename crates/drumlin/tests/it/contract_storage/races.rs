@@ -1,4 +1,4 @@
-//! What callers at the same time see of a storage.
+//! Checks of a storage with concurrent callers.
 
 use std::sync::Barrier;
 
@@ -39,7 +39,7 @@ pub fn one_creates(storage: &dyn Storage) {
 
 pub fn counts(storage: &dyn Storage) {
     const EACH: usize = 12;
-    /// A storage that refuses each try would have the test go on for ever.
+    /// A storage that refuses every try would make the test run forever.
     const TRIES_MAX: usize = 5000;
     let name = "count/x";
     put(storage, name, "0");
