@@ -1,6 +1,6 @@
 //! Rows of Arrow IPC, as a file (Feather V2) or as a stream.
 //!
-//! A stream must have its end marker, which all common writers put there: without it, a stream truncated between two batches
+//! A stream must have its end marker, which all common writers write: without it, a stream truncated between two batches
 //! would look complete.
 
 use std::io::{self, BufReader, Read};

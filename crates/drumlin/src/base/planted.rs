@@ -99,7 +99,7 @@ pub enum Bug {
     SkipPurge = 79,
     /// Blocks of a failed write that could not be deleted are forgotten.
     ForgetAbandoned = 80,
-    /// While the root has not changed, a put without an answer is repeated with new bytes instead of the same ones.
+    /// After a put without an answer another root is put, instead of the same bytes, though the root has not changed.
     RetryAnew = 81,
     /// An audit deletes unknown blocks of sessions that are still open.
     SweepOpenSessions = 82,

@@ -258,6 +258,11 @@ impl BlockWriter {
         Ok(&self.written)
     }
 
+    /// The blocks written so far.
+    pub fn written(&self) -> &[Written] {
+        &self.written
+    }
+
     /// Deletes those of its blocks that no commit is to refer to.
     pub fn abandon(&mut self, unused: impl Fn(BlockId) -> bool) {
         let unused: Vec<Written> = self.written.extract_if(.., |written| unused(written.block)).collect();

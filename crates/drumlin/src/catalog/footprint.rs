@@ -92,7 +92,7 @@ impl Read {
     }
 }
 
-/// The maximum number of keys among which the written one is searched for: the commit turn is held.
+/// Which of many keys was written is looked for only among this many: the commit turn is held.
 const SEARCHED_MAX: usize = 1000;
 
 /// Describes the rows of a table with keys that were looked up: the row that was written, if it is known.

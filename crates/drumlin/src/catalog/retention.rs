@@ -15,7 +15,7 @@ pub enum Retention {
     KeepAll,
     /// The newest `n`; at least 1.
     KeepLast(u64),
-    /// Those that were the newest at some time within the last `n` microseconds.
+    /// Those that were the newest at some time in the last `n` microseconds.
     KeepMicros(u64),
 }
 

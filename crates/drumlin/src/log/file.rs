@@ -86,7 +86,7 @@ struct Segment {
     torn: bool,
     /// Whether the last record is an end mark.
     ended: bool,
-    /// The good records after the last one that is known to be synced, or the header if there is no record; and their
+    /// The good records behind the last one that is known to be synced, or the header if there is no record; and their
     /// offset. An end mark that nothing follows is not known to be synced.
     unsynced_offset: u64,
     unsynced_bytes: Bytes,
@@ -144,9 +144,9 @@ impl FileLog {
         if newest.torn {
             file.set_len(newest.end)?;
         }
-        // Records that no later record shows to be synced, an end mark among them, may exist only in the page cache: their
-        // writer died before the sync, or the sync failed, after which the kernel regards the pages as clean. Nothing may
-        // depend on them before they are written and synced again.
+        // Records that no later one says were synced, an end mark among them, may be in the page cache only: their writer
+        // died before the sync, or the sync failed, after which the kernel takes the pages for clean. Nothing may rest on
+        // them before they are written and synced again.
         file.write_at(newest.unsynced_offset, &newest.unsynced_bytes)?;
         if !planted(Bug::SkipOpenSync) {
             file.sync()?;

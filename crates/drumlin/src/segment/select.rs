@@ -26,7 +26,7 @@ fn has_lists_of_dictionaries(data_type: &DataType) -> bool {
     })
 }
 
-/// The rows at `places`, in that order. O(rows taken), including their contents.
+/// The rows at `places`, in their order. O(rows taken), with what is in them.
 pub fn take_rows<I>(array: &ArrayRef, places: &PrimitiveArray<I>) -> Result<ArrayRef>
 where
     I: ArrowPrimitiveType,

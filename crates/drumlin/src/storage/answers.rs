@@ -73,7 +73,7 @@ fn refusal(e: &object_store::Error) -> Option<Refusal> {
 
 /// Whether an answer began, so that the client did not retry, and its body broke off or made no sense.
 pub fn broke_off(e: &object_store::Error) -> bool {
-    // Errors of requests that the client retried contain these words.
+    // The client's message has these words if it tried again.
     const ASKED_AGAIN: &str = "max_retries: ";
     let object_store::Error::Generic { source, .. } = e else { return false };
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(source.as_ref());

@@ -1,8 +1,8 @@
 //! Buckets: S3 and compatible services, Google Cloud Storage, Azure.
 //!
-//! Requests that may be done twice are retried: by the client, and here if the body of an answer breaks off
-//! ([`read_again`]). A conditional put is sent once, because its own success would make the condition of a second try fail:
-//! the caller finds out whether it was done (answers.rs says what an answer means). No message holds a credential.
+//! What may be done twice is tried again: by the client, and here where the body of an answer breaks off ([`read_again`]). A put
+//! on a condition is sent once, since its own success would fail the condition of the second try: the caller has to look
+//! whether it was done (answers.rs says what an answer means). No message holds a credential.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -212,7 +212,7 @@ impl BucketStorage {
     }
 }
 
-/// Sends a request again, a limited number of times, if the body of the answer breaks off: the client retries only until an
+/// Asks once more, a bounded number of times, where the body of the answer breaks off: the client asks again only until an
 /// answer has begun, and within the body of an object.
 async fn ask_again<T, A: Future<Output = T>>(mut ask: impl FnMut() -> A, broke_off: impl Fn(&T) -> bool) -> T {
     for tried in 0..TRIES_MAX - 1 {
@@ -232,7 +232,7 @@ where
     ask_again(read, |answer| answer.as_ref().is_err_and(broke_off)).await
 }
 
-/// Deletes objects, again if the answer breaks off: deleting what is gone changes nothing.
+/// To delete what is gone changes nothing.
 async fn delete_again(client: &Client, paths: &[Path]) -> Vec<object_store::Result<Path>> {
     let delete = || {
         // The stream outlives this call.

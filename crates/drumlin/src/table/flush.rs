@@ -4,6 +4,7 @@
 use arrow::array::RecordBatch;
 
 use super::group_keys::{GroupKeys, candidates};
+use super::group_reader::GroupReader;
 use super::overlay::Overlay;
 use super::rows::born_before;
 use super::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, Table};
@@ -54,13 +55,13 @@ pub fn hidden_rows(
         if visible == Rows::None {
             return Ok(None);
         }
-        let directory = reader.directory(&group.address)?;
-        let range = candidates(table, &rows.codec, group, &directory, &keys)?;
+        let opened = GroupReader::open(reader, table, group)?;
+        let range = candidates(&opened, &rows.codec, &keys)?;
         if range.is_empty() {
             return Ok(None);
         }
         let mut hidden = roaring::RoaringBitmap::new();
-        GroupKeys::of(reader, table, &rows.codec, group, &directory)?.find(&keys, range, |_, row| {
+        GroupKeys::of(&opened, &rows.codec)?.find(&keys, range, |_, row| {
             hidden.insert(row);
         });
         hidden &= visible.positions(group.rows);
@@ -85,8 +86,7 @@ pub fn count_rows(
         if visible == Rows::None {
             return Ok(0);
         }
-        let directory = reader.directory(&group.address)?;
-        Ok(all.hide(reader, table, codec, group, &directory, visible)?.count(group.rows))
+        Ok(all.hide(&GroupReader::open(reader, table, group)?, codec, visible)?.count(group.rows))
     })?;
     Ok(counts.into_iter().sum::<u64>() + all.live())
 }

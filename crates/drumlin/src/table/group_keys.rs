@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::columns::{column_of, decode_columns};
-use super::{RowGroup, Table, TableCodec};
+use super::TableCodec;
+use super::group_reader::GroupReader;
+use super::key_bounds::KeyBounds;
 use crate::base::{Error, Result};
-use crate::block::{BlockReader, Directory};
-use crate::memtable::{Key, Keys};
+use crate::memtable::Keys;
 use crate::segment::Form;
 
 /// A row group's keys, ascending.
@@ -27,18 +27,12 @@ enum List {
 }
 
 impl GroupKeys {
-    /// The keys of `group`.
-    pub fn of(
-        reader: &BlockReader,
-        table: &Table,
-        codec: &TableCodec,
-        group: &RowGroup,
-        directory: &Directory,
-    ) -> Result<std::sync::Arc<GroupKeys>> {
-        reader.derived(&group.address, || {
+    /// Those of a row group.
+    pub fn of(reader: &GroupReader<'_>, codec: &TableCodec) -> Result<std::sync::Arc<GroupKeys>> {
+        reader.blocks.derived(&reader.group.address, || {
             let schema = codec.key_schema();
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
-            let columns = decode_columns(reader, table, schema, group, directory, &columns, Form::Exact)?;
+            let columns = reader.decode(schema, &columns, Form::Exact)?;
             let keys =
                 codec.keys.encode(&columns).map_err(|e| Error::corrupt(format!("a stored key: {}", e.message())))?;
             let keys = Self::new(&keys, codec.keys.is_word());
@@ -141,62 +135,13 @@ fn search<T, U: std::borrow::Borrow<T>>(
     }
 }
 
-/// The bounds of a row group's keys, as far as known.
-#[derive(Clone, Debug)]
-pub enum KeyBounds {
-    /// Of keys of one word each: the smallest, and a word above all of them.
-    Words(u64, Option<u64>),
-    /// Lists of one key each.
-    Bytes(Option<Keys>, Option<Keys>),
-}
-
-impl KeyBounds {
-    /// Bounds of keys from `low` on and below `high`.
-    pub fn new(low: Option<&[u8]>, high: Option<&[u8]>, words: bool) -> Self {
-        let one = |bound: &[u8]| {
-            let mut one = Keys::default();
-            one.push(bound);
-            one
-        };
-        let (low, high) = (low.map(one), high.map(one));
-        match words {
-            true => Self::Words(low.map_or(0, |low| low.get(0).word()), high.map(|high| high.get(0).word())),
-            false => Self::Bytes(low, high),
-        }
-    }
-
-    /// The places of those of the ascending `keys` that are between the bounds.
-    pub fn among(&self, keys: &Keys) -> Range<usize> {
-        let before = |bound: &Keys| keys.partition_point(|key: Key<'_>| key < bound.get(0));
-        let (start, end) = match (self, keys.as_words()) {
-            (Self::Words(low, high), Some(words)) => {
-                let before = |bound: u64| words.partition_point(|word| *word < bound);
-                (before(*low), high.map(before))
-            }
-            (Self::Words(low, high), None) => {
-                let before = |bound: u64| keys.partition_point(|key| key.word() < bound);
-                (before(*low), high.map(before))
-            }
-            (Self::Bytes(low, high), _) => (low.as_ref().map_or(0, before), high.as_ref().map(before)),
-        };
-        start..end.unwrap_or(keys.len()).max(start)
-    }
-}
-
-/// The places of those of the ascending `wanted` keys that a row group may hold, by the bounds of its first key column.
-pub(super) fn candidates(
-    table: &Table,
-    codec: &TableCodec,
-    group: &RowGroup,
-    directory: &Directory,
-    wanted: &Keys,
-) -> Result<Range<usize>> {
-    let bounds = group.bounds.get_or_try(|| {
+/// The places of ascending `wanted` that a row group may hold, by the bounds of its first key column.
+pub(super) fn candidates(reader: &GroupReader<'_>, codec: &TableCodec, wanted: &Keys) -> Result<Range<usize>> {
+    let bounds = reader.group.bounds.get_or_try(|| {
         let name = codec.key_schema().field(0).name();
-        let index = super::columns::find(&table.schemas[group.schema as usize].0, name)?;
-        let stats = &column_of(directory, group, index)?.stats;
-        let low = stats.min.as_ref().and_then(|min| codec.keys.lower(min));
-        let high = stats.max.as_ref().and_then(|max| codec.keys.upper(max));
+        let column = reader.column(name).ok_or_else(|| Error::corrupt(format!("a row group without '{name}'")))?;
+        let low = column.stats.min.as_ref().and_then(|min| codec.keys.lower(min));
+        let high = column.stats.max.as_ref().and_then(|max| codec.keys.upper(max));
         Ok(KeyBounds::new(low.as_deref(), high.as_deref(), codec.keys.is_word()))
     })?;
     Ok(bounds.among(wanted))

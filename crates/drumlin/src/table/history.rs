@@ -16,7 +16,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt8Type};
 
 use super::instants::History;
-use super::rows::MemRows;
+use super::part::MemRows;
 use super::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, Table, TableCodec};
 use crate::base::{Cancel, Error, Pool, Result, Seq, Timestamp};
 use crate::block::{Address, BlockReader};

@@ -12,8 +12,9 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use roaring::RoaringBitmap;
 
-use super::columns::{column_of, find, into_type, pick_columns};
+use super::columns::{find, into_type};
 use super::group_keys::{GroupKeys, candidates};
+use super::group_reader::GroupReader;
 use super::key_filter::may_have;
 use super::overlay::{MemtableHit, Overlay};
 use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
@@ -123,9 +124,8 @@ impl Searcher<'_> {
     /// The keys that a row group holds, with their places.
     fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, Place)>> {
         self.cancel.check()?;
-        let directory = self.reader.directory(&group.address)?;
-        column_of(&directory, group, 0)?;
-        let range = candidates(self.table, self.codec, group, &directory, &open.keys)?;
+        let reader = GroupReader::open(self.reader, self.table, group)?;
+        let range = candidates(&reader, self.codec, &open.keys)?;
         if range.is_empty() {
             return Ok(Vec::new());
         }
@@ -137,12 +137,12 @@ impl Searcher<'_> {
         const FEW: usize = 64;
         if range.len() <= FEW
             && !self.reader.has_derived(&group.address)
-            && let Some(filter) = self.reader.filter(&group.address, &directory)?
+            && let Some(filter) = reader.key_filter()?
             && may_have(&filter, range.clone().map(|at| open.keys.get(at))) == Some(false)
         {
             return Ok(Vec::new());
         }
-        let keys = GroupKeys::of(self.reader, self.table, self.codec, group, &directory)?;
+        let keys = GroupKeys::of(&reader, self.codec)?;
         let mut found = Vec::new();
         keys.find(&open.keys, range, |at, row| {
             let (asked, from) = open.asked[at];
@@ -232,8 +232,7 @@ impl Searcher<'_> {
     fn read_rows(&self, schema: &SchemaRef, columns: &[usize], index: u32, rows: &[u32]) -> Result<Vec<ArrayRef>> {
         self.cancel.check()?;
         let group = &self.table.groups[index as usize];
-        let directory = self.reader.directory(&group.address)?;
-        pick_columns(self.reader, self.table, schema, group, &directory, columns, rows)
+        GroupReader::open(self.reader, self.table, group)?.pick(schema, columns, rows)
     }
 
     /// The rows of row groups among `places`, by row group.

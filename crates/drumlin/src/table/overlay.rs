@@ -6,10 +6,11 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::group_keys::{GroupKeys, candidates};
-use super::rows::{MemRows, Unsettled, born_before};
-use super::{RowGroup, Rows, Table, TableCodec};
+use super::group_reader::GroupReader;
+use super::part::{MemRows, Unsettled};
+use super::rows::born_before;
+use super::{Rows, Table, TableCodec};
 use crate::base::{Result, Seq, Version};
-use crate::block::{BlockReader, Directory};
 use crate::memtable::{Keys, RowBytes};
 
 /// What a reader sees of a table: a version, and perhaps the rows written since.
@@ -197,25 +198,18 @@ impl OverlayRows {
         (keys, rows)
     }
 
-    /// Those of `visible` that no key in the overlay hides.
-    pub fn hide(
-        &self,
-        reader: &BlockReader,
-        table: &Table,
-        codec: &TableCodec,
-        group: &RowGroup,
-        directory: &Directory,
-        visible: Rows,
-    ) -> Result<Rows> {
-        // An invisible row group may have keys of another type.
+    /// Those of `visible` that no key here hides.
+    pub fn hide(&self, reader: &GroupReader<'_>, codec: &TableCodec, visible: Rows) -> Result<Rows> {
+        let group = reader.group;
+        // One that is not seen may have keys of another type.
         if visible == Rows::None {
             return Ok(visible);
         }
-        let range = candidates(table, codec, group, directory, &self.keys)?;
+        let range = candidates(reader, codec, &self.keys)?;
         if range.is_empty() {
             return Ok(visible);
         }
-        let keys = GroupKeys::of(reader, table, codec, group, directory)?;
+        let keys = GroupKeys::of(reader, codec)?;
         let mut hidden: Vec<(Version, u32)> = Vec::new();
         keys.find(&self.keys, range, |at, row| hidden.push((self.versions[at], row)));
         if hidden.is_empty() {

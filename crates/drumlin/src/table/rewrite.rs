@@ -12,9 +12,10 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use super::columns::mask;
+use super::group_reader::GroupReader;
 use super::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter, order};
-use crate::base::{Error, Pool, Result, Version};
-use crate::block::{BlockReader, Directory, EncodedRowGroup};
+use crate::base::{Pool, Result, Version};
+use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, measure};
 
 /// The sizes of the row groups that `rows` rows are written to: as few as possible, evenly filled.
@@ -45,26 +46,21 @@ pub fn rewrite(
     let fields = schema.0.fields();
     let mut inputs = Vec::with_capacity(window.inputs.len());
     for (group, kept) in window.inputs.iter().zip(&window.kept).filter(|(_, kept)| **kept != Rows::None) {
-        let directory = reader.directory(&group.address)?;
-        if directory.columns.len() != fields.len() || directory.rows != group.rows {
-            let block = group.address.block;
-            return Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")));
-        }
+        let reader = GroupReader::with_schema(reader, &schema.0, group)?;
         let keep = match kept {
             Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
             _ => None,
         };
-        inputs.push(Input { group, directory, keep });
+        inputs.push(Input { reader, keep });
     }
     let column = |index: usize| -> Result<Vec<Segment>> {
         let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
-            let bytes = reader.segments(&input.group.address, &input.directory, &[index])?.remove(0);
-            Ok((bytes, input.directory.columns[index].stats.clone()))
+            Ok((input.reader.segments(&[index])?.remove(0), input.reader.column_at(index).stats.clone()))
         };
         let read = inputs.iter().map(source).collect::<Result<Vec<_>>>()?;
         let mut sources = Vec::with_capacity(inputs.len());
         for (input, (bytes, stats)) in inputs.iter().zip(&read) {
-            let (rows, keep) = (input.group.rows as usize, input.keep.as_ref());
+            let (rows, keep) = (input.reader.group.rows as usize, input.keep.as_ref());
             sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
         }
         let rewritten = segment::rewrite(&sources, fields[index].data_type(), &sizes, !window.purge);
@@ -91,8 +87,7 @@ pub fn rewrite(
 
 /// A row group of a window.
 struct Input<'a> {
-    group: &'a RowGroup,
-    directory: Arc<Directory>,
+    reader: GroupReader<'a>,
     /// The rows to keep; `None` for all.
     keep: Option<BooleanBuffer>,
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::group_keys::KeyBounds;
+use super::key_bounds::KeyBounds;
 use crate::base::{Error, Memo, Result, Version};
 use crate::block::Address;
 

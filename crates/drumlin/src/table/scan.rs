@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::columns::{column_of, decode_columns, find, into_type, mask};
+use super::columns::{find, into_type, mask};
+use super::group_reader::GroupReader;
 use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
 use super::pieces::{Piece, arrange};
@@ -493,8 +494,9 @@ fn output_types(
         }
         let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
         for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
-            let Ok(at) = table.schemas[group.schema as usize].0.index_of(schema.field(index).name()) else { continue };
-            kept.push(column_of(&*reader.directory(&group.address)?, group, at)?.kept);
+            kept.extend(
+                GroupReader::open(reader, table, group)?.column(schema.field(index).name()).map(|own| own.kept),
+            );
         }
         Ok(native_type(&exact, kept.into_iter()))
     };
@@ -530,29 +532,18 @@ impl Shared {
     }
 
     fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
-        let directory = self.reader.directory(&group.address)?;
-        column_of(&directory, group, 0)?;
+        let reader = GroupReader::open(&self.reader, &self.view.table, group)?;
         let mut rows = match &self.filter {
             None => rows.clone(),
-            Some(filter) => {
-                matching(&self.reader, &self.view.table, &self.version_schema, group, &directory, rows, filter)?
-            }
+            Some(filter) => matching(&reader, &self.version_schema, rows, filter)?,
         };
         if let Some((overlay, codec)) = &self.overlay {
-            rows = overlay.hide(&self.reader, &self.view.table, codec, group, &directory, rows)?;
+            rows = overlay.hide(&reader, codec, rows)?;
         }
         if rows == Rows::None {
             return Ok(None);
         }
-        let arrays = decode_columns(
-            &self.reader,
-            &self.view.table,
-            &self.version_schema,
-            group,
-            &directory,
-            &self.columns,
-            self.form,
-        )?;
+        let arrays = reader.decode(&self.version_schema, &self.columns, self.form)?;
         let arrays: Vec<ArrayRef> = arrays
             .into_iter()
             .zip(&self.types)

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::moved::Moves;
+use super::part::{InMemory, MemtablePart, Unsettled};
 use super::row_group::{Rows, any_in};
-use super::rows::{InMemory, MemtablePart, Unsettled};
 use super::{
     ALIVE, Change, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec,
     VersionRecord,
