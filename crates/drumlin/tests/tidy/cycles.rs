@@ -11,7 +11,7 @@ use std::path::Path;
 use super::{LAYERS, core, files};
 
 /// Layers that are not checked yet.
-const KNOWN: [&str; 2] = ["table", "store"];
+const KNOWN: [&str; 1] = ["store"];
 
 /// Texts of modules, by their paths such as `catalog/tree`.
 type Sources = BTreeMap<String, String>;
