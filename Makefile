@@ -58,6 +58,7 @@ test: wheel $(PANDAS2)/.installed
 check: build
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
 	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples
 	$(SANITIZED) cargo test --release --quiet memtable

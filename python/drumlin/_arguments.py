@@ -194,18 +194,15 @@ def selection(
     columns: Iterable[Any] | None,
     where: str | Expr | None,
     limit: int | None,
-    head: int | None,
     tail: int | None,
     native: bool,
 ) -> Selection:
     """The arguments of a read, checked."""
-    if limit is not None and head is not None:
-        raise InvalidArgument("head and limit are the same; give one of them")
     return Selection(
         as_of_argument(as_of),
         column_names(columns),
         filter_text(where),
-        count(limit, "limit") if head is None else count(head, "head"),
+        count(limit, "limit"),
         count(tail, "tail"),
         native,
     )

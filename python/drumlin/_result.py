@@ -64,7 +64,7 @@ class Result:
 
         A frame that was written by pandas comes back as it was: index, names and types. With ``columns=[...]`` the
         index comes along. A RangeIndex comes back as it was if the table has just the rows that one write wrote and
-        the read takes them all; after appends and deletes, and with ``where``, ``head``, ``limit`` or ``tail``, rows
+        the read takes them all; after appends and deletes, and with ``where``, ``limit`` or ``tail``, rows
         are numbered from 0. In columns of Python objects, missing values come back as None.
 
         ``options`` go to ``pyarrow.Table.to_pandas``.

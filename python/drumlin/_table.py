@@ -259,13 +259,12 @@ class Table(Generic[_V]):
         columns: Iterable[Any] | None = None,
         where: str | Expr | None = None,
         limit: int | None = None,
-        head: int | None = None,
         tail: int | None = None,
         native: bool = False,
     ) -> Result:
         """A version, by default the newest; nothing is read before the result is asked for rows. See :meth:`Store.read
         <drumlin.Store.read>`."""
-        selected = selection(as_of, columns, where, limit, head, tail, native)
+        selected = selection(as_of, columns, where, limit, tail, native)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
 
     def schema(self, *, as_of: AsOf | None = None) -> Schema:

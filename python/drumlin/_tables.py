@@ -126,7 +126,6 @@ class Tables(Generic[_V]):
         columns: Iterable[Any] | None = None,
         where: str | Expr | None = None,
         limit: int | None = None,
-        head: int | None = None,
         tail: int | None = None,
         native: bool = False,
     ) -> Result:
@@ -134,7 +133,7 @@ class Tables(Generic[_V]):
         rows, and what is committed later does not change it.
 
         ``columns`` are the columns, in the order wanted. ``where`` keeps the rows for which it is true: text in the
-        filter language, or an expression made with :func:`drumlin.col`. ``head`` (or ``limit``) keeps the first rows,
+        filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps the first rows,
         ``tail`` the last, as many as it says. ``native`` hands out the Arrow types that are cheapest to decode
         instead of the table's own: string views, dictionaries, narrower decimals.
 
@@ -149,7 +148,7 @@ class Tables(Generic[_V]):
         [1, 2, 3]
         """
         return self.table(path).read(
-            as_of=as_of, columns=columns, where=where, limit=limit, head=head, tail=tail, native=native
+            as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, native=native
         )
 
     @overload
@@ -258,7 +257,6 @@ class Tables(Generic[_V]):
         columns: Iterable[Any] | None = None,
         where: str | Expr | None = None,
         limit: int | None = None,
-        head: int | None = None,
         tail: int | None = None,
         native: bool = False,
         return_exceptions: Literal[False] = False,
@@ -272,7 +270,6 @@ class Tables(Generic[_V]):
         columns: Iterable[Any] | None = None,
         where: str | Expr | None = None,
         limit: int | None = None,
-        head: int | None = None,
         tail: int | None = None,
         native: bool = False,
         return_exceptions: bool,
@@ -285,7 +282,6 @@ class Tables(Generic[_V]):
         columns: Iterable[Any] | None = None,
         where: str | Expr | None = None,
         limit: int | None = None,
-        head: int | None = None,
         tail: int | None = None,
         native: bool = False,
         return_exceptions: bool = False,
@@ -301,7 +297,7 @@ class Tables(Generic[_V]):
         >>> {path: result.to_arrow().num_rows for path, result in store.read_many(["a", "b"]).items()}
         {'a': 1, 'b': 2}
         """
-        selected = selection(as_of, columns, where, limit, head, tail, native)
+        selected = selection(as_of, columns, where, limit, tail, native)
         asked = names(paths, "paths")
 
         def result(path: str, reading: Any) -> Any:

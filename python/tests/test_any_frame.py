@@ -40,7 +40,7 @@ def check(store: drumlin.Store, frame: pd.DataFrame) -> None:
     ranged = isinstance(frame.index, pd.RangeIndex)
     for options, expected in (
         ({"tail": 2}, frame.iloc[-2:]),
-        ({"head": 1}, frame.iloc[:1]),
+        ({"limit": 1}, frame.iloc[:1]),
         ({"where": col(first) >= 1}, frame.iloc[1:]),
         ({"where": col(first) < 0}, frame.iloc[:0]),
     ):

@@ -38,7 +38,6 @@ TABLE: dict[str, dict[str, Any]] = {
         "columns": None,
         "where": None,
         "limit": None,
-        "head": None,
         "tail": None,
         "native": False,
     },

@@ -151,7 +151,7 @@ def test_a_signal_stops_a_read(store: drumlin.Store, alarm: Callable[[float], No
             read()
         assert time.monotonic() - start < 3
     assert len(store.table("t").versions()) == 5
-    assert store.read("t", head=1).to_arrow().num_rows == 1
+    assert store.read("t", limit=1).to_arrow().num_rows == 1
 
 
 # faults: stopped call x write

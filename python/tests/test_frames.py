@@ -89,7 +89,7 @@ def test_a_table_becomes_what_pyarrow_makes_of_it(store: drumlin.Store, name: st
 def test_rows_that_are_not_all_that_were_written(store: drumlin.Store) -> None:
     frame = FRAMES["several row groups"]
     store.write("t", frame)
-    for options in ({"where": "i % 3 = 0"}, {"head": 7}, {"tail": 130_000}, {"columns": ["y"]}):
+    for options in ({"where": "i % 3 = 0"}, {"limit": 7}, {"tail": 130_000}, {"columns": ["y"]}):
         same(store.read("t", **options).to_pandas(), by_arrow(store.read("t", **options)))  # type: ignore[arg-type]
     store.table("t").delete("i % 1000 < 3")
     store.append("t", frame[:5])

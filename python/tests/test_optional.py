@@ -53,7 +53,7 @@ def test_polars_without_pyarrow() -> None:
         frame = pl.DataFrame({"n": [1, 2, 3], "s": ["a", "b", None], "t": [dt.datetime(2020, 1, 1)] * 3})
         store.write("t", frame)
         store.append("t", frame.lazy())
-        assert_frame_equal(store.read("t", where="n > 1", head=2).to_polars(), frame.slice(1))
+        assert_frame_equal(store.read("t", where="n > 1", limit=2).to_polars(), frame.slice(1))
         [first, second] = store.read("t")
         assert first.num_rows == 3 and len(second) == 3
         assert_frame_equal(pl.DataFrame(first), frame)

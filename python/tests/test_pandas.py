@@ -137,7 +137,7 @@ def test_appends_carry_the_index_on(store: drumlin.Store, name: str) -> None:
 def test_a_range_index_is_numbered_anew_once_rows_were_picked(store: drumlin.Store) -> None:
     frame = pd.DataFrame({"a": range(10)}, index=pd.RangeIndex(100, 200, 10, name="r"))
     store.write("t", frame)
-    for options in ({"where": "a >= 5"}, {"head": 5}, {"tail": 5}, {"limit": 5}):
+    for options in ({"where": "a >= 5"}, {"tail": 5}, {"limit": 5}):
         index = store.read("t", **options).to_pandas().index
         assert_index_equal(index, pd.RangeIndex(5, name="r"), exact=True)
     # Columns alone pick no rows.

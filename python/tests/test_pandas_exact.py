@@ -298,7 +298,7 @@ def test_frames_of_earlier_versions(store: drumlin.Store, name: str) -> None:
     # On pandas 2 they did not keep where texts are stored.
     options = {"check_freq": False, "check_dtype": name != "string"}
     assert_frame_equal(read(store), frame, **options)
-    none = read(store, head=0)
+    none = read(store, limit=0)
     assert_frame_equal(none, frame.iloc[:0].set_axis(none.index), **options)
     # Frames of this version can be added.
     store.append("t", frame)

@@ -66,26 +66,24 @@ def test_where(filled: drumlin.Store, where: str | drumlin.Expr, expected: list[
 
 
 @pytest.mark.parametrize("rows", [0, 1, 399, 400, 401, 999, 1000, 5000])
-def test_head_and_tail(filled: drumlin.Store, rows: int) -> None:
+def test_limit_and_tail(filled: drumlin.Store, rows: int) -> None:
     all_rows = list(range(ROWS))
     last = all_rows[-rows:] if rows else []
-    assert ns(filled.read("t", head=rows)) == ns(filled.read("t", limit=rows)) == all_rows[:rows]
+    assert ns(filled.read("t", limit=rows)) == all_rows[:rows]
     assert ns(filled.read("t", tail=rows)) == last
     assert [n for batch in filled.read("t", tail=rows) for n in batch["n"].to_pylist()] == last
     even = [n for n in all_rows if n % 2 == 0]
-    assert ns(filled.read("t", where="n % 2 = 0", head=rows)) == even[:rows]
+    assert ns(filled.read("t", where="n % 2 = 0", limit=rows)) == even[:rows]
     assert ns(filled.read("t", where="n % 2 = 0", tail=rows)) == (even[-rows:] if rows else [])
 
 
-def test_head_and_tail_are_not_both_given(filled: drumlin.Store) -> None:
+def test_limit_and_tail_are_not_both_given(filled: drumlin.Store) -> None:
     with pytest.raises(drumlin.InvalidArgument, match="not both"):
-        filled.read("t", head=1, tail=1)
-    with pytest.raises(drumlin.InvalidArgument, match="the same"):
-        filled.read("t", head=1, limit=1)
-    with pytest.raises(drumlin.InvalidArgument, match="head=-1"):
-        filled.read("t", head=-1)
+        filled.read("t", limit=1, tail=1)
+    with pytest.raises(drumlin.InvalidArgument, match="limit=-1"):
+        filled.read("t", limit=-1)
     with pytest.raises(TypeError):
-        filled.read("t", head=True)
+        filled.read("t", limit=True)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_a_sorted_table_is_read_in_order(store: drumlin.Store) -> None:
     store.write("t", {"n": values[:300], "at": range(300)}, sort=["n"])
     store.append("t", {"n": values[300:], "at": range(300, 500)})
     assert ns(store.read("t")) == list(range(500))
-    assert ns(store.read("t", head=5)) == list(range(5))
+    assert ns(store.read("t", limit=5)) == list(range(5))
     assert ns(store.read("t", tail=5, where="n < 100")) == list(range(95, 100))
     # The sort columns need not be asked for.
     at = store.read("t", columns=["at"]).to_arrow()["at"].to_pylist()

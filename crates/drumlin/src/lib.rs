@@ -5,25 +5,64 @@
 
 #![deny(unsafe_code, missing_docs)]
 #![warn(clippy::all)]
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(dead_code, unused_imports, reason = "tests reach it by the feature, and users what lies at the root")
+)]
 
-// The layers; `tests/tidy.rs` has their order, bottom to top, and holds them to it.
+// The layers; `tests/tidy.rs` has their order, bottom to top, and holds them to it. They are not part of the API: tests,
+// benchmarks and the other crates of the workspace reach them by a feature.
+#[cfg(feature = "internals")]
 pub mod base;
+#[cfg(feature = "internals")]
 pub mod block;
+#[cfg(feature = "internals")]
 pub mod catalog;
+#[cfg(feature = "internals")]
 pub mod filter;
+#[cfg(feature = "internals")]
 pub mod log;
+#[cfg(feature = "internals")]
 pub mod memtable;
+#[cfg(feature = "internals")]
 pub mod segment;
+#[cfg(feature = "internals")]
 pub mod storage;
+#[cfg(feature = "internals")]
 pub mod store;
+#[cfg(feature = "internals")]
 pub mod table;
+
+#[cfg(not(feature = "internals"))]
+mod base;
+#[cfg(not(feature = "internals"))]
+mod block;
+#[cfg(not(feature = "internals"))]
+mod catalog;
+#[cfg(not(feature = "internals"))]
+mod filter;
+#[cfg(not(feature = "internals"))]
+mod log;
+#[cfg(not(feature = "internals"))]
+mod memtable;
+#[cfg(not(feature = "internals"))]
+mod segment;
+#[cfg(not(feature = "internals"))]
+mod storage;
+#[cfg(not(feature = "internals"))]
+mod store;
+#[cfg(not(feature = "internals"))]
+mod table;
 
 pub use arrow;
 pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version};
+pub use block::{CacheStat, RepackPlan};
 pub use catalog::{
-    Cause, Change, Changes, Condition, Event, Field, NodeChange, NodeEvent, NodeInfo, Path, Pattern, Payload,
-    Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention, TriggerFilter, check_path,
+    Cause, Change, Changes, Compare, Condition, Content, Event, Field, NodeChange, NodeEvent, NodeInfo, Path, Pattern,
+    Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention, TableAction, TableEvent,
+    TriggerFilter, check_path,
 };
 pub use filter::Filter;
+pub use log::LogOptions;
 pub use store::*;
-pub use table::{Lookup, PlanOptions, Scan, ScanOptions, VersionKind};
+pub use table::{LeftAlone, Lookup, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, VersionKind, Window};

@@ -8,7 +8,7 @@ use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use drumlin::Tables;
 use drumlin::catalog::{Effect, Transaction};
-use drumlin::log::{CommitLog, Entry, FileLog};
+use drumlin::log::{CommitLog, Durable, Entry, FileLog};
 use drumlin::memtable::Keys;
 use drumlin::storage::SimDisk;
 use drumlin::store::TableOptions;
@@ -77,7 +77,7 @@ pub fn rows(bytes: &[u8]) {
     let payload = Transaction::encode(&transactions).expect("a commit").into();
     let disk = disk.fork();
     let (log, _) = FileLog::open(Arc::new(disk.clone()), Default::default(), Default::default()).expect("a sound log");
-    log.append(&Entry { payload, ..entry.clone() }, false).expect("an entry");
+    log.append(&Entry { payload, ..entry.clone() }, Durable::Now).expect("an entry");
     drop(log);
     let Ok(store) = stores::open(&disk, 0) else { return };
     let Ok(batches) = store.table("k").collect(&Default::default()) else { return };

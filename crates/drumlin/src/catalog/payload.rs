@@ -33,14 +33,14 @@ pub enum Content<'a> {
 }
 
 impl Payload {
-    /// A JSON value. Fails if it is larger than [`PAYLOAD_BYTES_MAX`] in stored form, or nested too deeply.
+    /// A JSON value. Fails if it is larger than 1 MiB in stored form, or nested too deeply.
     pub fn json(value: &serde_json::Value) -> Result<Self> {
         let mut writer = PayloadWriter::default();
         write_json(&mut writer, value)?;
         writer.finish()
     }
 
-    /// Bytes. Fails if they are more than [`PAYLOAD_BYTES_MAX`].
+    /// Bytes. Fails if they are more than 1 MiB.
     pub fn bytes(bytes: &[u8]) -> Result<Self> {
         let mut stored = Vec::with_capacity(bytes.len() + 1);
         stored.push(BYTES);

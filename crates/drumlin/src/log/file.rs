@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::frame::{self, Body, Header, Record};
 use super::mark::Mark;
-use super::{Appended, Base, CommitLog, Entry, News, Opened};
+use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
@@ -21,7 +21,7 @@ use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
 /// The length of a record is stored in 32 bits.
 pub const ENTRY_BYTES_MAX: u64 = (4 << 30) - (4 << 10);
 
-/// Settings of a [`FileLog`].
+/// Settings of a commit log in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
     /// A segment that has grown past this is followed by a new one. Default 64 MiB.
@@ -230,7 +230,8 @@ impl FileLog {
 
 impl CommitLog for FileLog {
     /// After `InDoubt`, this log accepts no more entries.
-    fn append(&self, entry: &Entry, later: bool) -> Result<Appended> {
+    fn append(&self, entry: &Entry, durable: Durable) -> Result<Appended> {
+        let later = durable == Durable::AfterSync;
         // An append that may be synced later need not wait for a sync, unless a new segment must be started.
         let turn = if later { None } else { Some(self.turn()) };
         let mut tail = self.tail.lock();

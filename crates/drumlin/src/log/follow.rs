@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::file::judge_tail;
 use super::frame::{self, Body, Record};
-use super::{Appended, Base, CommitLog, Entry, FileLog, Loss, News, Opened};
+use super::{Appended, Base, CommitLog, Durable, Entry, FileLog, Loss, News, Opened};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
 
@@ -140,7 +140,7 @@ impl Seen {
 }
 
 impl CommitLog for FileFollower {
-    fn append(&self, _: &Entry, _: bool) -> Result<Appended> {
+    fn append(&self, _: &Entry, _: Durable) -> Result<Appended> {
         Err(read_only())
     }
 

@@ -50,12 +50,33 @@ pub enum Appended {
     Behind(News),
 }
 
+/// When an entry has to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// Before the append returns.
+    Now,
+    /// After the next [`CommitLog::sync`].
+    AfterSync,
+}
+
+/// What a log in objects refers to.
+#[derive(Clone, Debug)]
+pub struct Referred {
+    /// The last entry.
+    pub last: Seq,
+    /// The newest catalog snapshot.
+    pub base: Option<Base>,
+    /// The objects that hold entries. An object that ends, by its name, with the last entry or an earlier one and is not among
+    /// them will never become one of them.
+    pub chunks: Vec<String>,
+}
+
 /// A commit log, as seen by one handle: it remembers the last entry that its owner knows.
 pub trait CommitLog: Send + Sync {
-    /// Adds the entry after the last one known. It is durable when this returns or, if it may be synced `later`, after the
-    /// next [`CommitLog::sync`]. `Unavailable`: nothing was applied, nor will be. `InDoubt`: it may or may not be in the
+    /// Adds the entry after the last one known. A log in objects makes it durable at once in either case.
+    /// `Unavailable`: nothing was applied, nor will be. `InDoubt`: it may or may not be in the
     /// log.
-    fn append(&self, entry: &Entry, later: bool) -> Result<Appended>;
+    fn append(&self, entry: &Entry, durable: Durable) -> Result<Appended>;
 
     /// What others have added since the last entry known, if anything.
     fn refresh(&self) -> Result<Option<News>>;
@@ -100,9 +121,8 @@ pub trait CommitLog: Send + Sync {
         false
     }
 
-    /// For a log in objects: the last entry, the newest catalog snapshot, and the objects that hold entries. An object that
-    /// ends, by its name, with that entry or an earlier one and is not among them will never become one of them.
-    fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
+    /// What a log in objects refers to; `None` for one in files.
+    fn referred(&self) -> Option<Referred> {
         None
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::root::{self, EntryStatus, Root};
 use super::turns::Turns;
-use super::{Appended, Base, CommitLog, Entry, News, Opened};
+use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Pool, Result, Seq};
 use crate::storage::{PutMode, Storage, Tag, names, put_if_match_patiently};
@@ -350,7 +350,7 @@ fn read_all(storage: &dyn Storage, pool: &Pool) -> Result<(Root, Tag, Opened)> {
 }
 
 impl CommitLog for ObjectLog {
-    fn append(&self, entry: &Entry, _: bool) -> Result<Appended> {
+    fn append(&self, entry: &Entry, _: Durable) -> Result<Appended> {
         let mut tail = self.tail.lock();
         tail.check()?;
         let added = self.add(&mut tail, entry);
@@ -450,8 +450,9 @@ impl CommitLog for ObjectLog {
         true
     }
 
-    fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
+    fn referred(&self) -> Option<Referred> {
         let root = self.tail.lock().root.clone();
-        Some((root.seq, root.base, root.chunks.iter().map(root::Chunk::name).collect()))
+        let chunks = root.chunks.iter().map(root::Chunk::name).collect();
+        Some(Referred { last: root.seq, base: root.base, chunks })
     }
 }

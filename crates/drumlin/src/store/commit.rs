@@ -17,7 +17,7 @@ use super::proposal::{Proposal, Work, admit, too_large};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result};
 use crate::catalog::{Draft, Effect, Footprint, State, Transaction};
-use crate::log::{Appended, ENTRY_BYTES_MAX, Entry, News};
+use crate::log::{Appended, Durable, ENTRY_BYTES_MAX, Entry, News};
 
 /// A commit with so many effects on nodes is worth a second thread.
 const LARGE: usize = 2000;
@@ -208,7 +208,8 @@ impl Store {
             let payload = Transaction::encode(&transactions)?.into();
             let effects = transactions.iter().flat_map(|transaction: &Transaction| &transaction.effects);
             let features = effects.fold(0, |features, effect| features | effect.features());
-            log.append(&Entry { seq, id, session, time, features, payload }, self.inner.syncer.is_some())
+            let durable = if self.inner.syncer.is_some() { Durable::AfterSync } else { Durable::Now };
+            log.append(&Entry { seq, id, session, time, features, payload }, durable)
         };
         let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
         let pool = &self.inner.env.pool;

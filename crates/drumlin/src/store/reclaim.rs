@@ -8,7 +8,7 @@ use super::{Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
-use crate::log::retry_while_moving;
+use crate::log::{Referred, retry_while_moving};
 use crate::storage::{ObjectMeta, Storage, names};
 
 /// What a reclaim may take.
@@ -297,13 +297,15 @@ impl Store {
         // Others may replace the snapshot while it is looked at.
         let (last, base, needed) = retry_while_moving(|| {
             self.refresh()?;
-            let Some((last, base, named)) = self.inner.log.needed() else { return Ok((Seq(0), None, BTreeSet::new())) };
+            let Some(Referred { last, base, chunks }) = self.inner.log.referred() else {
+                return Ok((Seq(0), None, BTreeSet::new()));
+            };
             let needed: BTreeSet<String> = match &base {
                 Some(base) => {
                     let index = recover::read_index(storage.as_ref(), base)?;
-                    index.objects().chain([base.seq]).map(names::catalog).chain(named).collect()
+                    index.objects().chain([base.seq]).map(names::catalog).chain(chunks).collect()
                 }
-                None => named.into_iter().collect(),
+                None => chunks.into_iter().collect(),
             };
             Ok((last, base, needed))
         })?;

@@ -22,7 +22,7 @@ use crate::filter::Filter;
 use crate::table::{Lookup, Renew, Scan, ScanOptions, VersionKind, View};
 
 /// A handle on the table at a path, in a store, where each call that changes it is one commit, or in a transaction. See
-/// [`Tables::table`].
+/// [`super::Tables::table`].
 ///
 /// What tells of a version is `None` in a transaction: versions are numbered at its commit.
 #[derive(Clone, Debug)]
@@ -71,9 +71,9 @@ impl Table {
         self.write_frame(VersionKind::Write, frame.into(), options)
     }
 
-    /// Makes a version with the rows of `frame` after those there are. The columns must be the table's, in any order; see
-    /// [`crate::table::conform`] for what is converted. Rows of a keyed table must have keys that are new, as for
-    /// [`Table::insert`].
+    /// Makes a version with the rows of `frame` after those there are. The columns must be the table's, in any order.
+    /// What is converted is what keeps every value: layouts of strings and dictionaries, wider numbers, units of time. Rows of a
+    /// keyed table must have keys that are new, as for [`Table::insert`].
     ///
     /// # Errors
     /// `NotFound` if there is no table, `SchemaMismatch` if the columns are not its own, `AlreadyExists` if a key is there.
@@ -395,7 +395,7 @@ impl Table {
         )
     }
 
-    /// Drops it: see [`Tables::drop`], which drops many.
+    /// Drops it: see [`super::Tables::drop`], which drops many.
     ///
     /// # Errors
     /// `NotFound` if there is no table, unless that is to be ignored.

@@ -33,7 +33,7 @@ pub struct ScanOptions {
     pub limit: Option<u64>,
     /// Only this many rows from the end. Default: all.
     pub tail: Option<u64>,
-    /// Whether to return the cheapest Arrow types instead of the table's: see [`Form::Native`]. Default: the table's.
+    /// Whether to return the cheapest Arrow types instead of the table's, such as dictionaries for strings. Default: the table's.
     pub native: bool,
     /// Stops the scan. Default: nothing does.
     pub cancel: Cancel,
