@@ -40,7 +40,8 @@ pub enum PutMode {
     Once,
 }
 
-/// Tells one content of an object from another. Opaque; equal if the content is the same.
+/// Tells one content of an object from another: an object that was not written since has the same tag, another content another
+/// one. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag(pub String);
 
@@ -58,7 +59,8 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The whole object; `NotFound` if there is none.
     fn get(&self, name: &str) -> Result<Bytes>;
 
-    /// Parts of one object, in the order asked. `Corrupt` if the object ends before a range does.
+    /// Parts of one object, in the order asked. `Corrupt` if the object ends before a range does; for a range of no bytes nobody
+    /// need look.
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
     /// Parts of several objects: of each what [`Storage::get_ranges`] gives.
