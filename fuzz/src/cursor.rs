@@ -1,4 +1,4 @@
-//! Decisions read from the fuzzer's bytes, front to back; zeros once they have ended.
+//! Decisions read from the fuzzer's bytes, from front to back; zeros after their end.
 
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         (0..n).map(|_| self.byte()).collect()
     }
 
-    /// Up to `n` bytes, as many as there are.
+    /// Up to `n` bytes, depending on how many are left.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;
@@ -90,5 +90,5 @@ pub fn data_type(number: usize) -> DataType {
     types[number % types.len()].clone()
 }
 
-/// How many types [`data_type`] has.
+/// The number of types of [`data_type`].
 pub const TYPES: usize = 28;

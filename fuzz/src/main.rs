@@ -1,8 +1,8 @@
-//! The fuzzer: one program for all targets, since they share nearly all of their code. `DRUMLIN_FUZZ_TARGET` names the target;
-//! all else is libFuzzer's command line. `-list` prints the targets, `-seeds=FOLDER` writes their seeds.
+//! The fuzzer: one program for all targets, because they share nearly all of their code. `DRUMLIN_FUZZ_TARGET` names the
+//! target; everything else is libFuzzer's command line. `-list` prints the targets, `-seeds=FOLDER` writes their seeds.
 //!
-//! A panic that Drumlin catches is no failure of a target, so the panic hook only notes what it said. A panic that leaves the
-//! target is one: it is printed, and the process aborts.
+//! A panic that Drumlin catches is not a failure of a target, so the panic hook only records its message. A panic that
+//! leaves the target is a failure: it is printed, and the process aborts.
 #![no_main]
 #![allow(clippy::disallowed_methods, reason = "the macro of libFuzzer writes a file of its own")]
 
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(init: start(), |bytes: &[u8]| run(bytes));
 
 static TARGET: OnceLock<&Target> = OnceLock::new();
 
-/// What the last panic said.
+/// The message of the last panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
 fn start() {
@@ -58,7 +58,7 @@ fn run(bytes: &[u8]) {
     }
 }
 
-/// Seeds are named by their number. Seeds found otherwise have other names and stay.
+/// Generated seeds are named by their number. Seeds from other sources have other names and are kept.
 #[expect(clippy::disallowed_methods, reason = "writes the project's own files, not a store's")]
 fn write_seeds(target: &Target, folder: &Path) {
     std::fs::create_dir_all(folder).expect("a folder for seeds");
@@ -67,7 +67,7 @@ fn write_seeds(target: &Target, folder: &Path) {
     }
 }
 
-/// libFuzzer's signal handler has to run on a stack of its own, or a stack overflow ends the process before it can write the
+/// libFuzzer's signal handler must run on a separate stack, or a stack overflow ends the process before it can write the
 /// input. It keeps the flag that is set here.
 fn report_stack_overflows() {
     const BYTES: usize = 1 << 20;

@@ -1,5 +1,5 @@
-//! A store's objects taken apart into the parts that mean something, and put together again with lengths, places and checksums
-//! that are right whatever the parts have become. So a change reaches the decoder behind a checksum.
+//! Splits a store's objects into their meaningful parts, and reassembles them with correct lengths, places and checksums,
+//! whatever the parts have become. So a change reaches the decoder behind a checksum.
 //!
 //! What cannot be repaired (a part that does not decode) stays as it is: the store must refuse it then.
 
@@ -20,7 +20,7 @@ const SUMMED: usize = 8;
 /// The head of a root: seq, catalog snapshot, chunks, ids.
 type Head = (u64, Option<(u64, u64, u64, u32, u32)>, Vec<(u64, u64, u64, u64)>, Vec<u128>);
 
-/// A store taken apart.
+/// A store split into parts.
 #[derive(Clone)]
 pub struct Parts {
     /// Log segments and chunks: name, header, records.
@@ -45,7 +45,7 @@ struct Catalog {
 }
 
 impl Parts {
-    /// Takes sound objects apart; `opened` is what their log says.
+    /// Splits sound objects; `opened` is the content of their log.
     pub fn of(objects: &Objects, opened: &Opened) -> Self {
         let mut parts = Self {
             logs: Vec::new(),
@@ -82,7 +82,7 @@ impl Parts {
         parts
     }
 
-    /// Every part, to be changed. Lists of bytes that may grow come with `true`.
+    /// Every part, for changing. Byte lists that may grow come with `true`.
     pub fn all(&mut self) -> Vec<(&mut Vec<u8>, bool)> {
         let mut all: Vec<(&mut Vec<u8>, bool)> = Vec::new();
         for (_, header, records) in &mut self.logs {
@@ -102,7 +102,7 @@ impl Parts {
         all
     }
 
-    /// Puts everything together.
+    /// Reassembles everything.
     pub fn put_together(mut self) -> Objects {
         self.repair_blocks();
         let mut objects = std::mem::take(&mut self.rest);
@@ -131,7 +131,7 @@ impl Parts {
         objects
     }
 
-    /// Repairs checksums in blocks from the bottom up, and those of directories wherever they stand.
+    /// Repairs checksums in blocks from the bottom up, and those of directories wherever they are stored.
     fn repair_blocks(&mut self) {
         for address in self.addresses.clone() {
             let name = names::block(address.block);
@@ -150,7 +150,7 @@ impl Parts {
                     filter.checksum = sum(filter.offset, filter.bytes).unwrap_or(filter.checksum);
                 }
                 let repaired = directory.encode();
-                // A number may take more bytes than the one before it, which has no room here.
+                // A number may take more bytes than the previous one, and there is no room for that.
                 if repaired.len() == length {
                     block[start..start + length].copy_from_slice(&repaired);
                 }
@@ -162,7 +162,7 @@ impl Parts {
         }
     }
 
-    /// Replaces the checksum of a directory in the catalog and in commits, as far as it takes as many bytes.
+    /// Replaces the checksum of a directory in the catalog and in commits, if it takes the same number of bytes.
     fn replace_checksum(&mut self, old: u32, new: u32) {
         let (Ok(old), Ok(new)) = (postcard::to_stdvec(&old), postcard::to_stdvec(&new)) else { return };
         let chunks = self.catalog.iter_mut().flat_map(|catalog| catalog.chunks.iter_mut());
@@ -178,7 +178,7 @@ impl Parts {
 }
 
 impl Catalog {
-    /// Lays its chunks and its index out; gives its seq, and where the index begins, its length and its checksum.
+    /// Lays out its chunks and its index; returns its seq, and the offset, length and checksum of the index.
     fn put_together(mut self, objects: &mut Objects) -> (u64, u64, u32, u32) {
         let name = names::catalog(drumlin::base::Seq(self.seq));
         let mut object = self.header;
@@ -216,7 +216,8 @@ pub fn records(bytes: &[u8], mut at: usize) -> Vec<Vec<u8>> {
     records
 }
 
-/// Appends records with their lengths and checksums. One that is too short for a record becomes as long as one.
+/// Appends records with their lengths and checksums. One that is too short for a record is extended to the minimum
+/// length.
 pub fn append_records(out: &mut Vec<u8>, records: &[Vec<u8>], name: &str) {
     for record in records {
         let offset = out.len() as u64;
@@ -233,7 +234,7 @@ pub fn append_records(out: &mut Vec<u8>, records: &[Vec<u8>], name: &str) {
     }
 }
 
-/// A root of these parts. `named` is where the index of the catalog snapshot lies by now.
+/// A root of these parts. `named` is the new place of the index of the catalog snapshot.
 pub fn root(mut head: Vec<u8>, records: &[Vec<u8>], named: Option<(u64, u64, u32, u32)>) -> Vec<u8> {
     if let (Some((seq, offset, bytes, sum)), Ok(decoded)) = (named, postcard::from_bytes::<Head>(&head))
         && let Some(base) = decoded.1.filter(|base| base.0 == seq)
@@ -253,7 +254,7 @@ pub fn root(mut head: Vec<u8>, records: &[Vec<u8>], named: Option<(u64, u64, u32
     out
 }
 
-/// Where all row groups of a sound store lie.
+/// The addresses of all row groups of a sound store.
 fn addresses(objects: &Objects, opened: &Opened) -> Vec<Address> {
     let mut state = drumlin::catalog::State::default();
     if let Some(base) = opened.base {

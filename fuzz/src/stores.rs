@@ -1,5 +1,5 @@
-//! Stores that targets start from: on simulated storage, with a clock and randomness that repeat, small enough to be opened a
-//! thousand times a second.
+//! Stores that targets start from: on simulated storage, with a repeatable clock and randomness, small enough to be opened a
+//! thousand times per second.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use drumlin::{Result, Store, Tables};
 /// Objects by name.
 pub type Objects = BTreeMap<String, Vec<u8>>;
 
-/// Surroundings that repeat: one thread computes.
+/// A repeatable environment: one thread computes.
 pub fn env() -> Env {
     static POOL: OnceLock<Pool> = OnceLock::new();
     Env {
@@ -56,8 +56,8 @@ pub fn rows(from: i64, n: i64) -> RecordBatch {
         .expect("two columns of a length")
 }
 
-/// A store whose snapshot, log, memory and row groups all matter. `keys` rows in a bulk write by key: from 1024 on they have
-/// a filter.
+/// Fills a store so that its snapshot, log, memory and row groups all matter. `keys` rows are written by key in bulk: from
+/// 1024 on, they have a filter.
 fn fill(store: &Store, keys: i64) -> Result<()> {
     store.write("a/b", rows(0, 20), &Default::default())?;
     store.append("a/b", rows(50, 5), &Default::default())?;
@@ -95,13 +95,12 @@ pub fn bucket() -> SimBucket {
     bucket
 }
 
-/// All that a folder holds but the lock.
+/// Everything in a folder except the lock.
 pub fn objects(disk: &SimDisk) -> Objects {
     disk.files().into_iter().filter(|(name, _)| name != "lock").collect()
 }
 
-/// Uses a store in every way that reads it, and in some that change it. What it answers is its business; that it answers is
-/// what is tested.
+/// Uses a store in every way that reads it, and in some that change it. The test is that it returns, not what it returns.
 pub fn exercise(store: &Store) {
     let _ = store.verify(&VerifyOptions { deep: true, ..VerifyOptions::default() });
     for entry in store.tree().list("**").unwrap_or_default() {

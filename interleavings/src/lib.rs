@@ -1,4 +1,4 @@
-//! The memtable's sources, compiled beside as little of the rest as they need, for a checker of interleavings:
+//! The memtable's sources, compiled with as little of the rest as they need, for a checker of interleavings:
 //! `cargo test --release`.
 
 #![allow(dead_code, reason = "only what is checked is used")]
@@ -10,7 +10,7 @@ mod orders;
 
 pub use base::ErrorKind;
 
-/// What the memtable uses of the floor below it.
+/// What the memtable uses of the layer below it.
 pub mod base {
     pub type Result<T, E = Error> = std::result::Result<T, E>;
 

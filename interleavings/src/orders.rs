@@ -8,11 +8,11 @@ use loom::sync::atomic::AtomicU64;
 use crate::base::Seq;
 use crate::memtable::{Keys, Memtable, RowBytes, Word};
 
-/// A word of the checker.
+/// A word of the checker's.
 struct Checked(AtomicU64);
 
 impl Word for Checked {
-    /// Few, since each is followed through every order.
+    /// Few, because each is followed through every order.
     const FIRST: u64 = 32;
 
     fn zeroed(words: usize) -> Box<[Self]> {
@@ -39,8 +39,8 @@ fn insert(memtable: &Memtable<Checked>, bytes: &[u8], seq: u64) {
     }
 }
 
-/// Beside `there`, written before, `fresh` are written while a reader looks; it finds the former always, and of the latter
-/// either nothing or all of a row.
+/// The keys `fresh` are written while a reader looks up; `there` were written before. It always finds the latter, and of
+/// the former, either nothing or a whole row.
 fn check(there: &'static [u8], fresh: &'static [u8]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);

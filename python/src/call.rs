@@ -1,7 +1,7 @@
 //! Calls into the core without the interpreter lock.
 //!
-//! A long call runs on a thread of its own while the calling thread, which alone can see signals, looks for them.
-//! Nobody waits for the other while holding the interpreter lock, so input that needs the lock can be drawn from any
+//! A long call runs on a separate thread while the calling thread, the only one that can see signals, checks for them.
+//! Neither waits for the other while holding the interpreter lock, so input that needs the lock can be read from any
 //! thread.
 //!
 //! A panic of the core ends here: it is raised as `drumlin.Internal`, never as pyo3's `PanicException`, which no handler of
@@ -22,17 +22,17 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// How often signals are looked for.
+/// How often signals are checked.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
-/// How long is waited between looks for signals.
+/// How long to wait between checks for signals.
 const WAIT_STEP: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// Whether this thread is within a commit, calling a function of Python.
+    /// Whether this thread is within a commit, calling a Python function.
     static COMMITTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls a function of Python within a commit. Without an interpreter, as while the process ends, there is no answer.
+/// Calls a Python function within a commit. Returns `None` if there is no interpreter, as when the process is ending.
 pub fn within_commit<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     struct Restore(bool);
     impl Drop for Restore {
@@ -44,7 +44,7 @@ pub fn within_commit<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     Python::try_attach(call)
 }
 
-/// A function that is called within a commit would wait for that very commit.
+/// Fails within a commit: a function called there would wait for that very commit.
 fn check_commit() -> PyResult<()> {
     if COMMITTING.get() {
         return Err(raise(Error::invalid(
@@ -60,23 +60,24 @@ pub fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send
     py.detach(|| caught(call)).map_err(raise)
 }
 
-/// Runs a call that takes less than to let go of the interpreter lock.
+/// Runs a call that takes less time than releasing the interpreter lock.
 pub fn quick<T>(call: impl FnOnce() -> Result<T>) -> PyResult<T> {
     caught(call).map_err(raise)
 }
 
-/// Runs a call of somebody who may or may not hold the interpreter lock, such as the consumer of a stream: without it.
+/// Runs a call without the interpreter lock, on a thread that may or may not hold it, such as that of a stream's
+/// consumer.
 pub fn unlocked<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     if holds_lock() { Python::attach(|py| py.detach(call)) } else { call() }
 }
 
-/// Whether this thread holds the interpreter lock, whoever took it.
-#[expect(unsafe_code, reason = "the one way to ask that works for locks which others took")]
+/// Whether this thread holds the interpreter lock, whatever code took it.
+#[expect(unsafe_code, reason = "the only way to ask that works for locks taken by other code")]
 fn holds_lock() -> bool {
     static CHECK: OnceLock<Option<extern "C" fn() -> c_int>> = OnceLock::new();
     let check = CHECK.get_or_init(|| {
-        // In every CPython since 3.4, though not in the stable interface that this module is linked against.
-        // SAFETY: the name ends with a NUL; the symbol, if it is there, is a function of this type.
+        // In every CPython since 3.4, but not in the stable ABI that this module is linked against. SAFETY: the name
+        // ends with a NUL; the symbol, if it exists, is a function of this type.
         unsafe {
             let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"PyGILState_Check".as_ptr());
             std::mem::transmute::<*mut libc::c_void, Option<extern "C" fn() -> c_int>>(symbol)
@@ -85,13 +86,14 @@ fn holds_lock() -> bool {
     check.is_some_and(|check| check() == 1)
 }
 
-/// Drops `value` without the interpreter lock, for whose sake its end might otherwise wait for ever.
+/// Drops `value` without the interpreter lock, because otherwise dropping it might wait forever for another thread that
+/// needs the lock.
 pub fn drop_detached(value: impl Send) {
     let mut value = Some(value);
     Python::try_attach(|py| py.detach(|| drop(value.take())));
 }
 
-/// Something that ends without the interpreter lock.
+/// Something that is dropped without the interpreter lock.
 pub struct Detached<T: Send>(Option<T>);
 
 impl<T: Send> Detached<T> {
@@ -114,8 +116,8 @@ impl<T: Send> Drop for Detached<T> {
     }
 }
 
-/// Waits for something in steps, looking for signals between them. `step` waits for at most so long, and gives what
-/// came, if something did.
+/// Waits for something in steps, checking for signals between them. `step` waits for at most the given time, and
+/// returns what came, if anything.
 pub fn wait<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,
@@ -134,13 +136,13 @@ pub fn wait<T: Send>(
     }
 }
 
-/// Runs a long call, which ends early if it looks at any of `cancels` and a signal handler raises (Ctrl-C).
+/// Runs a long call, which ends early if it checks any of `cancels` and a signal handler raises (Ctrl-C).
 pub fn long<T: Send>(py: Python<'_>, cancels: &[Cancel], call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     long_each(py, cancels, |_| call(), |_, never: Infallible| match never {})
 }
 
-/// The same; what the call hands over while it runs is given to `each`, attached to the interpreter. What that raises ends the
-/// call early too.
+/// The same; what the call sends while it runs is passed to `each`, attached to the interpreter. An exception from `each`
+/// ends the call early too.
 pub fn long_each<T: Send, U: Send>(
     py: Python<'_>,
     cancels: &[Cancel],
@@ -155,7 +157,7 @@ pub fn long_each<T: Send, U: Send>(
     py.detach(|| {
         std::thread::scope(|scope| {
             let (sender, receiver) = channel();
-            // The receiver waits for the end.
+            // The receiver waits for the final message.
             let run = move || {
                 let hand_over = |one| drop(sender.send(Told::One(one)));
                 let ended = catch_unwind(AssertUnwindSafe(|| call(&hand_over)));
@@ -183,7 +185,8 @@ pub fn long_each<T: Send, U: Send>(
     })
 }
 
-/// Runs a long call that tells `progress` of its steps. What the callback raises cancels the call and is raised.
+/// Runs a long call that reports its steps to `progress`. An exception from the callback cancels the call and is
+/// raised.
 pub fn with_progress<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,

@@ -1,7 +1,7 @@
 //! Python functions that a store calls: those of triggers and projections.
 //!
-//! The core holds their places; what is in them belongs to the Python object of the store, so that the garbage
-//! collector sees it: a function may well refer to the store that calls it.
+//! The core holds their places; the functions in them belong to the Python object of the store, so that the garbage
+//! collector sees them: a function may well refer to the store that calls it.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -9,7 +9,7 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
-/// The place of one function. It is locked only by who is attached to the interpreter, and never for long.
+/// The place of one function. It is locked only by threads attached to the interpreter, and never for long.
 pub struct Callback(Mutex<Option<Py<PyAny>>>);
 
 impl Callback {
@@ -25,7 +25,7 @@ impl Callback {
 pub struct Callbacks(Mutex<Vec<Weak<Callback>>>);
 
 impl Callbacks {
-    /// Takes a function in; it is let go of with its place.
+    /// Adds a function; it is released with its place.
     pub fn add(&self, function: Py<PyAny>) -> Arc<Callback> {
         let place = Arc::new(Callback(Mutex::new(Some(function))));
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,11 +34,11 @@ impl Callbacks {
         place
     }
 
-    /// Lets go of all of them.
+    /// Releases all of them.
     pub fn clear(&self) {
         let places = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for place in places.iter().filter_map(Weak::upgrade) {
-            // What goes with a function may call anything, so not under the lock.
+            // Dropping a function may call anything, so it must not happen under the lock.
             let function = place.0.lock().unwrap_or_else(PoisonError::into_inner).take();
             drop(function);
         }
@@ -46,7 +46,7 @@ impl Callbacks {
 
     /// Shows them to the garbage collector.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // What is being changed is shown the next time.
+        // Places that are being changed are shown the next time.
         let Ok(places) = self.0.try_lock() else { return Ok(()) };
         for place in places.iter().filter_map(Weak::upgrade) {
             if let Ok(function) = place.0.try_lock() {

@@ -1,7 +1,7 @@
-//! Collecting many readings at once: all threads decode, whichever table a row group belongs to.
+//! Collects many readings at once: all threads decode, whichever table a row group belongs to.
 //!
-//! Columns of numbers can be had as NumPy arrays. A row group is decoded and copied to its place by the same task, so that a
-//! table is not in memory twice.
+//! Columns of numbers can be returned as NumPy arrays. A row group is decoded and copied to its place by the same task, so
+//! that a table is not in memory twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use crate::call::{long, long_each};
 use crate::result::{Batches, Prepared, Reading};
 
-/// The values of a column, native and in NumPy; `None` if they are not plain numbers.
+/// The native type of a column's values, and its name in NumPy; `None` if they are not plain numbers.
 fn kind(data_type: &DataType) -> Option<(Kind, &'static str)> {
     Some(match data_type {
         DataType::Boolean => (Kind::Bool, "bool"),
@@ -51,7 +51,7 @@ macro_rules! natives {
         /// Where a part of a column goes.
         enum Slot<'a> { $($kind(&'a mut [$native])),* }
 
-        /// The values of columns of a type, one column behind the other.
+        /// The values of columns of a type, one column after the other.
         enum Values { $($kind(Vec<$native>)),* }
 
         impl Slot<'_> {
@@ -82,7 +82,7 @@ macro_rules! natives {
                 }
             }
 
-            /// An array with a row for each column.
+            /// An array with one row per column.
             fn into_array(self, py: Python<'_>, columns: usize, rows: usize) -> PyResult<Bound<'_, PyAny>> {
                 let shape = [columns, rows];
                 Ok(match self {
@@ -97,7 +97,7 @@ natives! {
     Bool: bool, I8: i8, I16: i16, I32: i32, I64: i64, U8: u8, U16: u16, U32: u32, U64: u64, F32: f32, F64: f64,
 }
 
-/// Copies values; says whether all of them have a form: `null` is that of nulls, if they have one.
+/// Copies values; returns whether all of them can be represented: `null` represents nulls, if they can be.
 fn copy<T: ArrowPrimitiveType>(to: &mut [T::Native], column: &ArrayRef, null: Option<T::Native>) -> bool {
     let column = column.as_primitive::<T>();
     to.copy_from_slice(column.values());
@@ -108,9 +108,9 @@ fn copy<T: ArrowPrimitiveType>(to: &mut [T::Native], column: &ArrayRef, null: Op
 }
 
 impl Slot<'_> {
-    /// Takes a column; says whether it could be taken.
+    /// Copies a column; returns whether its values can be represented.
     fn fill(self, column: &ArrayRef) -> bool {
-        /// Not a time, in NumPy.
+        /// NumPy's "not a time".
         const NAT: Option<i64> = Some(i64::MIN);
         if self.len() != column.len() {
             return false;
@@ -142,7 +142,7 @@ impl Slot<'_> {
     }
 }
 
-/// Columns of one type on their way into an array.
+/// Columns of one type that become an array.
 struct Group {
     kind: Kind,
     /// The type in NumPy.
@@ -152,24 +152,24 @@ struct Group {
     values: Option<Values>,
 }
 
-/// A table on its way into arrays.
+/// A table that becomes arrays.
 struct Frame {
     scan: Scan,
     parts: Vec<ScanPart>,
     /// Rows of each part.
     sizes: Vec<usize>,
     groups: Vec<Group>,
-    /// For each column which group it is in, and where in that.
+    /// For each column, its group and its place in the group.
     places: Vec<(usize, usize)>,
-    /// Whether the arrays cannot say all that is there.
+    /// Whether the arrays cannot represent all values.
     unfit: bool,
 }
 
-/// What is to be done with a part of a scan: the place of its table among those of the call, and where its columns go.
+/// A part of a scan to decode, with the index of its table in the call, and where its columns go.
 type Work<'a> = (ScanPart, (usize, Vec<Slot<'a>>));
 
 impl Frame {
-    /// The scan again, if its columns are no plain numbers or its rows cannot be counted before they are read.
+    /// Returns the scan if its columns are not plain numbers or its rows cannot be counted before they are read.
     fn new(mut scan: Scan) -> std::result::Result<Self, Box<Scan>> {
         let schema = scan.schema();
         let kinds: Option<Vec<_>> = schema.fields().iter().map(|field| kind(field.data_type())).collect();
@@ -207,7 +207,7 @@ impl Frame {
         self.places.iter().map(|place| of_column(place).unwrap_or_default().into_iter()).collect()
     }
 
-    /// What is to be done for it, being the frame at a place.
+    /// The work for this frame, whose index is `frame`.
     fn work(&mut self, frame: usize) -> Vec<Work<'_>> {
         let parts = std::mem::take(&mut self.parts);
         let mut slots = self.slots();
@@ -215,7 +215,7 @@ impl Frame {
         parts.into_iter().map(|part| (part, (frame, of_part()))).collect()
     }
 
-    /// Where the columns go of its only part.
+    /// Where the columns of its only part go.
     fn only_slots(&mut self) -> Vec<Slot<'_>> {
         self.slots().iter_mut().filter_map(Iterator::next).collect()
     }
@@ -231,8 +231,8 @@ impl Frame {
     }
 }
 
-/// Decodes frames, each of one part by a task that hands it over when it is done; the others together, to be handed over at
-/// the end. Those whose arrays cannot say all that is there are marked.
+/// Decodes frames: those of a single part by a task each, which hands the frame over when it is done; the others together,
+/// to be handed over at the end. Frames whose arrays cannot represent all values are marked.
 fn decode(frames: Vec<(usize, Frame)>, hand_over: &(dyn Fn((usize, Frame)) + Sync)) -> Result<()> {
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for (at, mut frame) in frames {
@@ -260,8 +260,8 @@ fn decode(frames: Vec<(usize, Frame)>, hand_over: &(dyn Fn((usize, Frame)) + Syn
     Ok(())
 }
 
-/// Copies columns to their places; says whether arrays can say all that is there. What another process has reclaimed is found
-/// as batches, where it is now.
+/// Copies columns to their places; returns whether arrays can represent all values. What another process has reclaimed is
+/// read later, as batches, from its new place.
 fn fill(slots: Vec<Slot<'_>>, batch: Result<Option<RecordBatch>>) -> Result<bool> {
     match batch {
         Ok(Some(batch)) => Ok(slots.into_iter().zip(batch.columns()).all(|(slot, column)| slot.fill(column))),
@@ -271,9 +271,9 @@ fn fill(slots: Vec<Slot<'_>>, batch: Result<Option<RecordBatch>>) -> Result<bool
     }
 }
 
-/// All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted and can say
-/// all that its columns do, as what `make` makes, while others are being decoded, of its place and a list of arrays with a row
-/// for each column of a type, that type, and which columns they are.
+/// All rows of readings, each with the columns given for it, if any. A reading becomes [`Batches`] or, if arrays are wanted
+/// and can represent all values, the result of `make`, which is called while others are being decoded, with the reading's
+/// index and a list of triples: an array with one row per column of a type, that type, and which columns they are.
 #[pyfunction]
 pub fn collect_many<'py>(
     py: Python<'py>,

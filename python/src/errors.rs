@@ -1,4 +1,4 @@
-//! Errors of the core as exceptions: one class for each kind, defined in `drumlin._errors`.
+//! Errors of the core as exceptions: one class per kind, defined in `drumlin._errors`.
 
 use drumlin::{Error, ErrorKind, Result};
 use pyo3::IntoPyObjectExt;
@@ -14,17 +14,17 @@ pub fn raise(error: Error) -> PyErr {
 
 fn class<'py>(py: Python<'py>, kind: ErrorKind) -> PyResult<Bound<'py, pyo3::types::PyType>> {
     let module = py.import("drumlin._errors")?;
-    // A kind that this build does not know, and `Cancelled`, which its caller turns into what caused it.
+    // For kinds that this build does not know, and `Cancelled`, which the caller replaces with its cause.
     let class = module.getattr(format!("{kind:?}")).or_else(|_| module.getattr("Error"))?;
     Ok(class.cast_into()?)
 }
 
-/// What a call with one answer for all items says of each.
+/// Makes one result per item from a call that has one result for all.
 pub fn all<T>(answers: Result<Vec<T>>) -> Result<Vec<Result<T>>> {
     Ok(answers?.into_iter().map(Ok).collect())
 }
 
-/// An answer for each item: its value, or the exception.
+/// One result per item: its value, or the exception.
 pub fn answers<'py, T: IntoPyObjectExt<'py>>(
     py: Python<'py>,
     answers: impl IntoIterator<Item = Result<T>>,

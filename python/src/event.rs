@@ -1,4 +1,4 @@
-//! What happened: events, as triggers and the change feed tell them, and the feed.
+//! Events, as reported by triggers and the change feed, and the feed itself.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use crate::call::{detached, wait};
 use crate::errors::raise;
 use crate::node::{Node, cause_name};
+use crate::open_store::Store;
 use crate::payload::from_payload;
 use crate::reports::{describe, time};
-use crate::store::Store;
 
 #[derive(PartialEq)]
 enum Happened {
@@ -66,9 +66,9 @@ impl Event {
         }
     }
 
-    /// In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `rows` (written by
-    /// key, without a version), `delete_versions`, `drop`, `undrop`. For a trigger also `resync`: what happened before
-    /// cannot be told any more, so look at all of it.
+    /// The kind of event. For a node: `create`, `update`, `delete`. For a table: `version` (it got one), `rows`
+    /// (written by key, without a version), `delete_versions`, `drop`, `undrop`. For a trigger also `resync`: earlier
+    /// events are no longer available, so look at everything.
     #[getter]
     fn action(&self) -> &'static str {
         match &self.happened {
@@ -97,19 +97,19 @@ impl Event {
         }
     }
 
-    /// What the node was right before; None if it was not there.
+    /// What the node was just before; None if it did not exist.
     #[getter]
     fn before(&self) -> Option<Node> {
         self.node().and_then(|event| event.before.clone()).map(Node)
     }
 
-    /// What the node was right after; None if it was gone.
+    /// What the node was just after; None if it was gone.
     #[getter]
     fn after(&self) -> Option<Node> {
         self.node().and_then(|event| event.after.clone()).map(Node)
     }
 
-    /// What the node carries since then.
+    /// What the node carries after the event.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let payload = self.node().and_then(|event| event.after.as_ref()?.payload.as_ref());
@@ -134,7 +134,7 @@ impl Event {
         self.node().map(|event| cause_name(event.cause))
     }
 
-    /// The trigger that is told; None in a change feed.
+    /// The trigger that was called; None in a change feed.
     #[getter]
     fn trigger(&self) -> Option<&str> {
         self.trigger.as_deref()
@@ -187,7 +187,7 @@ impl Commit {
     }
 }
 
-/// A span of time: seconds, or a timedelta.
+/// A time span: seconds, or a timedelta.
 #[derive(FromPyObject)]
 pub enum Span {
     Seconds(f64),
@@ -206,12 +206,12 @@ impl Span {
     }
 }
 
-/// The commits since one, in order, those to come too: an iterator that waits for the next one.
+/// The commits after a given one, in order, including future ones: an iterator that waits for the next one.
 ///
-/// While one thread waits, another one is told that the feed is in use.
+/// While one thread waits, another one gets an error that the feed is in use.
 #[pyclass(frozen, module = "drumlin")]
 pub struct ChangeFeed {
-    /// Out of its place while it waits. Ends before the store does.
+    /// Taken out while it waits. Dropped before the store.
     feed: Mutex<Option<store::ChangeFeed>>,
     store: Py<Store>,
 }
@@ -224,14 +224,15 @@ impl ChangeFeed {
 
 #[pymethods]
 impl ChangeFeed {
-    /// The last commit given; the next one is behind it.
+    /// The last commit returned; the next one follows it.
     #[getter]
     fn seq(&self) -> PyResult<u64> {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
         feed.as_ref().map(|feed| feed.seq().0).ok_or_else(in_use)
     }
 
-    /// The next commit. None if none comes within `timeout`: seconds or a timedelta, None for as long as it takes.
+    /// The next commit. None if none comes within `timeout`: seconds or a timedelta; without a timeout, it waits as
+    /// long as it takes.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<Span>) -> PyResult<Option<Commit>> {
         let timeout = timeout.map(Span::duration).transpose()?;

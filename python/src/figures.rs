@@ -14,7 +14,7 @@ record! {
         nodes: u64,
         /// Tables in the tree.
         tables: u64,
-        /// Dropped tables that can be taken back.
+        /// Dropped tables that can be restored.
         trash: u64,
         /// Snapshots.
         snapshots: u64,
@@ -28,7 +28,7 @@ record! {
         block_bytes: u64,
         /// Bytes of row groups in use within them.
         live_bytes: u64,
-        /// Blocks in use that came with commits, lie in the log or the catalog, and wait for a checkpoint.
+        /// Blocks in use that came with commits, are stored in the log or the catalog, and wait for a checkpoint.
         inline_blocks: u64,
         /// Blocks that wait for a reclaim.
         condemned: u64,
@@ -36,7 +36,7 @@ record! {
         condemned_bytes: u64,
         /// Bytes of the log and catalog snapshots.
         log_bytes: u64,
-        /// Bytes on storage in all, but for orphans.
+        /// Total bytes on storage, without orphans.
         bytes: u64,
         /// Memory of rows written by key that wait for a checkpoint, in bytes.
         memtable_bytes: u64,
@@ -46,7 +46,7 @@ record! {
         cache_misses: u64,
         /// Bytes in the cache.
         cache_bytes: u64,
-        /// The bound on them.
+        /// The limit on them.
         cache_bytes_max: u64,
     } {}
 }
@@ -83,7 +83,7 @@ record! {
     TableStat {
         /// Rows of the newest version, and those written by key since.
         rows: u64,
-        /// Rows stored, deleted ones too.
+        /// Rows stored, including deleted ones.
         stored_rows: u64,
         /// Listed versions.
         versions: u64,
@@ -95,7 +95,7 @@ record! {
         columns: u64,
         /// The columns by which rows are ordered.
         sort: Vec<String>,
-        /// The columns of the key, which are those too; none if the table has no key.
+        /// The columns of the key, which are also the sort columns; none if the table has no key.
         key: Vec<String>,
         /// Keys written or deleted that wait in memory for a checkpoint.
         memory_keys: u64,

@@ -1,4 +1,4 @@
-//! File objects of Python, as the core reads and writes them.
+//! Python file objects, as the core reads and writes them.
 
 use std::io::{Error, Read, Result, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A binary file object. What it raises is kept, and raised in place of the error that comes of it.
+/// A binary file object. An exception that it raises is kept, and raised instead of the error that results from it.
 pub struct File {
     object: Py<PyAny>,
     raised: Arc<Mutex<Option<PyErr>>>,
@@ -42,13 +42,13 @@ impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         self.call(|file| {
             let written = file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
-            // A file need not say how much it took.
+            // A file need not return how many bytes it has written.
             let taken = if written.is_none() { bytes.len() } else { written.extract()? };
             Ok(taken.min(bytes.len()))
         })
     }
 
-    /// What it holds back itself is its owner's to flush.
+    /// Flushing its own buffers is up to its owner.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
@@ -59,11 +59,11 @@ impl Read for File {
         self.call(|file| {
             let read = file.call_method1("read", (buffer.len(),))?;
             let Ok(bytes) = read.cast::<PyBytes>() else {
-                return Err(PyTypeError::new_err("the file does not give bytes; open it with mode 'rb'"));
+                return Err(PyTypeError::new_err("the file does not return bytes; open it with mode 'rb'"));
             };
             let bytes = bytes.as_bytes();
             let Some(taken) = buffer.get_mut(..bytes.len()) else {
-                return Err(PyValueError::new_err("the file gives more bytes than it is asked for"));
+                return Err(PyValueError::new_err("the file returns more bytes than requested"));
             };
             taken.copy_from_slice(bytes);
             Ok(bytes.len())

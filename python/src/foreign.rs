@@ -1,7 +1,7 @@
-//! Arrow objects of Python as they are handed over: by capsules, of the C data interface.
+//! Arrow objects from Python, passed as capsules of the C data interface.
 //!
-//! The only unsafe code of this crate: taking a struct out of its capsule. What it holds is checked by `drumlin_c_data`, its
-//! values by the core, once, before anything else looks at them.
+//! The only unsafe code of this crate: taking a struct out of its capsule. Its content is checked by `drumlin_c_data`, its
+//! values by the core, once, before anything else reads them.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +28,7 @@ struct Arrays {
     arrays: Box<dyn Iterator<Item = Result<ArrayData>> + Send>,
 }
 
-/// Rows that another library made, to be drawn on any thread; they are checked by who draws them.
+/// Rows made by another library, to be pulled on any thread; they are checked by the code that pulls them.
 pub struct Rows {
     /// The schema of the batches.
     pub schema: SchemaRef,
@@ -37,7 +37,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The batches, checked as they are drawn.
+    /// The batches, checked as they are pulled.
     pub fn checked(self) -> impl Iterator<Item = Result<RecordBatch>> + Send {
         let Self { schema, batches } = self;
         batches.map(move |rows| checked_rows(None, &schema, &rows?))
@@ -65,7 +65,7 @@ fn take_arrays(object: Borrowed<'_, '_, PyAny>) -> PyResult<Arrays> {
         let array = pointer::<FFI_ArrowArray>(&capsules.get_item(1)?, c"arrow_array")?;
         // SAFETY: the capsule has the name of one that holds an array, which is taken out of it.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
-        // SAFETY: who made the capsule promises that it keeps the rules of the interface.
+        // SAFETY: the capsule's maker promises that it follows the rules of the interface.
         let data = unsafe { drumlin_c_data::array(array, field.data_type()) }.map_err(raise)?;
         return Ok(Arrays { field: field.into(), arrays: Box::new(std::iter::once(Ok(data))) });
     }
@@ -74,7 +74,7 @@ fn take_arrays(object: Borrowed<'_, '_, PyAny>) -> PyResult<Arrays> {
         let stream = pointer::<FFI_ArrowArrayStream>(&capsule, c"arrow_array_stream")?;
         // SAFETY: the capsule has the name of one that holds a stream, which is taken out of it.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
-        // SAFETY: who made the capsule promises that it keeps the rules of the interface.
+        // SAFETY: the capsule's maker promises that it follows the rules of the interface.
         let stream = unsafe { Stream::new(stream) }.map_err(raise)?;
         return Ok(Arrays { field: stream.field().clone(), arrays: Box::new(stream) });
     }
@@ -90,7 +90,7 @@ impl<'py> FromPyObject<'_, 'py> for Rows {
     }
 }
 
-/// A column that another library made, in pieces, at least one; each was checked. The field has the metadata of its type.
+/// A column made by another library, in at least one piece, each checked. The field has the metadata of its type.
 pub struct Pieces(pub Arc<Field>, pub Vec<Result<ArrayRef>>);
 
 impl<'py> FromPyObject<'_, 'py> for Pieces {

@@ -11,11 +11,11 @@ use crate::foreign::Rows;
 use crate::reports::Version;
 use crate::result::Reading;
 
-/// Rows that were handed over, drawn later on another thread.
+/// Rows passed by a caller, pulled later on another thread.
 pub enum Input {
-    /// Rows of a store; errors keep their kind, as they would not across Arrow's C interface.
+    /// Rows of a store; errors keep their kind, which they would lose across Arrow's C interface.
     Scan(Box<Scan>),
-    /// Memory of another library's making.
+    /// Memory made by another library.
     Foreign(Rows),
 }
 
@@ -44,7 +44,7 @@ pub fn to_frames(frames: Vec<(String, Input)>) -> Vec<(String, Frame<'static>)> 
     frames.into_iter().map(|(path, input)| (path, input.into())).collect()
 }
 
-/// Rows as they were handed over, or what was raised when they were asked for.
+/// Rows passed by a caller, or the exception raised when they were requested.
 pub struct Handed(PyResult<Input>);
 
 impl<'py> FromPyObject<'_, 'py> for Handed {
@@ -59,7 +59,8 @@ impl<'py> FromPyObject<'_, 'py> for Handed {
     }
 }
 
-/// Writes frames by `write`; an answer for each. With `each` one that was not handed over has what was raised as its answer.
+/// Writes frames by `write`; returns one result per frame. With `each`, a frame that could not be passed has the exception
+/// raised as its result.
 pub fn write_each<'py>(
     py: Python<'py>,
     frames: Vec<(String, Handed)>,

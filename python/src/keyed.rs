@@ -1,6 +1,6 @@
-//! Rows and keys of keyed tables as Python gives them, and what look-ups by key give.
+//! Rows and keys of keyed tables as passed from Python, and results of look-ups by key.
 //!
-//! What comes with types keeps them. Python values come without: they take the types of the table's columns.
+//! Typed data keep their types. Python values have none: they get the types of the table's columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::result::Batches;
 use crate::schema::capsule;
 use crate::value::{shown, to_array, to_python};
 
-/// So few rows or keys at hand are done sooner than a thread is made that signals can interrupt.
+/// Up to this many rows or keys in memory are processed faster than a thread is started for an interruptible call.
 const FEW: usize = 1024;
 
 fn refuse<T>(why: String) -> PyResult<T> {
     Err(raise(Error::invalid(why)))
 }
 
-/// A column as Python gives it.
+/// A column as passed from Python.
 pub enum Column<'py> {
     Values(Vec<Bound<'py, PyAny>>),
     /// With the field that it came with.
@@ -57,7 +57,7 @@ impl<'py> Column<'py> {
         }
     }
 
-    /// The column called `name`; values without types become of type `wanted`.
+    /// The column called `name`; values without types get type `wanted`.
     fn into_array(self, wanted: &DataType, name: &str) -> PyResult<(FieldRef, ArrayRef)> {
         let (metadata, array) = match self {
             Self::Values(values) => (HashMap::new(), to_array(&values, wanted, &format!("column '{name}'"))?),
@@ -80,7 +80,8 @@ fn columns_of<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Columns<'py>> {
     dict.iter().map(column).collect()
 }
 
-/// Columns as a batch, with the types of those of `schema`. What `schema` does not have is told by who takes the batch.
+/// Columns as a batch, with the types of those of `schema`. Columns that `schema` lacks are reported by the code that
+/// takes the batch.
 fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch> {
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if let [(first, _), ..] = columns.as_slice()
@@ -123,7 +124,7 @@ impl<'py> FromPyObject<'_, 'py> for Rows<'py> {
 }
 
 impl Rows<'_> {
-    /// As they are written to a table that `schema` gives the schema of.
+    /// The rows in the form in which they are written to a table with the schema that `schema` returns.
     pub fn given(self, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
         match self {
             Self::Frame(input) => Ok(Given::Input(input, None)),
@@ -134,8 +135,8 @@ impl Rows<'_> {
     }
 }
 
-/// Keys: what rows can be, with the key columns, maybe among others; a tuple of one Arrow array, of a key of one column;
-/// or a list of keys, each a value, a tuple of values or a dict.
+/// Keys: anything that rows can be, with the key columns, perhaps among others; a tuple of one Arrow array, for a key of
+/// one column; or a list of keys, each a value, a tuple of values or a dict.
 pub enum Keys<'py> {
     Rows(Rows<'py>),
     Array(Column<'py>),
@@ -162,7 +163,8 @@ impl<'py> Keys<'py> {
         Self::List(vec![key])
     }
 
-    /// As they are looked up in, or deleted from, a table that `schema` gives the key columns of.
+    /// The keys in the form in which they are looked up in, or deleted from, a table with the key columns that `schema`
+    /// returns.
     pub fn given(self, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
         let schema = schema()?;
         let columns = match self {
@@ -190,7 +192,7 @@ fn expected(key: &ArrowSchema) -> String {
     }
 }
 
-/// Keys, taken apart.
+/// Splits keys into columns.
 fn columns_of_keys<'py>(keys: &[Bound<'py, PyAny>], schema: &ArrowSchema) -> PyResult<Columns<'py>> {
     let fields = schema.fields();
     let mut columns: Vec<Vec<Bound<'py, PyAny>>> = fields.iter().map(|_| Vec::with_capacity(keys.len())).collect();
@@ -214,12 +216,12 @@ fn columns_of_keys<'py>(keys: &[Bound<'py, PyAny>], schema: &ArrowSchema) -> PyR
     Ok(fields.iter().map(|field| field.name().clone()).zip(columns.into_iter().map(Column::Values)).collect())
 }
 
-/// The key columns of a batch. A number, a time or a decimal may have another type than the table's, if that has the
-/// same value: nothing is made of it but the question.
+/// The key columns of a batch. A number, a time or a decimal may have another type than the table's, if that can
+/// represent the same value: it is only used for the look-up.
 fn fitted(batch: &RecordBatch, key: &ArrowSchema) -> Result<RecordBatch> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for field in key.fields() {
-        // What is missing is told by the core.
+        // Missing columns are reported by the core.
         if let Some((at, came)) = batch.schema_ref().column_with_name(field.name()) {
             let column = fit(batch.column(at), field.data_type());
             let column = column.map_err(|e| e.context(format!("column '{}'", field.name())))?;
@@ -245,7 +247,7 @@ fn fit(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     }
     let exact = arrow::compute::CastOptions { safe: false, ..Default::default() };
     let cast = |array: &ArrayRef, to: &DataType| arrow::compute::cast_with_options(array, to, &exact);
-    let other = |why: String| Error::invalid(format!("a value of type {came} is none of type {wanted}: {why}"));
+    let other = |why: String| Error::invalid(format!("a value of type {came} is not one of type {wanted}: {why}"));
     let fits = cast(column, wanted).map_err(|e| other(e.to_string()))?;
     match cast(&fits, came) {
         Ok(back) if *back == **column => Ok(fits),
@@ -255,13 +257,13 @@ fn fit(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
 
 /// Rows or keys on their way into the core.
 pub enum Given {
-    /// To be drawn; of keys with the schema of the key columns.
+    /// To be pulled; for keys, with the schema of the key columns.
     Input(Input, Option<SchemaRef>),
     Batch(RecordBatch),
 }
 
 impl Given {
-    /// As a frame, drawn from until `cancel`.
+    /// As a frame, pulled from until `cancel`.
     fn into_frame(self, cancel: Cancel) -> Frame<'static> {
         match self {
             Self::Batch(batch) => batch.into(),
@@ -288,7 +290,7 @@ impl Given {
         matches!(self, Self::Batch(batch) if batch.num_rows() <= FEW)
     }
 
-    /// All of them; of a frame the key columns.
+    /// All of them; of a frame, the key columns.
     fn into_batch(self, cancel: &Cancel) -> Result<RecordBatch> {
         let (input, key) = match self {
             Self::Batch(batch) => return Ok(batch),
@@ -318,7 +320,7 @@ impl Given {
     }
 }
 
-/// Writes by key. `call` is given the rows or keys, and how to write them.
+/// Writes by key. `call` gets the rows or keys, and how to write them.
 pub fn write<T: Send>(
     py: Python<'_>,
     given: Given,
@@ -334,7 +336,7 @@ pub fn write<T: Send>(
     if few { detached(py, || write(Task::default())) } else { with_progress(py, progress, write) }
 }
 
-/// Looks rows up by key. `call` is given the keys, and how to look them up.
+/// Looks rows up by key. `call` gets the keys, and how to look them up.
 pub fn look_up(
     py: Python<'_>,
     given: Given,
@@ -353,7 +355,7 @@ pub fn look_up(
     Ok(Lookup { keys, rows, found })
 }
 
-/// As [`look_up`], in a view of a table.
+/// Like [`look_up`], in a view of a table.
 pub fn look_up_in(py: Python<'_>, view: &TableView, keys: Keys<'_>, options: LookupOptions) -> PyResult<Lookup> {
     let given = keys.given(|| Ok(view.key_schema().clone()))?;
     look_up(py, given, options, |keys, options| view.get_many(keys, options.columns.as_deref(), &options.cancel))
@@ -404,7 +406,7 @@ impl Lookup {
     }
 }
 
-/// A list of bools. `pyarrow.array(...)` and `polars.Series(...)` take it, and so does whatever else knows
+/// A list of bools. `pyarrow.array(...)` and `polars.Series(...)` accept it, and so does anything that supports
 /// `__arrow_c_array__`.
 #[pyclass(frozen, sequence, module = "drumlin")]
 pub struct Mask(BooleanArray);

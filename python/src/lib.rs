@@ -1,5 +1,5 @@
 //! Python bindings of drumlin: arguments are converted, the interpreter lock is released, errors are mapped. No logic:
-//! what a store does is in the core, what is pleasant in Python is in the package around this module.
+//! what a store does is in the core, what is convenient in Python is in the package around this module.
 
 #![deny(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod foreign;
 mod input;
 mod keyed;
 mod node;
+mod open_store;
 mod options;
 mod pattern;
 mod payload;
@@ -48,6 +49,8 @@ mod _drumlin {
     #[pymodule_export]
     use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
     #[pymodule_export]
+    use super::open_store::Store;
+    #[pymodule_export]
     use super::pattern::{Condition, Pattern};
     #[pymodule_export]
     use super::projection::{ProjectionEntry, ProjectionView};
@@ -64,8 +67,6 @@ mod _drumlin {
     #[pymodule_export]
     use super::schema::Schema;
     #[pymodule_export]
-    use super::store::Store;
-    #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
     use super::tables::Tables;
@@ -81,7 +82,7 @@ mod _drumlin {
         Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 
-    /// Copies what can be read of the store at `uri` into a new one.
+    /// Copies what can be read from the store at `uri` into a new one.
     #[pyfunction]
     #[pyo3(signature = (uri, new, settings, progress=None))]
     fn salvage(

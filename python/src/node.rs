@@ -1,4 +1,4 @@
-//! Nodes, and what was done to them. Nothing is converted before it is looked at.
+//! Nodes, and what was done to them. Nothing is converted before it is accessed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -163,7 +163,7 @@ impl From<catalog::Change> for Change {
 
 #[pymethods]
 impl Change {
-    /// What the node was; None if it was not there.
+    /// What the node was; None if it did not exist.
     #[getter]
     fn before(&self) -> Option<Node> {
         self.before.clone().map(Node)
@@ -175,7 +175,7 @@ impl Change {
         self.after.clone().map(Node)
     }
 
-    /// What was deleted with it: nodes below it, and those that lived on it.
+    /// What was deleted with it: nodes below it, and those whose life depended on it.
     #[getter]
     fn indirect(&self) -> Changes {
         Changes(self.indirect.clone().unwrap_or_default())
@@ -186,7 +186,7 @@ impl Change {
     }
 }
 
-/// What an operation did to many nodes, in the order in which it was done: a `NodeChange` for each.
+/// What an operation did to many nodes, in order: a `NodeChange` for each.
 #[pyclass(frozen, module = "drumlin")]
 pub struct Changes(Arc<catalog::Changes>);
 
@@ -218,7 +218,7 @@ impl Changes {
     }
 }
 
-/// Goes over changes.
+/// Iterates over changes.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct NodeChanges(Mutex<std::vec::IntoIter<catalog::NodeChange>>);
 
@@ -255,7 +255,7 @@ impl NodeChange {
         &self.0.path
     }
 
-    /// What it was before the operation; None if it was not there.
+    /// What it was before the operation; None if it did not exist.
     #[getter]
     fn before(&self) -> Option<Node> {
         self.0.before.clone().map(Node)
@@ -267,7 +267,7 @@ impl NodeChange {
         self.0.after.clone().map(Node)
     }
 
-    /// Why: `asked`, `above` (a node above it was deleted) or `keep_while` (what it lived on no longer holds).
+    /// Why: `asked`, `above` (a node above it was deleted) or `keep_while` (its life conditions no longer hold).
     #[getter]
     fn cause(&self) -> &'static str {
         cause_name(self.0.cause)
@@ -278,7 +278,7 @@ impl NodeChange {
     }
 }
 
-/// The nodes of a pattern, one by one: pairs of a path and a node.
+/// The nodes of a pattern, one at a time: pairs of a path and a node.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Walk(Mutex<std::vec::IntoIter<(String, NodeInfo)>>);
 

@@ -1,4 +1,4 @@
-//! Options as Python gives them.
+//! Options as passed from Python.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// What a store is opened for, by name.
+/// The mode in which a store is opened, by name.
 pub struct ModeName(Mode);
 
 impl ModeName {
-    /// For a store that is made.
+    /// The mode that creates a store.
     pub fn create() -> Self {
         Self(Mode::Create)
     }
@@ -54,7 +54,7 @@ pub struct Settings {
     fresh: bool,
     accept_loss: bool,
     storage_options: BTreeMap<String, String>,
-    /// Of a sync at intervals.
+    /// The interval of syncs.
     sync_micros: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ pub fn lookup_options(as_of: Option<When>, columns: Option<Vec<String>>) -> Look
     LookupOptions { as_of: self::as_of(as_of), columns, ..LookupOptions::default() }
 }
 
-/// How many versions to keep: all, the last so many, those of so many microseconds.
+/// How many versions to keep: all, a number of the last ones, or those of a number of microseconds.
 pub fn retention(keep_last: Option<u64>, keep_micros: Option<u64>, keep_all: bool) -> Option<Retention> {
     match (keep_last, keep_micros, keep_all) {
         (Some(n), ..) => Some(Retention::KeepLast(n)),
@@ -143,7 +143,7 @@ impl<'py> FromPyObject<'_, 'py> for Versions {
     }
 }
 
-/// What to do about what is not there.
+/// What to do about missing items.
 pub fn missing(ok: bool) -> Missing {
     if ok { Missing::Ignore } else { Missing::Refuse }
 }

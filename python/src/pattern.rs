@@ -1,4 +1,4 @@
-//! Patterns and conditions as Python gives them: text, or what `drumlin.tree` made, which crosses over as JSON once.
+//! Patterns and conditions as passed from Python: text, or objects of `drumlin.tree`, which are passed as JSON once.
 
 use drumlin::Error;
 use drumlin::catalog::{self, Part, PutMode, PutOptions};

@@ -1,4 +1,4 @@
-//! Payloads: Python values as what a node carries, and back, without a text in between.
+//! Payloads: converts Python values to what a node carries, and back, without text in between.
 
 use drumlin::Error;
 use drumlin::catalog::{Content, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, 
 
 use crate::errors::raise;
 
-/// A value that is no JSON: why, and where in the whole it is.
+/// A value that is not JSON: why, and where in the whole payload it is.
 struct Refused {
     place: String,
     why: String,
@@ -21,14 +21,14 @@ impl Refused {
         Self { place: String::new(), why: why.into() }
     }
 
-    /// The same, seen from what the value is in.
+    /// The same, seen from the enclosing value.
     fn within(mut self, place: &str) -> Self {
         self.place.insert_str(0, place);
         self
     }
 }
 
-/// `value` as a payload: bytes as they are, all else as JSON. `what` is what messages call it.
+/// `value` as a payload: bytes as they are, everything else as JSON. `what` is what messages call it.
 pub fn to_payload(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Payload> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Payload::bytes(bytes.as_bytes()).map_err(raise);
@@ -44,7 +44,7 @@ pub fn to_payload(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Payload> {
     }
 }
 
-/// What is most frequent comes first; a bool is an int too.
+/// The most frequent types come first; a bool is an int too.
 fn write(writer: &mut PayloadWriter, value: &Bound<'_, PyAny>, depth: usize) -> Result<(), Refused> {
     if depth > PAYLOAD_DEPTH_MAX {
         return Err(Refused::new(format!("nested more than {PAYLOAD_DEPTH_MAX} deep")));
@@ -123,7 +123,7 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
     text.unwrap_or_else(|_| format!("the {}", value.get_type()))
 }
 
-/// The Python value that `payload` is.
+/// The Python value of `payload`.
 pub fn from_payload<'py>(py: Python<'py>, payload: &Payload) -> PyResult<Bound<'py, PyAny>> {
     match payload.content() {
         Content::Json(value) => from_value(py, value),
@@ -153,7 +153,7 @@ fn from_value<'py>(py: Python<'py>, value: Value<'_>) -> PyResult<Bound<'py, PyA
     })
 }
 
-/// Payloads by path, from a dict or whatever has `items`.
+/// Payloads by path, from a dict or anything that has `items`.
 pub struct Payloads(pub Vec<(String, Payload)>);
 
 impl<'py> FromPyObject<'_, 'py> for Payloads {

@@ -1,4 +1,4 @@
-//! Projections: what they are read by, and functions of Python that make them.
+//! Projections: how they are read, and Python functions that define them.
 
 use std::ops::Bound as Limit;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::callbacks::Callback;
 use crate::errors::raise;
 use crate::payload::{from_payload, to_payload};
 
-/// The fields of a key: those of a tuple, or the one value.
+/// The fields of a key: those of a tuple, or the single value.
 fn to_key(key: &Bound<'_, PyAny>) -> PyResult<Vec<Payload>> {
     match key.cast::<PyTuple>() {
         Ok(fields) => fields.iter().map(|field| to_payload(&field, "key")).collect(),
@@ -21,7 +21,7 @@ fn to_key(key: &Bound<'_, PyAny>) -> PyResult<Vec<Payload>> {
     }
 }
 
-/// A key as Python has it: its value if it is of one field, else a tuple.
+/// A key as a Python value: its value if it has one field, else a tuple.
 fn from_key<'py>(py: Python<'py>, key: &[Payload]) -> PyResult<Bound<'py, PyAny>> {
     if let [field] = key {
         return from_payload(py, field);
@@ -30,8 +30,8 @@ fn from_key<'py>(py: Python<'py>, key: &[Payload]) -> PyResult<Bound<'py, PyAny>
     Ok(PyTuple::new(py, fields)?.into_any())
 }
 
-/// The projection's function that calls `callback` with path and payload; it gives a key and a value, or None. What it
-/// raises is shown, and the node has no entry.
+/// The projection's function, which calls `callback` with path and payload. `callback` returns a key and a value, or
+/// None. If it raises, the exception is shown, and the node has no entry.
 pub fn function(callback: Arc<Callback>) -> ProjectionFn {
     Arc::new(move |path, payload| {
         let entry = within_commit(|py| {
@@ -61,7 +61,7 @@ pub struct ProjectionEntry(catalog::ProjectionEntry);
 
 #[pymethods]
 impl ProjectionEntry {
-    /// The key: a value, or a tuple if it is of several fields.
+    /// The key: a value, or a tuple if it has several fields.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         from_key(py, &self.0.key)
@@ -84,7 +84,7 @@ impl ProjectionEntry {
     }
 }
 
-/// A projection as of one instant: a map of keys to values, ordered by key. A key of several fields is a tuple.
+/// A projection at one instant: a map of keys to values, ordered by key. A key of several fields is a tuple.
 #[pyclass(frozen, module = "drumlin")]
 pub struct ProjectionView(pub store::ProjectionView);
 
@@ -110,7 +110,7 @@ impl ProjectionView {
         }
     }
 
-    /// All values of `key`, in the order of their nodes' paths; at most one if the projection is no bag.
+    /// All values of `key`, in the order of their nodes' paths; at most one if the projection is not a bag.
     fn get_all<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.0.get_all(&to_key(key)?).map_err(raise)?.iter().map(|value| from_payload(py, value)).collect()
     }
@@ -135,16 +135,16 @@ impl ProjectionView {
         self.0.entries().map(ProjectionEntry).collect()
     }
 
-    /// The entries whose keys begin with the fields `first` and then with a text that begins with `text`; with `text`
-    /// None those that begin with `first`.
+    /// The entries whose keys begin with the fields `first`, followed by a text that begins with `text`; if `text` is
+    /// None, those that begin with `first`.
     #[pyo3(signature = (text, *first))]
     fn prefix(&self, text: Option<&str>, first: &Bound<'_, PyTuple>) -> PyResult<Vec<ProjectionEntry>> {
         let first = to_key(first)?;
         Ok(self.0.prefix(&first, text).map_err(raise)?.map(ProjectionEntry).collect())
     }
 
-    /// The entries from the key `low` up to the key `high`, which is left out unless `include_high`. A key of fewer
-    /// fields comes before those that go on from it.
+    /// The entries from the key `low` up to the key `high`, which is excluded unless `include_high`. A key that is a
+    /// prefix of others comes before them.
     #[pyo3(signature = (low=None, high=None, include_high=false))]
     fn range(
         &self,

@@ -22,13 +22,13 @@ pub fn describe(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> 
     Ok(format!("{}({})", object.get_type().name()?, parts.join(", ")))
 }
 
-/// JSON text as the Python value that it stands for.
+/// JSON text as a Python value.
 fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("json")?.call_method1("loads", (text,))
 }
 
-/// A class of named values, with a `repr` that shows them all; behind the values, further methods. `as text` adds what
-/// `str` gives.
+/// A class of named values, with a `repr` that shows them all; after the values, further methods. `as text` adds a text
+/// that `str` returns.
 macro_rules! record {
     (
         $(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }
@@ -87,7 +87,7 @@ impl Version {
     }
 
     /// What made it: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows` (rows written by key since the
-    /// one before).
+    /// previous one).
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.name()
@@ -99,7 +99,7 @@ impl Version {
         self.0.rows
     }
 
-    /// What its writer noted.
+    /// The writer's metadata.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.0.metadata.as_deref().map(|text| from_json(py, text)).transpose()
@@ -123,7 +123,7 @@ record! {
         name: String,
         /// When it was taken, in UTC.
         time: SystemTime,
-        /// The version that it holds of each table, by path.
+        /// The version of each table that it holds, by path.
         versions: std::collections::BTreeMap<String, u64>,
     } {}
 }
@@ -140,9 +140,9 @@ record! {
     RowsReport {
         /// The number of the commit; None in a transaction.
         seq: Option<u64>,
-        /// Rows written, or keys deleted, whether they were there or not.
+        /// Rows written, or keys deleted, whether they existed or not.
         rows: u64,
-        /// The version it made, if it was large or had metadata. Other rows belong to the version that the next
+        /// The version that it made, if it was large or had metadata. Other rows belong to the version that the next
         /// checkpoint, snapshot or large write makes.
         version: Option<Version>,
     } {}
@@ -160,7 +160,7 @@ record! {
     DeleteReport {
         /// Rows deleted.
         rows: u64,
-        /// The version that it made; the newest one as it was if no row matched. None in a transaction.
+        /// The version that it made, or the unchanged newest one if no row matched. None in a transaction.
         version: Option<Version>,
     } {}
 }
@@ -178,7 +178,7 @@ record! {
         paths: Vec<String>,
         /// Versions dropped with them.
         versions: u64,
-        /// Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them.
+        /// Bytes that a reclaim can free, unless other tables share their blocks and no snapshot holds them.
         bytes: u64,
         /// Paths and patterns that named no table, with `missing_ok`.
         missing: Vec<String>,
@@ -197,9 +197,9 @@ record! {
     VersionsReport {
         /// The versions deleted, by path.
         versions: BTreeMap<String, Vec<u64>>,
-        /// What was not there, with `missing_ok`: versions by path.
+        /// Missing versions, with `missing_ok`, by path.
         missing: BTreeMap<String, Vec<u64>>,
-        /// Bytes that a reclaim can free, as far as no other table shares their blocks.
+        /// Bytes that a reclaim can free, unless other tables share their blocks.
         bytes: u64,
     } {}
 }
@@ -214,7 +214,7 @@ impl From<store::VersionsReport> for VersionsReport {
 }
 
 record! {
-    /// A dropped table that can be taken back.
+    /// A dropped table that can be restored.
     TrashItem {
         /// Where it was.
         path: String,
@@ -236,23 +236,23 @@ impl From<store::TrashItem> for TrashItem {
 record! {
     /// What a checkpoint did.
     CheckpointReport {
-        /// Tables of which row groups were rewritten.
+        /// Tables with rewritten row groups.
         tables: u64,
-        /// Row groups of all tables before.
+        /// Row groups of all tables before the checkpoint.
         row_groups_before: u64,
-        /// Row groups of all tables after.
+        /// Row groups of all tables after the checkpoint.
         row_groups_after: u64,
-        /// Rows that no version needed, gone now.
+        /// Rows removed because no version needed them.
         rows_removed: u64,
-        /// Row groups that were copied out of blocks mostly dead, or small and many.
+        /// Row groups copied out of blocks that were mostly dead, or out of many small ones.
         row_groups_moved: u64,
         /// Bytes written.
         bytes_written: u64,
-        /// Rows written by key that left memory for row groups.
+        /// Rows written by key that were moved from memory to row groups.
         rows_flushed: u64,
-        /// Versions that retention took.
+        /// Versions removed by retention.
         versions_expired: u64,
-        /// Windows that were void: others changed their row groups meanwhile.
+        /// Windows that were void because others changed their row groups during the checkpoint.
         windows_void: u64,
         /// Windows that could not be rewritten and were left as they are: the table and why.
         failures: Vec<String>,
@@ -282,17 +282,17 @@ impl From<store::CheckpointReport> for CheckpointReport {
 }
 
 record! {
-    /// The blocks that a checkpoint would empty into others, byte for byte.
+    /// The blocks whose row groups a checkpoint would copy to others, byte for byte.
     RepackPlan {
-        /// Blocks before.
+        /// Blocks before the checkpoint.
         blocks_before: u64,
-        /// Blocks to be emptied: mostly dead, or small and many.
+        /// Blocks to empty: mostly dead ones, or many small ones.
         blocks: u64,
-        /// Bytes to be copied.
+        /// Bytes to copy.
         bytes_moved: u64,
-        /// Bytes to be gained.
+        /// Bytes to gain.
         bytes_gained: u64,
-        /// Blocks that would be worth it, beyond the budget.
+        /// Blocks worth emptying that exceed the budget.
         left_out: u64,
     } as text {
         fn __str__(&self) -> &str {
@@ -315,7 +315,7 @@ impl From<drumlin::block::RepackPlan> for RepackPlan {
 }
 
 record! {
-    /// Adjacent row groups to be rewritten together.
+    /// Adjacent row groups to rewrite together.
     VacuumWindow {
         /// Why: `fold` (deleted rows), `lone` (one row group that is mostly deleted) or `merge` (small row groups).
         reason: String,
@@ -323,13 +323,13 @@ record! {
         inputs: u64,
         /// Row groups after.
         outputs: u64,
-        /// Rows that stay.
+        /// Rows to keep.
         rows: u64,
-        /// Rows that go.
+        /// Rows to remove.
         dead_rows: u64,
         /// Bytes expected to be written.
         bytes_rewritten: u64,
-        /// Bytes expected to be gained.
+        /// Expected gain in bytes.
         bytes_gained: u64,
     } {}
 }
@@ -361,7 +361,7 @@ record! {
         row_groups_after: u64,
         /// Encoded bytes before.
         bytes_before: u64,
-        /// Rows that no retained version sees, before.
+        /// Rows that no retained version sees, before the checkpoint.
         dead_rows: u64,
         /// Windows that the budget left out.
         left_out: u64,
@@ -388,13 +388,13 @@ impl From<(String, Plan)> for VacuumPlan {
 }
 
 record! {
-    /// Space that a reclaim did not free, and why.
+    /// Space that a reclaim did not free, by reason.
     Holding {
-        /// Bytes of tables in the trash, within their grace.
+        /// Bytes of tables in the trash, within their grace period.
         trash_bytes: u64,
         /// Bytes of blocks that readers of this process still use.
         pinned_bytes: u64,
-        /// Bytes in blocks of which other parts are in use; a checkpoint may repack them.
+        /// Unused bytes in blocks that have other parts in use; a checkpoint may repack them.
         fragment_bytes: u64,
         /// Bytes of row groups that only versions before the newest, or snapshots, need.
         history_bytes: u64,
@@ -410,7 +410,7 @@ record! {
         blocks: u64,
         /// Bytes of those blocks.
         bytes: u64,
-        /// Objects deleted that nothing had ever referred to: left by crashes and failures.
+        /// Deleted objects that nothing had ever referred to: left by crashes and failures.
         orphans: u64,
         /// Bytes of those objects.
         orphan_bytes: u64,
@@ -442,9 +442,9 @@ impl From<store::ReclaimReport> for ReclaimReport {
 }
 
 record! {
-    /// Something that verify found wrong.
+    /// A fault found by verify.
     Fault {
-        /// The table's path, or what it is if it has none.
+        /// The table's path, or a description if it has none.
         table: String,
         /// The row group.
         row_group: u64,
@@ -456,7 +456,7 @@ record! {
 record! {
     /// What verify found.
     VerifyReport {
-        /// Tables looked at, those in the trash and those held by snapshots alone too.
+        /// Tables checked, including those in the trash and those held only by snapshots.
         tables: u64,
         /// Row groups read and checked.
         row_groups: u64,
@@ -464,7 +464,7 @@ record! {
         bytes: u64,
         /// What is wrong. Empty if the store is sound.
         faults: Vec<Fault>,
-        /// Objects that nothing refers to, with their bytes; harmless, and removed by a reclaim.
+        /// Objects that nothing refers to, with their sizes in bytes; harmless, and removed by a reclaim.
         orphans: Vec<(String, u64)>,
     } as text {
         /// Whether nothing is wrong.
@@ -517,9 +517,9 @@ impl From<store::TriggerFailure> for TriggerFailure {
 record! {
     /// What an import of nodes did.
     ImportReport {
-        /// Nodes that were made.
+        /// Nodes that were created.
         created: u64,
-        /// Nodes that were there, and got their payload.
+        /// Existing nodes that got their payload.
         updated: u64,
     } {}
 }

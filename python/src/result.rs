@@ -1,4 +1,4 @@
-//! What a read gives: a reading that can be scanned any number of times, a stream of batches, or all batches at once.
+//! Results of reads: a reading that can be scanned any number of times, a stream of batches, or all batches at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,15 +18,15 @@ use pyo3::types::{PyCapsule, PyIterator, PyList};
 
 use crate::call::{Detached, detached, long, unlocked};
 use crate::errors::raise;
+use crate::open_store::Store;
 use crate::schema::{Schema, capsule};
-use crate::store::Store;
 
-/// A forked child has none of the threads that a scan relies on.
+/// A forked child has none of the threads that a scan needs.
 fn check_process(process: u32) -> Result<()> {
     if process == std::process::id() {
         return Ok(());
     }
-    Err(Error::closed(format!("the result was read in process {process}; a forked process must open the store anew")))
+    Err(Error::closed(format!("the result was read in process {process}; a forked process must open the store again")))
 }
 
 /// A scan, and the flag that stops it.
@@ -41,13 +41,13 @@ pub struct Reading {
     table: Detached<drumlin::Table>,
     /// For the garbage collector, which must see whose functions the table keeps alive.
     store: Py<Store>,
-    /// How many changes of tables its transaction had begun.
+    /// The number of table changes that its transaction had begun.
     table_changes: u64,
     options: ReadOptions,
     schema: SchemaRef,
     /// The last commit that the reading sees.
     seq: Seq,
-    /// What it reads, to be found again; held on to if it shows rows in memory that no version has.
+    /// What it reads, so that it can be found again; kept alive if it shows rows in memory that are in no version.
     view: View,
     /// Prepared when the reading was made: it holds the state of that instant until it is used.
     first: Mutex<Option<Prepared>>,
@@ -61,21 +61,21 @@ impl Reading {
         Ok(Self::new(table, store.clone_ref(py), options, scan))
     }
 
-    /// A reading that `scan` begins.
+    /// A reading that begins with `scan`.
     pub fn new(table: drumlin::Table, store: Py<Store>, options: ReadOptions, scan: Scan) -> Self {
         let (schema, table_changes, seq) = (scan.schema(), table.table_changes(), scan.view().read_point.seq);
         let mut view = scan.view().clone();
         if table.is_in_store() && !view.shows_unnumbered_rows() {
             view.pin = None;
         }
-        // Each is stopped by itself.
+        // Each scan is stopped separately.
         let (mut scan, cancel) = (scan, Cancel::default());
         scan.stop_by(cancel.clone());
         let (table, first) = (Detached::new(table), Mutex::new(Some(Prepared { scan, cancel })));
         Self { table, store, table_changes, options, schema, seq, view, first, process: std::process::id() }
     }
 
-    /// A scan of the columns asked for, or of `columns`.
+    /// A scan of the reading's columns, or of `columns`.
     pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared> {
         check_process(self.process).map_err(raise)?;
         detached(py, || self.table.check_not_aborted())?;
@@ -107,7 +107,7 @@ impl Reading {
         self.seq.0
     }
 
-    /// Whether the version has just the rows that one write wrote.
+    /// Whether the version has exactly the rows of a single write.
     #[getter]
     fn written_whole(&self) -> bool {
         let version = self.view.table.version(self.view.read_point.version);
@@ -118,7 +118,7 @@ impl Reading {
         visit.call(&self.store)
     }
 
-    /// Scans it, batch by batch.
+    /// Scans the reading, batch by batch.
     #[pyo3(signature = (columns=None))]
     fn stream(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Stream> {
         let prepared = self.scan(py, columns)?;
@@ -126,7 +126,7 @@ impl Reading {
         Ok(Stream { schema, prepared: Mutex::new(Some(prepared)), process: self.process })
     }
 
-    /// Scans it, all at once and with all threads.
+    /// Scans the reading, all at once and with all threads.
     #[pyo3(signature = (columns=None))]
     fn collect(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Batches> {
         let Prepared { scan, cancel } = self.scan(py, columns)?;
@@ -136,7 +136,7 @@ impl Reading {
     }
 }
 
-/// A scan under way: its batches come one by one, here or to whoever takes its Arrow stream.
+/// A running scan: its batches are returned one at a time, here or to the consumer of its Arrow stream.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Stream {
     schema: SchemaRef,
@@ -159,7 +159,7 @@ impl Stream {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         check_process(self.process).map_err(raise)?;
-        // Out of its place while it runs, so that a second thread is told instead of left waiting.
+        // Taken out while it runs, so that a second thread gets an error instead of waiting.
         let taken = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Prepared { mut scan, cancel }) = taken else {
             return Err(raise(Error::invalid("the stream is in use or was handed over")));
@@ -169,7 +169,7 @@ impl Stream {
         Ok(next?.map(Batch))
     }
 
-    /// The rest of the stream; it can be taken once. The types are as they are: `requested_schema` is not looked at.
+    /// The rest of the stream; it can be taken once. The types are fixed: `requested_schema` is ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -186,7 +186,8 @@ impl Stream {
 }
 
 fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
-    // Within the stream's own functions a schema that the interface cannot carry would end the process.
+    // Checked here, because within the stream's own functions a schema that the interface cannot carry would end the
+    // process.
     capsule(py, &*reader.schema())?;
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
 }
@@ -204,7 +205,7 @@ impl Iterator for Exported {
     fn next(&mut self) -> Option<Self::Item> {
         let next = || {
             check_process(self.process)?;
-            // A scan may look at the log again, and wait for a turn in which a projection's function wants the lock.
+            // A scan may read the log again, and wait for a turn in which a projection's function needs the lock.
             unlocked(|| self.scan.next()).transpose()
         };
         let next = caught(next);
@@ -218,7 +219,7 @@ impl RecordBatchReader for Exported {
     }
 }
 
-/// All batches of a reading, in memory. It is a reading of itself too.
+/// All batches of a reading, in memory. It also acts as a reading of itself.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 #[derive(Clone)]
 pub struct Batches {
@@ -240,7 +241,7 @@ impl Batches {
         Schema(self.schema.clone())
     }
 
-    /// Those of `columns` that are there, if they are given.
+    /// The batches, reduced to the existing ones among `columns` if these are given.
     #[pyo3(signature = (columns=None))]
     fn collect(&self, columns: Option<Vec<String>>) -> PyResult<Self> {
         let Some(columns) = columns else { return Ok(self.clone()) };
@@ -287,7 +288,8 @@ impl Batches {
     }
 }
 
-/// One batch of a result. `pyarrow.record_batch(...)` takes it, and so does whatever else knows `__arrow_c_array__`.
+/// One batch of a result. `pyarrow.record_batch(...)` accepts it, and so does anything that supports
+/// `__arrow_c_array__`.
 #[pyclass(frozen, module = "drumlin")]
 pub struct Batch(RecordBatch);
 

@@ -10,15 +10,16 @@ record! {
     Loss {
         /// What kind of thing: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or "change".
         kind: String,
-        /// The table's path; of nodes, where they begin; of a snapshot, its name. `None` if it is not known, or is none.
+        /// The table's path; for nodes, where they begin; for a snapshot, its name. `None` if it is unknown, or if there
+        /// is none.
         path: Option<String>,
-        /// Of nodes: the path behind the last.
+        /// For nodes: the path after the last.
         until: Option<String>,
         /// The first and last of the commits.
         commits: Option<(u64, u64)>,
         /// The row group.
         row_group: Option<u64>,
-        /// Of each version that has lost rows: its number, the first lost row as stored, and how many.
+        /// For each version that has lost rows: its number, the first lost row in storage order, and how many.
         versions: Vec<(u64, u64, u64)>,
         /// Why; names object and offset where there is one.
         why: String,
@@ -44,7 +45,7 @@ record! {
     SalvageReport {
         /// The last commit of the damaged store that is in the new one.
         seq: u64,
-        /// Tables kept, those in the trash and those that snapshots hold too.
+        /// Tables kept, including those in the trash and those held by snapshots.
         tables: u64,
         /// Row groups kept.
         row_groups: u64,

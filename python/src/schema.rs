@@ -10,8 +10,8 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use crate::errors::raise;
 use crate::foreign::GivenSchema;
 
-/// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` takes it, and so does whatever else
-/// knows `__arrow_c_schema__`.
+/// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` accepts it, and so does anything that
+/// supports `__arrow_c_schema__`.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
 pub struct Schema(pub SchemaRef);
@@ -28,7 +28,7 @@ where
 
 #[pymethods]
 impl Schema {
-    /// Takes over the schema of anything with `__arrow_c_schema__`.
+    /// Converts the schema of anything with `__arrow_c_schema__`.
     #[new]
     #[pyo3(signature = (schema, /))]
     fn new(schema: GivenSchema) -> Self {

@@ -1,34 +1,20 @@
-//! The store's calls, one for one.
+//! The store's calls, one to one.
 
 use drumlin::{CheckpointOptions, ReclaimOptions, Retention, Seq, Tables as _, VerifyOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
-use crate::call::{Detached, detached, with_progress};
-use crate::callbacks::Callbacks;
+use crate::call::{detached, with_progress};
 use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
+use crate::open_store::Store;
 use crate::options::{missing, plan_options, retention};
 use crate::reports::{
     CheckpointReport, DropReport, ReclaimReport, RepackPlan, Snapshot, TrashItem, VacuumPlan, VerifyReport,
 };
 use crate::tables::Tables;
 use crate::transaction::Transaction;
-
-/// An open store.
-#[pyclass(frozen, weakref, module = "drumlin._drumlin")]
-pub struct Store {
-    /// Closed, if this is the last to go, without the interpreter lock: whoever is in a commit may wait for that.
-    pub core: Detached<drumlin::Store>,
-    pub callbacks: Callbacks,
-}
-
-impl Store {
-    pub fn new(core: drumlin::Store) -> Self {
-        Self { core: Detached::new(core), callbacks: Callbacks::default() }
-    }
-}
 
 #[pymethods]
 impl Store {
@@ -127,7 +113,7 @@ impl Store {
         detached(py, || self.core.undrop(path, to))
     }
 
-    /// Without `since` from now on.
+    /// Without `since`: from now on.
     #[pyo3(signature = (since=None))]
     fn changes(this: &Bound<'_, Self>, since: Option<u64>) -> PyResult<ChangeFeed> {
         let core = &this.get().core;

@@ -11,11 +11,11 @@ use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
 use crate::keyed::{self, Keys, Lookup, Rows};
+use crate::open_store::Store;
 use crate::options::{When, lookup_options, missing};
 use crate::reports::{DeleteReport, DropReport, RowsReport, Version};
 use crate::result::Reading;
 use crate::schema::Schema;
-use crate::store::Store;
 
 /// The table at a path.
 #[pyclass(frozen, module = "drumlin._drumlin")]
@@ -212,7 +212,7 @@ impl Table {
         Ok(Schema(detached(py, || self.core.schema(&when))?))
     }
 
-    /// The sort columns, and the key.
+    /// The sort columns and the key.
     fn order(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let TableOptions { sort, key } = detached(py, || self.core.order())?;
         Ok((sort, key))

@@ -1,4 +1,4 @@
-//! What is done to tables by path, in a store or in a transaction.
+//! Operations on tables by path, in a store or in a transaction.
 
 use drumlin::{Place, Result, Tables as _, WriteOptions};
 use pyo3::PyTraverseError;
@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use crate::call::{Detached, detached, with_progress};
 use crate::errors::{all, answers};
 use crate::input::{Handed, to_frames, write_each};
+use crate::open_store::Store;
 use crate::options::{Versions, When, missing, scan_options};
 use crate::pattern::PatternLike;
 use crate::reports::{DropReport, VersionsReport};
 use crate::result::Reading;
-use crate::store::Store;
 use crate::table::Table;
 use crate::tree::Tree;
 
@@ -47,7 +47,7 @@ impl Tables {
         detached(py, || self.place.tables(pattern.0))
     }
 
-    /// With `each`, an answer for each frame: its version, or the exception.
+    /// With `each`, one result per frame: its version, or the exception.
     #[pyo3(signature = (frames, metadata=None, sort=None, progress=None, each=false))]
     fn write_many<'py>(
         &self,
@@ -68,7 +68,7 @@ impl Tables {
         write_each(py, frames, each, |frames| with_progress(py, progress, |task| write(frames, task)))
     }
 
-    /// As `write_many`.
+    /// Like `write_many`.
     #[pyo3(signature = (frames, metadata=None, progress=None, each=false))]
     fn append_many<'py>(
         &self,
@@ -88,7 +88,7 @@ impl Tables {
         write_each(py, frames, each, |frames| with_progress(py, progress, |task| append(frames, task)))
     }
 
-    /// With `each`, an answer for each path: its reading, or the exception.
+    /// With `each`, one result per path: its reading, or the exception.
     #[pyo3(signature = (paths, as_of, columns, filter, limit, tail, native, each=false))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn read_many<'py>(

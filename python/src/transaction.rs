@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use drumlin::Tables as _;
 
 use crate::call::{Detached, detached};
-use crate::store::Store;
+use crate::open_store::Store;
 use crate::tables::Tables;
 
 /// A transaction: any number of operations that happen together or not at all.
@@ -38,7 +38,7 @@ impl Transaction {
         self.core.seq().0
     }
 
-    /// In one word: `open`, `committed` or `aborted`.
+    /// One of `open`, `committed` and `aborted`.
     #[getter]
     fn state(&self, py: Python<'_>) -> &'static str {
         py.detach(|| match (self.core.is_aborted(), self.core.has_ended()) {

@@ -13,20 +13,20 @@ use crate::errors::raise;
 use crate::event::Span;
 use crate::file::File;
 use crate::node::{Change, Changes, ListEntry, Node, Walk, nodes_by_path, payloads_by_path};
+use crate::open_store::Store;
 use crate::pattern::{ConditionLike, KeepWhile, PatternLike, put_options};
 use crate::payload::{Payloads, from_payload, to_payload};
 use crate::projection::ProjectionView;
 use crate::reports::{ImportReport, TriggerFailure};
-use crate::store::Store;
 
-/// What is written to or read from a file object at once.
+/// The number of bytes written to or read from a file object at once.
 const FILE_BUFFER: usize = 1 << 18;
 
 /// The nodes of the tree.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Tree {
     core: Detached<drumlin::Tree>,
-    /// Whose functions projections and triggers call.
+    /// The store whose functions projections and triggers call.
     store: Py<Store>,
 }
 
@@ -35,7 +35,8 @@ impl Tree {
         Self { core: Detached::new(core), store }
     }
 
-    /// Does something to one node. Where nobody has to be waited for, that takes less time than to release the interpreter lock.
+    /// Does something to one node. If there is nothing to wait for, that takes less time than releasing the interpreter
+    /// lock.
     fn on_node<T: Send>(
         &self,
         py: Python<'_>,
@@ -61,7 +62,7 @@ fn when(condition: Option<ConditionLike>) -> Option<Condition> {
 
 #[pymethods]
 impl Tree {
-    /// The store, which goes on for as long as callbacks may be called.
+    /// The store, which stays alive as long as callbacks may be called.
     fn store(&self, py: Python<'_>) -> Py<Store> {
         self.store.clone_ref(py)
     }
@@ -167,7 +168,7 @@ impl Tree {
         nodes_by_path(py, detached(py, || self.core.nodes(pattern.0))?)
     }
 
-    /// The nodes one by one, for what goes over them.
+    /// The nodes, one at a time, for iteration.
     fn walk(&self, py: Python<'_>, pattern: PatternLike) -> PyResult<Walk> {
         Ok(detached(py, || self.core.nodes(pattern.0))?.into())
     }
@@ -194,7 +195,7 @@ impl Tree {
         detached(py, || self.core.put_projection(name, Projection { pattern: pattern.0, key, value, bag }))
     }
 
-    /// `function` is called with a path and a payload and gives a key and a value, or `None`.
+    /// `function` is called with a path and a payload and returns a key and a value, or `None`.
     fn put_projection_fn(
         &self,
         py: Python<'_>,
@@ -211,7 +212,7 @@ impl Tree {
         detached(py, || self.core.drop_projection(name))
     }
 
-    /// It may be by a function of Python, which a transaction's own writes have to be shown to.
+    /// It may be defined by a Python function, which must see a transaction's own writes.
     fn projection(&self, py: Python<'_>, name: &str) -> PyResult<ProjectionView> {
         let view = |tree: &drumlin::Tree| tree.projection(name);
         let view =
@@ -223,7 +224,7 @@ impl Tree {
         self.on_node(py, false, |tree| tree.projections())
     }
 
-    /// With `name` a durable one; gives the name.
+    /// With `name`, a durable one; returns the name.
     #[pyo3(signature = (pattern, callback, actions, priority, name=None))]
     fn on(
         &self,
@@ -262,7 +263,7 @@ impl Tree {
         Ok(failures.into_iter().map(TriggerFailure::from).collect())
     }
 
-    /// Gives how many nodes were written.
+    /// Returns the number of nodes written.
     #[pyo3(signature = (pattern, file, progress=None))]
     fn export(
         &self,

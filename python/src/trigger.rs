@@ -1,4 +1,4 @@
-//! Triggers: callbacks of Python.
+//! Triggers: Python callbacks.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub fn filter(pattern: Pattern, actions: Vec<String>, priority: i32) -> PyResult
     Ok(TriggerFilter { pattern, actions: actions.into_iter().map(action).collect::<PyResult<_>>()?, priority })
 }
 
-/// The trigger's callback that calls `callback` with an event. What that raises is shown, and a failure.
+/// The trigger's callback, which calls `callback` with an event. An exception is shown, and is a failure of the call.
 pub fn function(callback: Arc<Callback>) -> TriggerFn {
     Arc::new(move |call| {
         let said = Python::try_attach(|py| {
@@ -36,12 +36,12 @@ pub fn function(callback: Arc<Callback>) -> TriggerFn {
                 text
             })
         });
-        // Without an interpreter nobody is there to be told.
+        // Without an interpreter, there is nothing to call.
         said.unwrap_or(Ok(()))
     })
 }
 
-/// What Python prints of an exception.
+/// What Python prints for an exception.
 fn traceback(py: Python<'_>, raised: &PyErr) -> PyResult<String> {
     let parts = (raised.get_type(py), raised.value(py), raised.traceback(py));
     let lines: Vec<String> = py.import("traceback")?.call_method1("format_exception", parts)?.extract()?;

@@ -1,4 +1,4 @@
-//! Python values as columns of an Arrow type, and back.
+//! Converts Python values to columns of an Arrow type, and back.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::errors::raise;
 /// The ordinal of 1970-01-01 in Python's calendar.
 const EPOCH_ORDINAL: i64 = 719_163;
 const DAY_SECONDS: i64 = 86_400;
-/// A value in a message is cut behind so many letters.
+/// A value in a message is cut after this many letters.
 const SHOWN_MAX: usize = 60;
 
 /// A value as messages show it.
@@ -124,14 +124,14 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
     })
 }
 
-/// Values on their way into a column.
+/// Values to convert to a column.
 struct Column<'a, 'py> {
     values: &'a [Bound<'py, PyAny>],
     what: &'a str,
 }
 
 impl<'py> Column<'_, 'py> {
-    /// What `convert` makes of each value; it gives `None` for what is not as expected.
+    /// The result of `convert` for each value; it returns `None` for unexpected values.
     fn each<T>(&self, expected: &str, convert: impl Fn(&Bound<'py, PyAny>) -> Option<T>) -> PyResult<Vec<Option<T>>> {
         let converted = |value: &Bound<'py, PyAny>| {
             if value.is_none() {
@@ -167,7 +167,7 @@ impl<'py> Column<'_, 'py> {
     }
 
     fn decimals<T>(&self, precision: u8, scale: i8, parse: impl Fn(&str) -> Option<T>) -> PyResult<Vec<Option<T>>> {
-        let expected = format!("a Decimal of {precision} digits, {scale} of them behind the point");
+        let expected = format!("a Decimal of {precision} digits, {scale} of them after the point");
         self.each(&expected, |value| {
             let digits = digits(value, scale)?;
             let significant = digits.trim_start_matches('-').trim_start_matches('0').len();
@@ -230,7 +230,7 @@ fn items<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     value.try_iter().ok()?.collect::<PyResult<_>>().ok()
 }
 
-/// What pandas has in the place of a missing value.
+/// Whether it is what pandas uses for a missing value.
 fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.get_type().name().is_ok_and(|name| name == "NAType" || name == "NaTType")
 }
@@ -239,7 +239,7 @@ fn arrow_error(error: arrow::error::ArrowError) -> PyErr {
     raise(Error::from(error))
 }
 
-/// A column as another type has the same values.
+/// Converts a column to another type with the same values.
 pub fn exactly(array: &dyn Array, data_type: &DataType) -> PyResult<ArrayRef> {
     cast_with_options(array, data_type, &CastOptions { safe: false, ..CastOptions::default() }).map_err(arrow_error)
 }
@@ -262,7 +262,7 @@ fn in_whole(unit: TimeUnit) -> &'static str {
     }
 }
 
-/// Nanoseconds in a unit, if that has a number for it.
+/// Nanoseconds as a number of units, if that is exact.
 fn in_unit(nanos: i128, unit: TimeUnit) -> Option<i64> {
     let each = nanoseconds(unit);
     if nanos % each == 0 { i64::try_from(nanos / each).ok() } else { None }
@@ -277,7 +277,7 @@ fn ordinal(value: &Bound<'_, PyAny>) -> Option<i64> {
     Some(ordinal.extract::<i64>().ok()? - EPOCH_ORDINAL)
 }
 
-/// The days of a date since 1970; of a datetime too if it is a midnight.
+/// The days of a date since 1970; also of a datetime, if it is midnight.
 fn days(value: &Bound<'_, PyAny>) -> Option<i64> {
     let days = ordinal(value)?;
     match time_of_day(value) {
@@ -292,11 +292,11 @@ fn time_of_day(value: &Bound<'_, PyAny>) -> Option<i128> {
     let part = |name| attribute(value, name);
     let minutes = part(intern!(py, "hour"))? * 60 + part(intern!(py, "minute"))?;
     let micros = (minutes * 60 + part(intern!(py, "second"))?) * 1_000_000 + part(intern!(py, "microsecond"))?;
-    // Pandas has them.
+    // Pandas has nanoseconds.
     Some(i128::from(micros) * 1_000 + i128::from(part(intern!(py, "nanosecond")).unwrap_or(0)))
 }
 
-/// The nanoseconds of a datetime since 1970, and whether it has a time zone; without one it is taken as UTC.
+/// The nanoseconds of a datetime since 1970, and whether it has a time zone; without one, it is treated as UTC.
 fn instant(value: &Bound<'_, PyAny>) -> Option<(i128, bool)> {
     let local = i128::from(ordinal(value)? * DAY_SECONDS) * 1_000_000_000 + time_of_day(value)?;
     let offset = value.call_method0(intern!(value.py(), "utcoffset")).ok()?;
@@ -312,7 +312,7 @@ fn span(value: &Bound<'_, PyAny>) -> Option<i128> {
     Some(i128::from(micros) * 1_000 + i128::from(part(intern!(py, "nanoseconds")).unwrap_or(0)))
 }
 
-/// The digits of a `Decimal` or int, so many of them behind the point, with its sign.
+/// The digits of a `Decimal` or int, `scale` of them after the point, with its sign.
 fn digits(value: &Bound<'_, PyAny>, scale: i8) -> Option<String> {
     let (negative, mut digits, exponent) = if value.is_instance_of::<PyInt>() {
         let text = value.str().ok().filter(|_| !value.is_instance_of::<PyBool>())?.to_string();
@@ -421,7 +421,7 @@ fn list<'py>(py: Python<'py>, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> 
     Ok(PyList::new(py, items)?.into_any())
 }
 
-/// The number that a date or time is.
+/// The number that represents a date or time.
 fn number(array: &dyn Array, row: usize) -> PyResult<i64> {
     Ok(exactly(&*array.slice(row, 1), &DataType::Int64)?.as_primitive::<Int64Type>().value(0))
 }

@@ -137,7 +137,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
         (people, [(1, 2)], drumlin.InvalidArgument, r"the key is the column 'id': expected its value.* not \(1, 2\)"),
         (people, [{"name": 1}], drumlin.InvalidArgument, "the key is the column 'id': .* not {'name': 1}"),
         (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type Int32, the data has Float64"),
-        (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is none of type Int32"),
+        (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is not one of type Int32"),
         (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, "abc", TypeError, r"keys is a list of keys, not one key: write \['abc'\]"),

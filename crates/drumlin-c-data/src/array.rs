@@ -1,4 +1,4 @@
-//! Arrays over the C interface.
+//! Arrays through the C interface.
 
 use std::ffi::c_void;
 
@@ -10,12 +10,12 @@ use drumlin::{Error, Result};
 
 use crate::malformed;
 
-/// The array that `array` describes, of type `data_type`; its values are not looked at. `InvalidArgument` if it is malformed.
+/// The array that `array` describes, of type `data_type`; its values are not checked. `InvalidArgument` if it is malformed.
 ///
 /// # Safety
 ///
-/// The pointers of `array`, where they are not null, point to what the C data interface says, in length too: buffers are as
-/// long as length, offset and the array's own offsets make them.
+/// The pointers of `array` that are not null point to what the C data interface says, including its length: buffers are as
+/// long as required by length, offset and the array's own offsets.
 pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<ArrayData> {
     // SAFETY: the caller's promise.
     unsafe { check(&array, data_type) }?;
@@ -25,7 +25,7 @@ pub unsafe fn array(array: FFI_ArrowArray, data_type: &DataType) -> Result<Array
 
 /// # Safety
 ///
-/// As of [`array`].
+/// As for [`array`].
 unsafe fn check(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
     let wrong = |what: &str| malformed(format!("{what} in an array of type {data_type}"));
     if array.release.is_none() {
@@ -65,8 +65,8 @@ unsafe fn check(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
         return Err(wrong(&format!("{} children, expected {},", array.n_children, types.len())));
     }
     for (at, data_type) in types.into_iter().enumerate() {
-        // SAFETY: there are so many children.
-        let child = unsafe { (*array.children.add(at)).as_ref() }.ok_or_else(|| wrong("a child that is not there"))?;
+        // SAFETY: there are that many children.
+        let child = unsafe { (*array.children.add(at)).as_ref() }.ok_or_else(|| wrong("a missing child"))?;
         // SAFETY: the caller's promise.
         unsafe { check(child, data_type) }?;
     }
@@ -82,18 +82,18 @@ unsafe fn check(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
 
 /// # Safety
 ///
-/// As of [`array`]; `total` values begin where the buffers do.
+/// As for [`array`]; `total` values begin where the buffers do.
 unsafe fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType, rows: usize, total: usize) -> Result<(), String> {
     let layout = layout(data_type);
     let mask = usize::from(layout.can_contain_null_mask);
     let fixed = mask + layout.buffers.len() + usize::from(layout.variadic);
     let count = usize::try_from(array.n_buffers).map_err(|_| "less than no buffers".to_owned())?;
-    // Where there may only be a mask, some leave that out.
+    // If the only buffer is a mask, some libraries leave it out.
     let fits = count == fixed || (layout.variadic && count > fixed) || (count == 0 && fixed == mask);
     if !fits || (count > 0 && array.buffers.is_null()) {
         return Err(format!("{count} buffers, expected {fixed},"));
     }
-    // SAFETY: there are so many buffers.
+    // SAFETY: there are that many buffers.
     let buffer = |at: usize| -> *const c_void { unsafe { *array.buffers.add(at) } };
     if mask == 1 && array.null_count > 0 && (count == 0 || buffer(0).is_null()) {
         return Err(format!("{} nulls, and no bits that say which,", array.null_count));
@@ -103,10 +103,10 @@ unsafe fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType, rows: usiz
         let bytes = match spec {
             BufferSpec::FixedWidth { byte_width, .. } => (total + 1).checked_mul(*byte_width),
             BufferSpec::BitMap => Some(total.div_ceil(8)),
-            // The bytes of strings end where their last offset says.
+            // The bytes of strings end at their last offset.
             BufferSpec::VariableWidth if rows > 0 => {
                 let offsets = buffer(mask + at - 1);
-                // SAFETY: it is not null, as was seen for the buffer before, and has one offset more than values.
+                // SAFETY: it is not null, as checked with the previous buffer, and has one more offset than values.
                 let end = unsafe {
                     match data_type {
                         DataType::LargeUtf8 | DataType::LargeBinary => {

@@ -1,9 +1,10 @@
-//! Arrow's C data interface: how arrays of other libraries come into a store.
+//! Arrow's C data interface: how arrays of other libraries enter a store.
 //!
-//! The core has no unsafe code; what follows another library's pointers is here. Invariants: before an array is followed, its
-//! structs are checked as far as they can be (counts, null pointers, lengths that overflow, offsets below zero), so that a
-//! malformed one is an error; and no panic and no message that is not UTF-8 gets through. What nobody can check is whether
-//! memory is as long as its owner says. Values are not looked at here: [`drumlin::table::checked_rows`] does that.
+//! The core has no unsafe code; the code that follows another library's pointers is here. Invariants: before the pointers of
+//! an array are followed, its structs are checked as far as possible (counts, null pointers, lengths that overflow, negative
+//! offsets), so that a malformed one is an error; and no panic and no message that is not UTF-8 gets through. It cannot be
+//! checked whether memory is as long as its owner says. Values are not checked here: [`drumlin::table::checked_rows`] does
+//! that.
 
 #![deny(unsafe_op_in_unsafe_fn, missing_docs)]
 

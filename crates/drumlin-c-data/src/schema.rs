@@ -1,4 +1,4 @@
-//! Types, names and metadata over the C interface.
+//! Types, names and metadata through the C interface.
 
 use std::ffi::{CStr, c_char};
 
@@ -9,15 +9,16 @@ use drumlin::{Error, Result};
 
 use crate::malformed;
 
-/// Deeper types are refused before recursion on them could overflow the stack. What may be stored is less deep still.
+/// Deeper types are refused before recursion over them could overflow the stack. The limit for stored types is lower
+/// still.
 const DEPTH_MAX: usize = 64;
 
 /// The field that `schema` describes. `InvalidArgument`, naming the field, if a name or metadata are not UTF-8, or if it is
-/// malformed or of a type that Arrow for Rust does not know.
+/// malformed or has a type that Arrow for Rust does not know.
 ///
 /// # Safety
 ///
-/// The pointers of `schema`, where they are not null, point to what the C data interface says.
+/// The pointers of `schema` that are not null point to what the C data interface says.
 pub unsafe fn field(schema: &FFI_ArrowSchema) -> Result<Field> {
     // SAFETY: the caller's promise.
     unsafe { check(schema, 0) }?;
@@ -26,7 +27,7 @@ pub unsafe fn field(schema: &FFI_ArrowSchema) -> Result<Field> {
 
 /// # Safety
 ///
-/// As of [`field`].
+/// As for [`field`].
 unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
     if depth > DEPTH_MAX {
         return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} deep")));
@@ -52,6 +53,13 @@ unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { check_metadata(schema.metadata) }.map_err(named)?;
     }
+    let size = format.strip_prefix('+').unwrap_or(format).strip_prefix("w:").map(str::parse::<i64>);
+    if matches!(size, Some(Ok(size)) if size < 0) {
+        return Err(named(malformed(format!("a size below zero, in type '{format}'"))));
+    }
+    if !schema.dictionary.is_null() && !["c", "C", "s", "S", "i", "I", "l", "L"].contains(&format) {
+        return Err(named(malformed(format!("a dictionary whose keys are of type '{format}' and not integers"))));
+    }
     let least = match format {
         "+r" => 2,
         "+l" | "+L" | "+vl" | "+vL" | "+m" => 1,
@@ -63,9 +71,9 @@ unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
         return Err(named(malformed(format!("{count} children of a field of type '{format}'"))));
     }
     for at in 0..count {
-        // SAFETY: there are so many children.
+        // SAFETY: there are that many children.
         let child = unsafe { (*schema.children.add(at)).as_ref() };
-        let child = child.ok_or_else(|| named(malformed("a child that is not there")))?;
+        let child = child.ok_or_else(|| named(malformed("a missing child")))?;
         // SAFETY: the caller's promise.
         unsafe { check(child, depth + 1) }.map_err(named)?;
     }
@@ -77,17 +85,17 @@ unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
     }
 }
 
-/// Metadata are a count, and as many pairs of a length and bytes for key and value, all counts of 32 bits.
+/// Metadata are a count, and that many pairs of key and value, each a length and bytes; all counts have 32 bits.
 ///
 /// # Safety
 ///
-/// `metadata` points to as many bytes as it says.
+/// `metadata` points to as many bytes as its counts say.
 unsafe fn check_metadata(metadata: *const c_char) -> Result<()> {
     let mut at = metadata.cast::<u8>();
     let number = |at: &mut *const u8| -> Result<usize> {
-        // SAFETY: the caller's promise; read byte by byte, since nothing aligns it.
+        // SAFETY: the caller's promise; read unaligned, because nothing guarantees alignment.
         let number = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read_unaligned() });
-        // SAFETY: behind what was just read.
+        // SAFETY: just past what was read.
         *at = unsafe { at.add(4) };
         usize::try_from(number).map_err(|_| malformed("metadata of a length below zero"))
     };
@@ -105,7 +113,7 @@ unsafe fn check_metadata(metadata: *const c_char) -> Result<()> {
     };
     // SAFETY: the caller's promise.
     let count = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read_unaligned() });
-    // SAFETY: behind what was just read.
+    // SAFETY: just past what was read.
     at = unsafe { at.add(4) };
     for _ in 0..count.max(0) {
         let not_text = |what: &str, bytes: Vec<u8>| {

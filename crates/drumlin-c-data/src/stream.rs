@@ -1,4 +1,4 @@
-//! Streams over the C interface.
+//! Streams through the C interface.
 
 use std::ffi::CStr;
 
@@ -11,7 +11,7 @@ use drumlin::{Error, Result};
 
 use crate::{array, field, malformed};
 
-/// Arrays as another library gives them, one by one; their values are not looked at.
+/// Arrays returned by another library, one at a time; their values are not checked.
 pub struct Stream {
     stream: FFI_ArrowArrayStream,
     field: FieldRef,
@@ -23,11 +23,11 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The functions of `stream` keep the rules of the C stream interface, and what they give is as [`array()`] and [`field()`]
-    /// want it.
+    /// The functions of `stream` follow the rules of the C stream interface, and what they return meets the requirements of
+    /// [`array()`] and [`field()`].
     pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self> {
         if stream.release.is_none() {
-            return Err(Error::invalid("the Arrow stream was drawn before: it can be drawn once"));
+            return Err(Error::invalid("the Arrow stream was read before: it can be read once"));
         }
         let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
             return Err(malformed("a stream without functions"));
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// What its arrays are.
+    /// The field of its arrays.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
@@ -51,10 +51,10 @@ impl Stream {
     }
 }
 
-/// What the stream says of its last failure, as Arrow for Rust words it.
+/// The stream's message for its last failure, in the form of Arrow for Rust.
 fn last_error(stream: &mut FFI_ArrowArrayStream, code: i32) -> Error {
     let told = stream.get_last_error.and_then(|get| {
-        // SAFETY: the promise of who made the stream; the text is there until the next call.
+        // SAFETY: the promise of the stream's maker; the text is valid until the next call.
         let text = unsafe { get(stream) };
         // SAFETY: strings of the C interface end with a NUL.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
@@ -83,7 +83,7 @@ impl Iterator for Stream {
     }
 }
 
-/// The columns of rows that come as structs.
+/// The columns of rows that are passed as structs.
 pub fn schema_of(field: &Field) -> Result<arrow::datatypes::SchemaRef> {
     match field.data_type() {
         DataType::Struct(fields) => {

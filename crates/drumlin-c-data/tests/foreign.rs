@@ -1,5 +1,5 @@
-//! Arrays of another library's making by every way in: slices come as the rows they mean, what breaks the interface's rules is
-//! an error, never a panic.
+//! Arrays made by another library, through every entry point: slices arrive as the rows they mean; what breaks the
+//! interface's rules is an error, never a panic.
 
 #[path = "../../drumlin/tests/it/arrays.rs"]
 mod arrays;
@@ -22,15 +22,16 @@ use fastrand::Rng;
 
 use arrays::{any_type, array, shown};
 
-/// Rows of `data` as other libraries slice them: buffers and children stay whole, the offset says where the rows begin.
+/// Rows of `data`, sliced as by other libraries: buffers and children stay whole, and the offset says where the rows
+/// begin.
 fn sliced(data: &ArrayData, from: usize, rows: usize) -> ArrayData {
     let nulls = data.nulls().map(|nulls| nulls.slice(from, rows));
     let builder = data.clone().into_builder().offset(data.offset() + from).len(rows).nulls(nulls);
-    // SAFETY: a part of what is there.
+    // SAFETY: a part of the existing array.
     unsafe { builder.build_unchecked() }
 }
 
-/// Over the interface and back.
+/// Exported through the interface and imported again.
 fn imported(data: &ArrayData) -> Result<ArrayData> {
     // SAFETY: exported by Arrow itself.
     unsafe { drumlin_c_data::array(FFI_ArrowArray::new(data), data.data_type()) }
@@ -43,7 +44,7 @@ fn rows_of(columns: Vec<(&str, ArrayData)>) -> (SchemaRef, ArrayData) {
     let fields: Fields = columns.iter().map(field).collect();
     let children = columns.into_iter().map(|(_, data)| data).collect();
     let builder = ArrayDataBuilder::new(DataType::Struct(fields.clone())).len(rows).child_data(children);
-    // SAFETY: nothing looks at it but what is tested here.
+    // SAFETY: only the tested code reads it.
     (Arc::new(Schema::new(fields)), unsafe { builder.build_unchecked() })
 }
 
@@ -59,7 +60,7 @@ fn slices_of_every_type_are_the_rows_that_they_mean() {
         let data_type = any_type(&mut rng, depth);
         let whole = array(&mut rng, &data_type, 20, true);
         let (first, second) = (rng.usize(..8), rng.usize(..8));
-        // A slice of a slice, below one of the whole struct.
+        // A slice of a slice, within a slice of the whole struct.
         let (from, rows) = (first + second, rng.usize(..5));
         let data = sliced(&sliced(&whole.to_data(), first, 20 - first), second, 20 - from);
         let taken = checked_array(&imported(&sliced(&data, 0, rows)).unwrap()).unwrap();
@@ -67,7 +68,7 @@ fn slices_of_every_type_are_the_rows_that_they_mean() {
         let expected: Vec<String> = (from..from + rows).map(|row| shown(&whole, row)).collect();
         let got: Vec<String> = (0..taken.len()).map(|row| shown(&taken, row)).collect();
         assert_eq!(got, expected, "seed {seed}: {data_type} from {first} and {second}");
-        // As rows, of which the struct is sliced once more.
+        // As rows, whose struct is sliced once more.
         let ids = Int64Array::from_iter_values(0..(20 - from) as i64).into_data();
         let (schema, all) = rows_of(vec![("id", ids), ("c", data)]);
         let begin = rng.usize(..=(20 - from - rows));
@@ -90,8 +91,8 @@ fn refused(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::SchemaMismatch)
 }
 
-/// Changes bytes of a buffer of an array's, anywhere in it. Offsets stay within what they point into: that their last one is
-/// true, nobody can check.
+/// Changes bytes of a buffer of an array, at any depth. Offsets stay within what they point into, because it cannot be
+/// checked whether the last one is true.
 fn spoil_values(rng: &mut Rng, data: &ArrayData) -> ArrayData {
     let mut children = data.child_data().to_vec();
     if !children.is_empty() && rng.bool() {
@@ -128,7 +129,7 @@ fn spoil_values(rng: &mut Rng, data: &ArrayData) -> ArrayData {
         buffers[at] = Buffer::from_vec(bytes);
     }
     let builder = data.clone().into_builder().buffers(buffers).child_data(children);
-    // SAFETY: nothing looks at it but what is tested here.
+    // SAFETY: only the tested code reads it.
     unsafe { builder.build_unchecked() }
 }
 
@@ -145,12 +146,12 @@ fn structs(array: &mut FFI_ArrowArray, found: &mut Vec<*mut FFI_ArrowArray>) {
     }
 }
 
-/// Changes what the structs of the interface say. Nothing is said to be longer than it is, unless absurdly so.
+/// Changes the structs of the interface. No length is made larger than it is, unless absurdly so.
 fn spoil_structs(rng: &mut Rng, array: &mut FFI_ArrowArray) {
     let mut found = Vec::new();
     structs(array, &mut found);
     let at = rng.usize(..found.len());
-    // SAFETY: one of the structs of `array`, which is not looked at meanwhile.
+    // SAFETY: one of the structs of `array`, which is not accessed in between.
     let array = unsafe { &mut *found[at] };
     let absurd = [-1, i64::MIN, i64::MAX, i64::MAX - 5, 1 << 62, 1 << 58];
     match rng.u8(..10) {
@@ -166,7 +167,7 @@ fn spoil_structs(rng: &mut Rng, array: &mut FFI_ArrowArray) {
         5 => array.n_buffers = rng.i64(-1..=array.n_buffers),
         6 => array.buffers = null_mut(),
         7 if array.n_buffers > 0 => {
-            // SAFETY: one of the buffers; who releases them has them elsewhere.
+            // SAFETY: one of the buffers; the code that releases them has its own pointers.
             unsafe { *array.buffers.add(rng.usize(..array.n_buffers as usize)) = std::ptr::null() };
         }
         8 => array.n_children = rng.i64(-1..=array.n_children),
@@ -177,7 +178,7 @@ fn spoil_structs(rng: &mut Rng, array: &mut FFI_ArrowArray) {
     }
 }
 
-/// Brings rows in by every door, and reads what was taken.
+/// Imports rows through every entry point, and reads what was accepted.
 fn all_doors(rng: &mut Rng, schema: &SchemaRef, make: impl Fn() -> Result<ArrayData>) -> Result<()> {
     let store = open();
     let frame = || Frame::from_foreign(schema.clone(), std::iter::once_with(&make));
@@ -229,7 +230,7 @@ fn malformed_arrays_are_refused_by_every_door() {
                 unsafe { drumlin_c_data::array(exported, rows.data_type()) }
             };
             if spoil {
-                // As look-up keys and other columns by themselves.
+                // As look-up keys and other single columns.
                 let alone = imported(&column).and_then(|data| checked_array(&data));
                 if let Ok(array) = alone {
                     array.to_data().validate_full().unwrap();
@@ -248,7 +249,7 @@ fn malformed_arrays_are_refused_by_every_door() {
     assert!(seeds::given() || (taken > 20 && errors > 100), "{taken} taken, {errors} refused");
 }
 
-/// Text in three rows, of which the middle one is spoilt.
+/// Text in three rows, of which the middle one is damaged.
 fn hostile_text(how: &str) -> ArrayData {
     let (mut offsets, mut bytes) = (vec![0_i32, 3, 6, 9], b"abcdefghi".to_vec());
     match how {
@@ -258,7 +259,7 @@ fn hostile_text(how: &str) -> ArrayData {
         _ => bytes[3..6].copy_from_slice(&[0xff, 0xfe, 0xfd]),
     }
     let builder = ArrayDataBuilder::new(DataType::Utf8).len(3).add_buffer(Buffer::from_vec(offsets));
-    // SAFETY: nothing looks at it but what is tested here.
+    // SAFETY: only the tested code reads it.
     unsafe { builder.add_buffer(Buffer::from_vec(bytes)).build_unchecked() }
 }
 
@@ -341,19 +342,30 @@ fn schemas_that_are_no_text_or_too_deep_are_refused() {
 
     let mut schema = plain();
     let format = schema.format;
-    schema.format = c"w:-4".as_ptr();
-    let negative = import(&schema).unwrap();
+    for format in [c"w:-4", c"+w:-4"] {
+        schema.format = format.as_ptr();
+        assert!(import(&schema).unwrap_err().message().contains("below zero"));
+    }
     // SAFETY: exported by Arrow itself.
-    let error =
-        unsafe { drumlin_c_data::array(FFI_ArrowArray::new(&Int32Array::from(vec![1]).into()), negative.data_type()) };
+    let error = unsafe {
+        let numbers = FFI_ArrowArray::new(&Int32Array::from(vec![1]).into());
+        drumlin_c_data::array(numbers, &DataType::FixedSizeBinary(-4))
+    };
     assert!(error.unwrap_err().message().contains("below zero"));
+    let mut values = plain();
+    schema.dictionary = &raw mut values;
+    for format in [c"w:4", c"u", c"f", c"b", c"+s"] {
+        schema.format = format.as_ptr();
+        assert!(import(&schema).unwrap_err().message().contains("not integers"));
+    }
+    schema.dictionary = std::ptr::null_mut();
     for format in [c"+l", c"+m", c"+w:2", c"no such type", c"d:x,y"] {
         schema.format = format.as_ptr();
         assert!(refused(&import(&schema).unwrap_err()));
     }
     schema.format = std::ptr::null();
     assert!(refused(&import(&schema).unwrap_err()));
-    // Its own again, to be released.
+    // Its own format again, so that it can be released.
     schema.format = format;
     schema.n_children = -1;
     assert!(refused(&import(&schema).unwrap_err()));

@@ -7,7 +7,7 @@ use drumlin::store::AsOf;
 use crate::failure::Failure;
 use crate::figures;
 
-/// Begins the name of a snapshot that would be taken for a version or a time.
+/// The prefix for a snapshot whose name looks like a version or a time.
 const SNAPSHOT: &str = "snapshot:";
 
 /// Reads `text`, if there is any: a number is a version; else it is a snapshot if there is one of that name, else a time.

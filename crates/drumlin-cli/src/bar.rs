@@ -1,4 +1,4 @@
-//! Progress on standard error, if that is a terminal; else nothing.
+//! Shows progress on standard error if that is a terminal.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::figures;
 const KNOWN: &str = "{prefix} [{bar:28}] {percent:>3}%  {msg}  ETA {eta}";
 const UNKNOWN: &str = "{prefix} {spinner} {msg}  {elapsed}";
 
-/// One line that says how far a long operation is. Gone when dropped.
+/// One line that shows the progress of a long operation. Removed when dropped.
 #[derive(Clone)]
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar that says it is `doing` something, in `total` steps; 0 if that is not known yet.
+    /// A bar that shows what it is `doing`, in `total` steps; 0 if not known yet.
     pub fn new(doing: &'static str, total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         bar.set_prefix(doing);
@@ -24,7 +24,7 @@ impl Bar {
         bar
     }
 
-    /// One that nobody sees.
+    /// An invisible bar.
     pub fn hidden() -> Self {
         Self(ProgressBar::hidden())
     }
@@ -41,7 +41,7 @@ impl Bar {
         self.0.set_position(done);
     }
 
-    /// What goes beside the bar: rows, if any, and bytes.
+    /// Sets the text next to the bar: rows, if any, and bytes.
     pub fn tell(&self, rows: u64, bytes: u64) {
         let rows = if rows > 0 { format!("{}, ", figures::counted(rows, "row")) } else { String::new() };
         self.0.set_message(format!("{rows}{}", figures::bytes(bytes)));
@@ -56,7 +56,7 @@ impl Bar {
         })
     }
 
-    /// A task whose steps move the bar, and of which each is one of what `noun` says.
+    /// A task whose steps move the bar; each step is one `noun`.
     pub fn task_counting(&self, cancel: &Cancel, noun: &'static str) -> Task {
         let bar = self.clone();
         task_of(cancel, move |progress| {
@@ -65,7 +65,7 @@ impl Bar {
         })
     }
 
-    /// A task that only tells rows and bytes: the bar is moved by other means.
+    /// A task that only reports rows and bytes: the bar is moved by other means.
     pub fn task_beside(&self, cancel: &Cancel) -> Task {
         let bar = self.clone();
         task_of(cancel, move |progress| bar.tell(progress.rows, progress.bytes))
@@ -78,7 +78,7 @@ impl Bar {
         self.set(progress.done);
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar from the screen.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }

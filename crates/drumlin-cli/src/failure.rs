@@ -1,4 +1,4 @@
-//! How a command ends if it does not end well: what is said, and the exit code.
+//! How a command fails: the message and the exit code.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use parquet::errors::ParquetError;
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// It could not do what was asked.
+    /// It could not do what was requested.
     Error(String),
-    /// It was asked for something that cannot be.
+    /// The request makes no sense.
     Usage(String),
-    /// A node is not as it was asked to be before a change.
+    /// A node does not meet the condition given for a change.
     Unmet(String),
-    /// Ctrl-C; says what state things are in.
+    /// Ctrl-C, with the state in which it left things.
     Interrupted(String),
     /// The reader of standard output has gone.
     NobodyReads,
-    /// It did all it should, and its answer is bad news that has been printed.
+    /// It ran completely, but the printed result is bad news.
     Told,
 }
 
@@ -52,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// If this was an interruption, says `state` of it.
+    /// If this was an interruption, makes `state` its message.
     #[must_use]
     pub fn or_interrupted(self, state: &str) -> Self {
         match self {
@@ -84,7 +84,7 @@ impl From<ParquetError> for Failure {
     }
 }
 
-/// Only of standard output: every other I/O error is first given the name of its file.
+/// Only for standard output: every other I/O error first gets the name of its file.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,4 +1,4 @@
-//! Numbers, sizes, times and spans as people write and read them.
+//! Numbers, sizes, times and spans in human-readable form.
 
 use std::ops::RangeInclusive;
 
@@ -30,7 +30,7 @@ pub fn bytes(n: u64) -> String {
     DecimalBytes(n).to_string()
 }
 
-/// A time in RFC 3339, UTC, to the microsecond: exact, so that it can be given back as `--as-of`.
+/// A time in RFC 3339, UTC, to the microsecond: exact, so that it can be passed to `--as-of`.
 pub fn time(time: Timestamp) -> String {
     match timestamp_us_to_datetime(time.0) {
         Some(datetime) => datetime.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
@@ -38,10 +38,10 @@ pub fn time(time: Timestamp) -> String {
     }
 }
 
-/// The first and the last microsecond that have a year of four digits in UTC, which RFC 3339 asks for.
+/// The first and the last microsecond with a four-digit year in UTC, as RFC 3339 requires.
 const TIMES: RangeInclusive<i64> = -62_167_219_200_000_000..=253_402_300_799_999_999;
 
-/// A time or date in RFC 3339; UTC if it names no offset. What is taken comes back from what [`time`] prints of it.
+/// A time or date in RFC 3339; UTC without an offset. What [`time`] prints of the result parses to the same time.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     let utc: Tz = UTC.parse().ok()?;
     let time = string_to_datetime(&utc, text).ok()?.timestamp_micros();
@@ -50,7 +50,7 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
 
 /// A span such as `30d`, `12h`, `90m`, `45s` or `2w`, in microseconds.
 pub fn parse_span(text: &str) -> Result<u64, String> {
-    let expected = || format!("'{text}' is no span of time; expected a number and s, m, h, d or w, such as 30d");
+    let expected = || format!("'{text}' is not a span of time; expected a number and s, m, h, d or w, such as 30d");
     let unit = text.chars().last().ok_or_else(expected)?;
     let seconds = match unit {
         's' => 1_u64,
@@ -64,7 +64,7 @@ pub fn parse_span(text: &str) -> Result<u64, String> {
     n.checked_mul(seconds * 1_000_000).ok_or_else(|| format!("'{text}' is too long a span"))
 }
 
-/// Microseconds as [`parse_span`] takes them.
+/// Microseconds in the form that [`parse_span`] accepts.
 pub fn span(micros: u64) -> String {
     let seconds = micros.div_ceil(1_000_000);
     let units = [(7 * 86_400, 'w'), (86_400, 'd'), (3600, 'h'), (60, 'm')];
@@ -76,7 +76,7 @@ pub fn span(micros: u64) -> String {
 /// A share between 0 and 1.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("'{text}' is no share; expected a number from 0 to 1"))
+    share.ok_or_else(|| format!("'{text}' is not a share; expected a number from 0 to 1"))
 }
 
 /// A JSON value.
@@ -84,7 +84,7 @@ pub fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|e| format!("not JSON ({e}); strings need their quotes: '\"text\"'"))
 }
 
-/// Text that must be JSON, as it is.
+/// Checks that text is JSON, and returns it unchanged.
 pub fn parse_json(text: &str) -> Result<String, String> {
     json(text).map(|_| text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Files of the user: what is imported, and what an export makes. The store's own files are the core's business.
+//! The user's files: imported ones, and those that an export writes. The core handles the store's own files.
 //!
 //! An export replaces only regular files, and only once the new file is complete. It follows a symbolic link: the file that the
 //! link points to is replaced, the link stays. It writes straight to a FIFO or a character device.
@@ -39,7 +39,7 @@ pub fn stdin() -> io::Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
 
-/// Opens a file for reading; gives its size too, if it is a regular one.
+/// Opens a file for reading; also returns its size, if it is a regular one.
 #[expect(clippy::disallowed_methods, reason = "a file to import is the user's, on the user's file system")]
 pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(|e| failed(path, &e))?;
@@ -61,12 +61,12 @@ pub fn failed(path: &Path, error: &io::Error) -> Error {
     Error::new(kind, format!("{}: {error}", name(path)))
 }
 
-/// What to do about a regular file that is there already.
+/// What to do about an existing regular file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// Leave it and fail.
     Keep,
-    /// Put the new one in its place.
+    /// Replace it with the new one.
     Replace,
 }
 
@@ -88,9 +88,10 @@ pub struct NewFile {
 }
 
 enum Target {
-    /// A regular file: written under a temporary name beside its place, and put there whole. Removed if not kept.
+    /// A regular file: written under a temporary name next to its place, and renamed when complete. Removed if not
+    /// kept.
     Made(NamedTempFile, Existing),
-    /// Standard output, a FIFO or a character device: written as it goes.
+    /// Standard output, a FIFO or a character device: written directly.
     Through(File),
 }
 
@@ -125,17 +126,17 @@ impl NewFile {
         self.gone.clone()
     }
 
-    /// Makes the file durable and puts it in its place; returns its size.
+    /// Makes the file durable and renames it to its place; returns its size.
     pub fn keep(self) -> Result<u64> {
         let bytes = self.bytes.load(Ordering::Relaxed);
         let Target::Made(temporary, existing) = self.target else { return Ok(bytes) };
         temporary.as_file().sync_all().map_err(|e| failed(&self.place, &e))?;
         let kept = match existing {
             Existing::Replace => temporary.persist(&self.place),
-            // Unlike a rename this never replaces a file created in between.
+            // Unlike a rename, this never replaces a file created in between.
             Existing::Keep => temporary.persist_noclobber(&self.place).or_else(|e| match e.error.kind() {
                 io::ErrorKind::AlreadyExists => Err(e),
-                // Not every file system can do that.
+                // Not every file system supports that.
                 _ if self.place.symlink_metadata().is_err() => e.file.persist(&self.place),
                 _ => Err(e),
             }),
@@ -179,7 +180,7 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
         }
     }
     let place = if link { fs::canonicalize(place).map_err(io_failed)? } else { place.to_owned() };
-    let name = place.file_name().ok_or_else(|| Error::invalid(format!("'{}' is no file name", place.display())))?;
+    let name = place.file_name().ok_or_else(|| Error::invalid(format!("'{}' is not a file name", place.display())))?;
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         let (place, folder) = (place.display(), folder.display());
@@ -188,7 +189,7 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
     let temporary = tempfile::Builder::new()
         .prefix(&format!(".{}.", name.to_string_lossy()))
         .suffix(".tmp")
-        // Less the process's umask.
+        // Reduced by the process's umask.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(|e| failed(&place, &e))?;
@@ -200,7 +201,7 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
 }
 
 fn taken(place: &Path) -> Error {
-    Error::already_exists(format!("{} is there already; --force replaces it", place.display()))
+    Error::already_exists(format!("{} already exists; --force replaces it", place.display()))
 }
 
 impl Write for NewFile {

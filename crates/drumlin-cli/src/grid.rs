@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// Where a column's cells are put.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -11,7 +11,7 @@ pub enum Align {
     Right,
 }
 
-/// A table of text. Printed in parts if need be: the first part decides how wide the columns are.
+/// A table of text. It may be printed in parts: the first part determines the widths of the columns.
 pub struct Grid {
     head: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
@@ -62,7 +62,7 @@ impl Grid {
     }
 }
 
-/// `text` with its control characters escaped, which would break the lines, or drive the terminal.
+/// `text` with its control characters escaped, which would break the lines or control the terminal.
 pub fn one_line(text: &str) -> String {
     if !text.contains(char::is_control) {
         return text.to_owned();

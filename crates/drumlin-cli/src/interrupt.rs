@@ -20,7 +20,7 @@ pub fn listen() -> Cancel {
             flag.cancel();
             let _ = writeln!(io::stderr(), "\ndrumlin: stopping; press Ctrl-C again to end at once");
         };
-        // If the process that embeds this has its own handler, that one is asked instead.
+        // If the process that embeds this has its own handler, that one is used instead.
         let _ = ctrlc::set_handler(handler);
         cancel
     };

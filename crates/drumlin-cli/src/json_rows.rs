@@ -26,7 +26,7 @@ enum Kind<'a> {
     Null,
     /// Its text is JSON.
     Plain(ArrayFormatter<'a>),
-    /// Its text is JSON unless it is not finite.
+    /// Its text is JSON if it is finite.
     Float(ArrayFormatter<'a>),
     /// Its text becomes a JSON string.
     Text(ArrayFormatter<'a>),
@@ -35,7 +35,7 @@ enum Kind<'a> {
     Map(Box<dyn Fn(usize) -> Range<usize> + 'a>, ArrayFormatter<'a>, Box<Column<'a>>),
 }
 
-/// Writes each row of `batch` as an object on a line of its own.
+/// Writes each row of `batch` as an object on a separate line.
 pub fn write(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
     let batch = plain_dictionaries(batch)?;
     let schema = batch.schema();
@@ -50,7 +50,7 @@ pub fn write(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Dictionaries of nested values are spelled out; those of plain values print as they are.
+/// Expands dictionaries of nested values; those of plain values print as they are.
 fn plain_dictionaries(batch: &RecordBatch) -> Result<RecordBatch> {
     let mut columns = Vec::with_capacity(batch.num_columns());
     for column in batch.columns() {

@@ -1,9 +1,9 @@
 //! The command line of Drumlin: `drumlin COMMAND STORE …`.
 //!
-//! Every command takes the store right after its name; a command that only reads opens it for reading, and so works
-//! beside a writer. Answers go to standard output, everything else to standard error. Exit codes: 0 done; 1 failed, or
-//! `verify` found faults; 2 wrong usage; 3 a node is not as the command asked; 130 interrupted. Nothing but a finished
-//! command changes a store or a file.
+//! Every command takes the store directly after its name; a command that only reads opens it for reading, and so works
+//! while another process writes. Answers go to standard output, everything else to standard error. Exit codes: 0 done;
+//! 1 failed, or `verify` found faults; 2 wrong usage; 3 a node is not as the command asked; 130 interrupted. Only a
+//! finished command changes a store or a file.
 
 #![deny(unsafe_code)]
 #![warn(clippy::all)]
@@ -40,7 +40,7 @@ use output::{Output, say};
 /// Drumlin: an embedded, versioned table store.
 ///
 /// A store is a folder. Tables live in it on a tree of paths such as prices/us/AAPL; each write makes a new version, and
-/// every version can be read until it is deleted. Nodes of the tree may also carry a payload each: JSON, or some bytes.
+/// every version can be read until it is deleted. Nodes of the tree may also carry a payload: JSON, or bytes.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a node is not as the command asked, 130 interrupted.
 #[derive(Parser)]
@@ -69,7 +69,7 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let mut out = Output::new();
         let ended = arguments.command.run(&mut out);
-        // What was printed before a failure is printed.
+        // Output written before a failure is still printed.
         let flushed = out.flush().map_err(Failure::from);
         ended.and(flushed)
     }));
@@ -91,7 +91,7 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
 }
 
 /// Checks the arguments of a call, of which the first is the program's name, without running the command. The error is what
-/// would be printed: what is wrong with them, or the help asked for.
+/// would be printed: what is wrong with them, or the requested help.
 pub fn check<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> Result<(), String> {
     Arguments::try_parse_from(args).map(drop).map_err(|error| error.render().to_string())
 }
@@ -99,7 +99,8 @@ pub fn check<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> Re
 /// The last panic, in one line.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Says nothing yet: a panic that is caught on the way, as over damaged bytes, becomes an error with words of its own.
+/// Prints nothing yet: a panic that is caught on the way, such as one caused by damaged bytes, becomes an error with
+/// its own message.
 fn note_panic(panic: &PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("no message");
     let place = panic.location().map_or(String::new(), |place| {
@@ -115,7 +116,7 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
 fn explain(error: &clap::Error) -> i32 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Help that nobody reads is no failure.
+            // Help that cannot be printed is not a failure.
             let _ = error.print();
             0
         }
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Clap itself checks this in debug builds only.
+    /// Clap itself checks this only in debug builds.
     #[test]
     fn no_option_has_two_meanings() {
         let mut waiting = vec![Arguments::command()];

@@ -1,7 +1,8 @@
 //! The allocator of the command and of the Python package.
 //!
 //! Reading fills fresh megabytes again and again. The system's allocator gives such memory back at once and has the
-//! kernel clear it page by page the next time, which takes longer than decoding does. This one keeps it for a while.
+//! kernel clear it page by page the next time, which takes longer than decoding does. This allocator keeps it for a
+//! while.
 
 use mimalloc::MiMalloc;
 
@@ -11,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// How long freed memory is kept for the next use, in milliseconds: as long as jemalloc's default.
 const KEEP_MS: std::ffi::c_long = 10_000;
 
-/// `mi_option_purge_delay`, which the bindings do not name.
+/// `mi_option_purge_delay`, for which the bindings have no name.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Sets how long freed memory is kept. Call it once, early.

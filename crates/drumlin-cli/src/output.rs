@@ -10,7 +10,7 @@ pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "drumlin: {text}");
 }
 
-/// Where answers go.
+/// Where results go.
 pub struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::figures;
 
-/// A payload in one line: JSON, or bytes as b"..." with escapes, which no JSON looks like.
+/// A payload in one line: JSON, or bytes as b"..." with escapes, which is never valid JSON.
 pub fn line(payload: &Payload) -> String {
     match payload.content() {
         Content::Json(value) => value.to_json().to_string(),
@@ -21,7 +21,7 @@ pub fn member(payload: &Payload) -> (&'static str, Value) {
     }
 }
 
-/// Takes JSON for a payload.
+/// Parses JSON as a payload.
 pub fn parse(text: &str) -> Result<Payload, String> {
     Payload::json(&figures::json(text)?).map_err(|e| e.to_string())
 }

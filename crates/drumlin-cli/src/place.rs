@@ -1,4 +1,4 @@
-//! The store that a command works on: the argument right after the command's name.
+//! The store that a command works on: the argument directly after the command's name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -16,13 +16,12 @@ pub struct Place {
     /// The store: a folder, or file:// and its path, or s3://bucket/prefix (gs://, az://)
     #[arg(value_name = "STORE")]
     uri: String,
-    /// A setting of the bucket's client, such as endpoint=http://localhost:9000; credentials are better left to the
-    /// environment
+    /// A setting of the bucket's client, such as endpoint=http://localhost:9000; prefer the environment for credentials
     #[arg(long = "storage-option", value_name = "NAME=VALUE", value_parser = setting, global = false)]
     storage_options: Vec<(String, String)>,
 }
 
-/// Takes a setting apart; an error tells no value.
+/// Splits a setting into name and value; an error never contains the value.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -33,17 +32,17 @@ fn fail(message: String) -> Result<(), Failure> {
 }
 
 impl Place {
-    /// Opens the store for reading, beside the process that writes.
+    /// Opens the store for reading, while another process may write.
     pub fn read(&self) -> Result<Store, Failure> {
         self.open(Mode::Read)
     }
 
-    /// Opens the store for writing; it must be there.
+    /// Opens the store for writing; it must exist.
     pub fn write(&self) -> Result<Store, Failure> {
         self.open(Mode::Write)
     }
 
-    /// Opens the store for writing; makes it if it is not there.
+    /// Opens the store for writing; creates it if it does not exist.
     pub fn create(&self) -> Result<Store, Failure> {
         self.open(Mode::Create)
     }
@@ -63,7 +62,7 @@ impl Place {
         Ok(Store::open(&self.uri, self.options(mode))?)
     }
 
-    /// Explains why there can be no store at the path, where the core would report only the system's error.
+    /// Explains why there cannot be a store at the path, where the core would report only the system's error.
     fn check_folder(&self, mode: Mode) -> Result<(), Failure> {
         let uri = &self.uri;
         let path = match uri.split_once("://") {
@@ -99,13 +98,13 @@ impl Place {
         }
     }
 
-    /// Copies what can be read of the store into a new one.
+    /// Copies what can be read from the store into a new one.
     pub fn salvage(&self, new: &str, shared: bool, task: &Task) -> Result<SalvageReport, Failure> {
         let options = Options { shared, ..self.options(Mode::Create) };
         Ok(Store::salvage(&self.uri, new, options, task)?)
     }
 
-    /// Tries the bucket.
+    /// Tests the bucket.
     pub fn examine(&self) -> Result<Diagnosis, Failure> {
         Ok(Diagnosis::of(&self.uri, &self.options(Mode::Read))?)
     }

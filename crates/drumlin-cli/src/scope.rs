@@ -1,30 +1,30 @@
-//! The nodes that an argument names: a plain path is for itself and all below it, a pattern for what it matches.
+//! The nodes that an argument selects: a plain path selects itself and all below it, a pattern what it matches.
 
 use drumlin::catalog::Pattern;
 use drumlin::{Store, Tables};
 
 use crate::failure::Failure;
 
-/// Whether an argument is a pattern and no plain path.
+/// Whether an argument is a pattern rather than a plain path.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Which nodes are meant.
+/// The selected nodes.
 pub struct Scope {
     /// No node matches two of them.
     patterns: Vec<Pattern>,
 }
 
 impl Scope {
-    /// What `text` names; all nodes if there is none.
+    /// The nodes that `text` selects; all nodes without it.
     pub fn new(text: Option<&str>) -> Result<Self, Failure> {
         let pattern = Pattern::new(text.unwrap_or("**"))?;
         let below = pattern.literal().map(|path| Pattern::new(&format!("{path}/**"))).transpose()?;
         Ok(Self { patterns: [pattern].into_iter().chain(below).collect() })
     }
 
-    /// Patterns that match what is meant, in path order.
+    /// Patterns that match the selected nodes, in path order.
     pub fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
@@ -42,7 +42,7 @@ impl Scope {
         }
     }
 
-    /// Whether the node at `path` is meant.
+    /// Whether the node at `path` is selected.
     pub fn matches(&self, path: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches_path(path))
     }

@@ -1,4 +1,4 @@
-//! What an export writes: rows in a file format.
+//! Writes rows of an export in a file format.
 
 use std::io::{BufWriter, Write};
 
@@ -31,7 +31,7 @@ pub enum Compression {
 /// Encoded rows that a Parquet writer keeps before it begins the next row group.
 const PARQUET_BUFFER_BYTES: usize = 256 << 20;
 
-/// Rows turned to JSON at a time.
+/// Rows converted to JSON at a time.
 const JSON_ROWS: usize = 4096;
 
 /// Writes rows to a file.
@@ -75,7 +75,7 @@ impl Sink {
             }
             Format::Csv => {
                 let mut writer = WriterBuilder::new().with_delimiter(delimiter).build(BufWriter::new(file));
-                // The header, even if no row follows.
+                // The header, even if no rows follow.
                 writer.write(&printable(&RecordBatch::new_empty(schema.clone()))?)?;
                 Sink::Csv(Box::new(writer))
             }
@@ -107,7 +107,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Ends the file and puts it in its place; returns its size.
+    /// Ends the file and renames it to its place; returns its size.
     pub fn finish(self) -> Result<u64, Failure> {
         let file = match self {
             Sink::Parquet(writer) => writer.into_inner()?,

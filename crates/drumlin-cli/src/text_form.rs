@@ -1,5 +1,5 @@
-//! Values in a form that can be printed. Times in named zones become the same instants in UTC, since printing in a zone
-//! needs its rules, which the command does not carry.
+//! Values in a form that can be printed. Times in named zones become the same instants in UTC, because printing in a
+//! zone needs its rules, which the command does not include.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use arrow::util::display::FormatOptions;
 use drumlin::Result;
 
-/// What UTC is called where only offsets are known.
+/// The name of UTC where only offsets are known.
 pub const UTC: &str = "+00:00";
 
 /// How values are printed; errors are raised, not printed.

@@ -1,4 +1,4 @@
-//! Keyed tables: look-ups in row groups, upserts in bulk. Prints medians; `bench/keyed.py` has the peers beside it.
+//! Keyed tables: look-ups in row groups, upserts in bulk. Prints medians; `bench/keyed.py` compares with other systems.
 //!
 //!     cargo bench --bench keyed -- [million rows]
 

@@ -1,6 +1,6 @@
-//! The tree's benchmark: the workload of Khepri's, with its times, and how ours go on to a million nodes.
+//! The tree's benchmark: Khepri's workload, with its published times, and ours up to a million nodes.
 //!
-//! `cargo bench --bench tree`, or `make bench`. Durable: a store on disk, one sync for each commit.
+//! `cargo bench --bench tree`, or `make bench`. Durable: a store on disk, one sync per commit.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark takes the time")]
 
@@ -156,7 +156,7 @@ fn million() -> Result<()> {
         Ok(store)
     };
     open("from the log")?.checkpoint(&Default::default())?;
-    // In a process of its own, whose memory has not been used for anything else.
+    // In a separate process, whose memory has not been used for anything else.
     let myself = std::env::current_exe().unwrap();
     let measured = std::process::Command::new(myself).args(["memory", uri]).output().unwrap();
     print!("{}", String::from_utf8_lossy(&measured.stdout));
@@ -245,7 +245,7 @@ fn clients() -> Result<()> {
     Ok(())
 }
 
-/// What a node takes when a store is opened, with what opening left behind.
+/// The memory of a node when a store is opened, including what opening left behind.
 fn memory(uri: &str) -> Result<()> {
     let before = resident();
     let store = Store::open(uri, Default::default())?;

@@ -15,7 +15,7 @@ fn main() -> Result<()> {
         let column = Arc::new(Int64Array::from_iter_values(0..n)) as ArrayRef;
         RecordBatch::try_from_iter([("n", column)]).expect("one column")
     };
-    // One commit for all of them.
+    // One commit for all tables.
     let frames = (0..100).map(|table| (format!("numbers/{table:03}"), rows(table).into())).collect();
     store.write_many(frames, &Default::default())?;
     println!("{} tables at {uri}", store.tables("numbers/*")?.len());

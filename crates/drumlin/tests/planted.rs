@@ -39,6 +39,8 @@ mod support;
 mod turns;
 #[path = "it/wide.rs"]
 mod wide;
+#[path = "it/wide_op.rs"]
+mod wide_op;
 
 use std::sync::Arc;
 

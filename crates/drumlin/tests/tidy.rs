@@ -16,6 +16,7 @@ const LAYERS: [&str; 10] =
 /// Of a source file; tests may be longer than what they test.
 const LINES_MAX: usize = 600;
 
+const FUNCTION_LINES_MAX: usize = 90;
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "common", "helpers", "manager"];
 
 /// The files below `folder` with one of `extensions`, in order.
@@ -86,6 +87,42 @@ fn the_library_lists_every_layer() {
         assert!(lib.contains(&format!("pub mod {layer};")), "lib.rs lacks {layer}");
     }
     assert_eq!(lib.matches("\npub mod ").count(), LAYERS.len(), "lib.rs has a module that is no layer");
+}
+
+/// Functions that are tables of cases.
+const CASES: [&str; 1] = ["apply_effect"];
+
+#[test]
+fn functions_are_not_too_long() {
+    let mut wrong = Vec::new();
+    for file in crates()
+        .into_iter()
+        .filter(|file| !file.components().any(|c| c.as_os_str().to_str().unwrap().starts_with("tests")))
+    {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (start, line) in lines.iter().enumerate() {
+            let body = line.trim_start();
+            let indent = &line[..line.len() - body.len()];
+            let Some(name) = function(body) else { continue };
+            let end = format!("{indent}}}");
+            let Some(length) = lines[start..].iter().position(|line| *line == end) else { continue };
+            if length >= FUNCTION_LINES_MAX && !CASES.contains(&name) {
+                wrong.push(format!("{}:{}: {name} has {} lines", file.display(), start + 1, length + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "at most {FUNCTION_LINES_MAX} lines:\n{}", wrong.join("\n"));
+}
+
+/// The name of the function whose body begins below a line.
+fn function(line: &str) -> Option<&str> {
+    let words = ["pub ", "pub(super) ", "pub(crate) ", "const ", "async ", "unsafe "];
+    let mut rest = line;
+    while let Some(word) = words.iter().find(|word| rest.starts_with(**word)) {
+        rest = &rest[word.len()..];
+    }
+    rest.strip_prefix("fn ").filter(|_| !line.ends_with(';'))?.split(['(', '<']).next()
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What is stored of the catalog: commits, snapshots, directories, payloads, and the rules that are kept as JSON text.
+//! The stored parts of the catalog: commits, snapshots, directories, payloads, and the rules that are kept as JSON
+//! text.
 
 use bytes::Bytes;
 use drumlin::Tables;
@@ -15,7 +16,7 @@ use serde_json::json;
 use crate::cursor::Cursor;
 use crate::stores;
 
-/// The payload of a log entry: any bytes decode or are refused, and what decodes applies or is refused, and is encoded again.
+/// The payload of a log entry: any bytes are decoded or refused; what was decoded is applied or refused, and encoded again.
 pub fn transactions(bytes: &[u8]) {
     let Ok(transactions) = Transaction::decode(bytes) else { return };
     let encoded = Transaction::encode(&transactions).expect("what was decoded");
@@ -33,7 +34,7 @@ fn disks() -> [SimDisk; 2] {
     [stores::folder(0, 0), stores::folder(1 << 16, 0)]
 }
 
-/// The commits of sound stores, one by one and as one.
+/// The commits of sound stores, individually and merged into one.
 pub fn transaction_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for disk in disks() {
@@ -60,7 +61,7 @@ pub fn transaction_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The index of a catalog snapshot and the chunks it names, each behind its length in two bytes.
+/// The index of a catalog snapshot and the chunks it names, each after its length in two bytes.
 pub fn snapshot(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let part = |cursor: &mut Cursor<'_>| {
@@ -130,7 +131,7 @@ pub fn directory_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A payload as stored, and as JSON text.
+/// A payload in stored form, and as JSON text.
 pub fn payload(bytes: &[u8]) {
     if let Ok(payload) = Payload::from_stored(bytes) {
         assert_eq!(payload.stored(), bytes);
@@ -154,7 +155,7 @@ pub fn payload(bytes: &[u8]) {
     }
 }
 
-/// Values of every kind, as stored and as text.
+/// Values of every kind, in stored form and as text.
 pub fn payload_seeds() -> Vec<Vec<u8>> {
     let values = [
         json!(null),
@@ -180,8 +181,8 @@ fn projection() -> Projection {
     }
 }
 
-/// The texts of paths, patterns, fields, conditions, projections and triggers: each parses or is refused, and what parses is
-/// written as text that parses to the same.
+/// The texts of paths, patterns, fields, conditions, projections and triggers: each is parsed or refused, and what was
+/// parsed prints as text that parses to the same.
 pub fn rules(bytes: &[u8]) {
     fn through<T>(text: &str)
     where

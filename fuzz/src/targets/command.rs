@@ -6,7 +6,7 @@ use drumlin_cli::source::{Format, TextForm, parse_column_type, parse_delimiter, 
 
 use crate::cursor::{Cursor, data_type};
 
-/// Arguments, one a line, as of a call without a command's run; each argument also as every kind of value.
+/// Arguments, one per line, as for a call, but without running the command; each argument also as every kind of value.
 pub fn arguments(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = drumlin_cli::check(std::iter::once("drumlin").chain(text.split('\n')));
@@ -64,8 +64,8 @@ pub fn argument_seeds() -> Vec<Vec<u8>> {
     calls.map(|call| call.replace(' ', "\n").into_bytes()).into()
 }
 
-/// The first byte says how a text is read, the second how long what stands before the text is: types that are set, one a line.
-/// Without any, the next four bytes say which types a table has that it is added to.
+/// The first byte says how a text is read, the second the length of what precedes the text: types that are set, one per
+/// line. If the first byte says so, the next four bytes give the types of a table to which the rows are added.
 pub fn import(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let (how, length) = (cursor.byte(), cursor.byte() / 2);

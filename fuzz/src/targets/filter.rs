@@ -1,4 +1,5 @@
-//! A filter's text: what parses prints as text that parses to the same, and binds to a schema and is evaluated, or is refused.
+//! A filter's text: what parses prints as text that parses to the same, and is then bound to a schema and evaluated, or
+//! refused.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ fn batch() -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).expect("columns of a length")
 }
 
-/// See above.
+/// The target described above.
 pub fn filter(bytes: &[u8]) {
     thread_local!(static BATCH: RecordBatch = batch());
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -1,5 +1,5 @@
-//! Arrays and schemas of another library, over Arrow's C data interface. The fuzzer's bytes say what the structs say and what
-//! the buffers hold; what nobody can check, that memory is as long as its owner says, is kept.
+//! Arrays and schemas of another library, through Arrow's C data interface. The fuzzer's bytes decide what the structs say
+//! and what the buffers hold; what cannot be checked, that memory is as long as its owner says, is always true.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -59,12 +59,12 @@ const FORMATS: [&str; 40] = [
     "+r",
 ];
 
-/// What structs point to; it lives until the input has been dealt with.
+/// What structs point to; it lives until the input has been processed.
 #[derive(Default)]
 struct Memory(RefCell<Vec<Box<dyn Any>>>);
 
 impl Memory {
-    /// Keeps `value`, and says where it is.
+    /// Keeps `value`, and returns its address.
     fn keep<T: 'static>(&self, value: T) -> *mut T {
         let mut kept = Box::new(value);
         let place: *mut T = &mut *kept;
@@ -72,7 +72,7 @@ impl Memory {
         place
     }
 
-    /// Keeps bytes where every machine type may lie, or one byte behind.
+    /// Keeps bytes at an address aligned for every machine type, or one byte after it.
     fn keep_bytes(&self, bytes: &[u8], askew: bool) -> *mut u8 {
         let shift = usize::from(askew);
         let words = self.keep(vec![0_u128; (bytes.len() + shift).div_ceil(16) + 1]);
@@ -101,7 +101,7 @@ fn text(cursor: &mut Cursor<'_>) -> CString {
     CString::new(bytes).expect("no zeros")
 }
 
-/// Metadata as the interface writes them: a count, and as many pairs of texts behind their lengths.
+/// Metadata as the interface writes them: a count, and that many pairs of texts, each after its length.
 fn metadata(cursor: &mut Cursor<'_>) -> Vec<u8> {
     if cursor.one_in(5) {
         return [-1_i32, i32::MIN][cursor.below(2)].to_ne_bytes().to_vec();
@@ -112,7 +112,7 @@ fn metadata(cursor: &mut Cursor<'_>) -> Vec<u8> {
         let length = cursor.below(10);
         let part = cursor.take(length);
         if cursor.one_in(20) {
-            // Nothing behind it is looked at.
+            // Nothing after it is read.
             bytes.extend((-7_i32).to_ne_bytes());
             break;
         }
@@ -162,7 +162,7 @@ fn schema(cursor: &mut Cursor<'_>, memory: &Memory, depth: usize) -> FFI_ArrowSc
     made
 }
 
-/// A schema; and if it is taken, an array that says it is of it.
+/// A schema; and if it is accepted, an array that claims to have it.
 pub fn schemas(bytes: &[u8]) {
     let (mut cursor, memory) = (Cursor(bytes), Memory::default());
     let schema = schema(&mut cursor, &memory, 0);
@@ -185,7 +185,7 @@ pub fn arrays(bytes: &[u8]) {
     import(&mut cursor, &memory, &data_type);
 }
 
-/// Arrays of every type, sound in their counts: all decisions zero but the length, and any values.
+/// Arrays of every type with correct counts: all decisions zero except the length, and any values.
 pub fn array_seeds() -> Vec<Vec<u8>> {
     let mut rng = fastrand::Rng::with_seed(6);
     let seed = |number: usize, random: bool| {
@@ -301,8 +301,8 @@ fn array(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) -> FFI_
     made
 }
 
-/// Makes offsets of small steps of what is there, in order if so wished. The last one is true in any case, since that nobody
-/// can check; gives it.
+/// Turns the content into offsets in small steps, in ascending order if `ordered`. The last one is always true, because it
+/// cannot be checked; returns it.
 fn ascend(content: &mut [u8], width: usize, ordered: bool) -> usize {
     let mut end = 0;
     for slot in content.chunks_exact_mut(width) {
@@ -323,7 +323,7 @@ fn import(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) {
         return;
     }
     let array = array(cursor, memory, data_type);
-    // SAFETY: what it points to is kept, and as long as it says.
+    // SAFETY: what it points to is kept, and has the length it says.
     let Ok(data) = (unsafe { drumlin_c_data::array(array, data_type) }) else { return };
     if let Ok(array) = checked_array(&data) {
         assert_eq!(array.len(), data.len());
@@ -335,7 +335,7 @@ fn import(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) {
     let ids: ArrayData = Int64Array::from_iter_values(0..data.len() as i64).into();
     let fields: Fields = vec![Field::new("id", DataType::Int64, true), Field::new("c", data_type.clone(), true)].into();
     let rows = ArrayDataBuilder::new(DataType::Struct(fields.clone())).len(data.len()).child_data(vec![ids, data]);
-    // SAFETY: checked by whoever takes it, which is what is tested.
+    // SAFETY: checked by the code that takes it, which is what is tested.
     let rows = unsafe { rows.build_unchecked() };
     let schema = Arc::new(Schema::new(fields));
     let Ok(store) = Store::open("memory://", Options { cpu_threads: 1, ..Options::default() }) else { return };
@@ -354,7 +354,7 @@ fn import(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) {
     }
 }
 
-/// How many types one is made of.
+/// The number of types that a type consists of.
 fn weight(data_type: &DataType) -> usize {
     use DataType::*;
     1 + match data_type {

@@ -1,4 +1,4 @@
-//! The commit log: a segment, the mark beside it, the root of a shared log, a chunk that it names.
+//! The commit log: a segment, the mark next to it, the root of a shared log, a chunk that it names.
 
 use std::sync::Arc;
 
@@ -16,8 +16,7 @@ const SEGMENT: &str = "log/00000000000000000001.log";
 const CHUNK_LAST: u64 = 3;
 const CHUNK_NONCE: u64 = 9;
 
-/// Repairs what stands before the records of `bytes`, called `name`, and the checksums of records as long as they follow each
-/// other.
+/// Repairs what precedes the records of `bytes`, called `name`, and the checksums of consecutive records.
 fn repair(bytes: &mut [u8], name: &str) {
     if bytes.len() < 56 {
         return;
@@ -57,8 +56,8 @@ fn disk_with(segment: &[u8], mark: Option<&[u8]>) -> SimDisk {
     disk
 }
 
-/// A segment as followers, recovery and salvage read it. A byte says whether checksums are repaired and a loss is accepted,
-/// another what the mark says.
+/// A segment, as read by followers, recovery and salvage. One byte says whether checksums are repaired and a loss is
+/// accepted, another the value of the mark.
 pub fn segment(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let (flags, synced) = (cursor.byte(), cursor.byte());
@@ -85,7 +84,7 @@ fn segments() -> Vec<Vec<u8>> {
     logs.map(|(_, bytes)| bytes).collect()
 }
 
-/// Whole ones, ones cut short, and ones with fewer records, by what is accepted.
+/// Complete ones, truncated ones, and ones with fewer records, for each choice of what is accepted.
 pub fn segment_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for log in segments() {
@@ -93,7 +92,7 @@ pub fn segment_seeds() -> Vec<Vec<u8>> {
         let mut few = log[..56].to_vec();
         repair::append_records(&mut few, &records[..2.min(records.len())], SEGMENT);
         for (flags, content) in [(0, &log[..]), (2, &log[..]), (4, &log[..log.len() - 9]), (6, &few), (1, &few)] {
-            // The first entry's number is that of the name.
+            // The first entry's number is that in the name.
             let mut content = content.to_vec();
             content[16..24].copy_from_slice(&1_u64.to_le_bytes());
             seeds.push([&[flags, 1][..], &content].concat());
@@ -102,7 +101,7 @@ pub fn segment_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// The mark: as it is, and with its checksum repaired.
+/// The mark, as it is and with its checksum repaired.
 pub fn mark(bytes: &[u8]) {
     let mut header = vec![0; 56];
     header[16..24].copy_from_slice(&1_u64.to_le_bytes());
@@ -118,14 +117,14 @@ pub fn mark(bytes: &[u8]) {
         let disk = disk_with(&header, Some(mark));
         let read = FileLog::read(&disk);
         let _ = Remains::read(&FileStorage::new(Arc::new(disk)));
-        // One that is too short says nothing.
+        // A mark that is too short is ignored.
         if mark.len() < 24 {
             assert_eq!(read.expect("a sound segment").entries.len(), 2);
         }
     }
 }
 
-/// Marks before, at and behind the last entry.
+/// Marks before, at and after the last entry.
 pub fn mark_seeds() -> Vec<Vec<u8>> {
     [0, 1, 2, 3, u64::MAX].map(sealed_mark).into()
 }

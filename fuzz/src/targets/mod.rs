@@ -13,13 +13,13 @@ mod store;
 #[allow(dead_code, reason = "only the arrays are wanted")]
 mod arrays;
 
-/// Something that takes bytes nobody vouches for.
+/// Something that takes untrusted bytes.
 pub struct Target {
     /// Its name, and that of its folder of seeds.
     pub name: &'static str,
     /// Fails by a panic.
     pub run: fn(&[u8]),
-    /// Inputs to begin from, made by encoders: the same at every call.
+    /// Initial inputs, made by encoders: the same at every call.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 

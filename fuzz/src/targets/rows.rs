@@ -60,7 +60,7 @@ fn base() -> &'static (SimDisk, Entry) {
     })
 }
 
-/// A commit with these bytes as the rows written, and behind them, from what the first two bytes say, as the keys deleted.
+/// A commit with these bytes as the rows written, and those from the offset in the first two bytes on as the keys deleted.
 pub fn rows(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let length = usize::from(cursor.short());
@@ -123,7 +123,7 @@ fn some_keys(words: bool) -> Keys {
     keys
 }
 
-/// A filter of keys, asked for keys of two kinds. What is no filter is told.
+/// A filter of keys, queried with keys of two kinds. What is not a filter is recognised.
 pub fn key_filter(bytes: &[u8]) {
     static KEYS: OnceLock<[Keys; 2]> = OnceLock::new();
     for keys in KEYS.get_or_init(|| [some_keys(true), some_keys(false)]) {

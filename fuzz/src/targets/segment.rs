@@ -1,11 +1,11 @@
-//! A segment: four bytes choose its type, the form it is decoded to, and its rows; the rest is the segment.
+//! A segment: four bytes choose its type, the form to decode to, and its rows; the rest is the segment.
 
 use bytes::Bytes;
 use drumlin::segment::{Form, decode, decode_rows, encode, measure};
 
 use crate::cursor::{Cursor, TYPES, data_type};
 
-/// See above. What is decoded keeps Arrow's rules, and can be measured and encoded.
+/// The target described above. The decoded array follows Arrow's rules, and can be measured and encoded.
 pub fn segment(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let (data_type, how, rows) = (data_type(cursor.byte().into()), cursor.byte(), usize::from(cursor.short()) % 5000);

@@ -1,5 +1,5 @@
-//! A whole store with some bytes changed and every length, place and checksum repaired after: opened, read in every way,
-//! written to, salvaged.
+//! A whole store with some bytes changed and every length, place and checksum repaired afterwards: opened, read in every
+//! way, written to, salvaged.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,13 +13,13 @@ use crate::cursor::Cursor;
 use crate::repair::Parts;
 use crate::stores::{self, Objects};
 
-/// A store to begin with.
+/// A store to start from.
 enum Base {
     Folder(SimDisk, Parts),
     Bucket(Parts),
 }
 
-/// With blocks; with what is small in commits; with a filter of keys; in a bucket.
+/// One with blocks, one with small data in commits, one with a filter of keys, one in a bucket.
 fn bases() -> &'static [Base] {
     static BASES: OnceLock<Vec<Base>> = OnceLock::new();
     BASES.get_or_init(|| {
@@ -41,7 +41,7 @@ fn bases() -> &'static [Base] {
     })
 }
 
-/// Changes parts: five bytes say which part, where, how and by what.
+/// Changes parts: five bytes say which part, where, how and to what.
 fn change(parts: &mut Parts, mut cursor: Cursor<'_>) {
     while !cursor.0.is_empty() {
         let (which, at, how, by) = (cursor.byte(), cursor.short(), cursor.byte(), cursor.byte());
@@ -69,7 +69,7 @@ fn change(parts: &mut Parts, mut cursor: Cursor<'_>) {
     }
 }
 
-/// See above. The first byte chooses the store, and whether it is opened or salvaged.
+/// The target described above. The first byte chooses the store, and whether it is opened or salvaged.
 pub fn store(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let how = cursor.byte();
@@ -112,7 +112,7 @@ fn salvaged(from: Arc<dyn drumlin::storage::Storage>) {
     }
 }
 
-/// Every store as it is, opened and salvaged, and with one change or some.
+/// Every store unchanged, opened and salvaged, and with one or more changes.
 pub fn seeds() -> Vec<Vec<u8>> {
     let whole = (0..8_u8).map(|how| vec![how]);
     let mut rng = fastrand::Rng::with_seed(3);

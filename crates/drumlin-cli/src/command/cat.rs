@@ -27,13 +27,13 @@ enum Form {
     Table,
     /// Comma-separated values
     Csv,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 /// Print rows of a table
 ///
-/// The table form prints 100 rows unless told otherwise; the others print all. Times in named zones are printed in UTC.
+/// The table form prints 100 rows by default; the others print all. Times in named zones are printed in UTC.
 /// JSON has no NaN and no infinity: both are null there.
 #[derive(Args)]
 #[command(after_help = "\
@@ -44,7 +44,7 @@ pub struct Cat {
     place: Place,
     /// The table
     table: String,
-    /// The columns, in the order wanted [default: all]
+    /// The columns, in this order [default: all]
     #[arg(long, short, value_delimiter = ',')]
     columns: Option<Vec<String>>,
     /// Only rows for which this is true, as in SQL
@@ -64,9 +64,9 @@ pub struct Cat {
     format: Form,
 }
 
-/// Rows that the table form prints if not told how many.
+/// Rows that the table form prints by default.
 const TABLE_ROWS: u64 = 100;
-/// Rows turned to text at a time.
+/// Rows converted to text at a time.
 const SLICE_ROWS: usize = 4096;
 /// Characters of a value in the table form.
 const CELL_CHARS_MAX: usize = 80;
@@ -81,7 +81,7 @@ impl Cat {
         let scan = ScanOptions {
             columns: self.columns,
             filter,
-            // One more shows whether there are more.
+            // One additional row shows whether there are more.
             limit: if cut { Some(TABLE_ROWS + 1) } else { self.head },
             tail: self.tail,
             cancel: interrupt::listen(),
@@ -97,7 +97,7 @@ impl Cat {
     }
 }
 
-/// Slices small enough that text made of them is small too.
+/// Slices that are small enough for their text to be small too.
 fn slices(scan: Scan) -> impl Iterator<Item = Result<RecordBatch, Failure>> {
     scan.flat_map(|batch| {
         let (batch, error) = match batch.and_then(|batch| printable(&batch)) {
@@ -136,7 +136,7 @@ fn table(scan: Scan, most: u64, out: &mut Output) -> Outcome {
         }
         grid.print(out)?;
     }
-    // The heads, if there was no row.
+    // Prints the column heads even if there were no rows.
     Ok(grid.print(out)?)
 }
 
@@ -144,7 +144,7 @@ fn csv(scan: Scan, out: &mut Output) -> Outcome {
     let empty = printable(&RecordBatch::new_empty(scan.schema()))?;
     let mut header = true;
     for batch in std::iter::once(Ok(empty)).chain(slices(scan)) {
-        // By way of a buffer: the writer would turn a reader that has gone into an error like any other.
+        // Through a buffer: the writer would turn a reader that has gone into an ordinary error.
         let mut text = Vec::new();
         WriterBuilder::new().with_header(std::mem::take(&mut header)).build(&mut text).write(&batch?)?;
         out.write_all(&text)?;

@@ -17,7 +17,7 @@ use crate::place::Place;
 
 /// Remove deleted rows and expired versions, merge small row groups, and shorten the log
 ///
-/// Changes layout, never content. The space freed shows after a reclaim.
+/// Changes layout, never content. A reclaim then frees the space.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -31,13 +31,13 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Does it, and says what.
+    /// Runs the checkpoint and reports what it did.
     pub fn run(self, out: &mut Output) -> Outcome {
         run(&self.place.write()?, PlanOptions::default(), self.json, out)
     }
 }
 
-/// Checkpoints by `plan`, prints the report and closes the store.
+/// Checkpoints according to `plan`, prints the report and closes the store.
 pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Outcome {
     let bar = Bar::new("checkpoint", 0);
     let report = store.checkpoint(&CheckpointOptions { plan, task: bar.task(&interrupt::listen()) });

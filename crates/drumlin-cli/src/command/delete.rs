@@ -15,7 +15,7 @@ use crate::place::Place;
 
 /// Delete rows, in a new version of the table
 ///
-/// Versions before it keep the rows. Space is freed once no version has them: see delete-versions, vacuum and reclaim.
+/// Earlier versions keep the rows. Space is freed once no version has them: see delete-versions, vacuum and reclaim.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -34,7 +34,7 @@ pub struct Delete {
 }
 
 impl Delete {
-    /// Deletes, and says how many.
+    /// Deletes rows and reports how many.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
         let task = Task { cancel: interrupt::listen(), progress: None };

@@ -15,7 +15,7 @@ use crate::place::Place;
 
 /// Delete versions of a table
 ///
-/// If the newest goes, the one before it is the newest again. Snapshots keep what they hold.
+/// If the newest is deleted, the previous one is the newest again. Snapshots keep what they hold.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -25,13 +25,13 @@ pub struct DeleteVersions {
     place: Place,
     /// The table
     table: String,
-    /// Version numbers; 0-9 is all there are from 0 to 9
+    /// Version numbers; 0-9 means all existing ones from 0 to 9
     #[arg(required = true, value_name = "VERSION", value_parser = parse_versions)]
     versions: Vec<RangeInclusive<u64>>,
 }
 
 fn parse_versions(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let bad = |_| format!("'{text}' is no version; expected a number, or two with a dash between them");
+    let bad = |_| format!("'{text}' is not a version; expected a number, or two with a dash between them");
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.parse().map_err(bad)?, last.parse().map_err(bad)?);
     if first > last { Err(format!("'{text}' is an empty range")) } else { Ok(first..=last) }
@@ -46,7 +46,7 @@ impl DeleteVersions {
         for range in self.versions {
             let before = versions.len();
             match (range.start(), range.end()) {
-                // One that is not there is the core's to refuse.
+                // The core refuses a missing version.
                 (one, other) if one == other => versions.push(*one),
                 _ => versions.extend(there.iter().filter(|version| range.contains(version))),
             }

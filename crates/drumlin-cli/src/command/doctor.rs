@@ -1,4 +1,4 @@
-//! `doctor`: whether a bucket is fit for a store.
+//! `doctor`: tests whether a bucket is suitable for a store.
 
 use std::io::Write;
 
@@ -9,9 +9,10 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::place::Place;
 
-/// Try whether a bucket is fit for a store, and how quick it is
+/// Test whether a bucket is suitable for a store, and how fast it is
 ///
-/// Writes, reads, races conditional writes against each other, lists, compares clocks and deletes, under a name of its own; leaves nothing there.
+/// Writes, reads, races conditional writes against each other, lists, compares clocks and deletes, under a name of its own;
+/// leaves nothing behind.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -25,7 +26,7 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Tries, and says what it found.
+    /// Tests the bucket and reports what it found.
     pub fn run(self, out: &mut Output) -> Outcome {
         let diagnosis = self.place.examine()?;
         if self.json {

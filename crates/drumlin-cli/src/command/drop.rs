@@ -18,7 +18,7 @@ use crate::scope::is_pattern;
 
 /// Drop tables
 ///
-/// One commit drops all of them, or none. Dropped tables are in the trash, from which undrop takes them back until a
+/// One commit drops all of them, or none. Dropped tables are in the trash, from which undrop restores them until a
 /// reclaim frees their space.
 #[derive(Args)]
 #[command(after_help = "\
@@ -30,22 +30,22 @@ pub struct Drop {
     /// Tables, or patterns with *, ? and ** that match them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
-    /// Pass over paths and patterns that name no table
+    /// Skip paths and patterns that name no table
     #[arg(long)]
     missing_ok: bool,
     /// Do not ask, even if a pattern matches several tables
     #[arg(long, short)]
     yes: bool,
-    /// Free the space at once: of everything in the trash, which cannot be taken back then
+    /// Free the space of everything in the trash at once; it can then no longer be restored
     #[arg(long)]
     reclaim: bool,
 }
 
-/// Paths printed one by one, at most.
+/// The maximum number of paths printed.
 const PATHS_MAX: usize = 20;
 
 impl Drop {
-    /// Drops, and says what.
+    /// Drops tables and reports which.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
         if !self.yes {
@@ -68,13 +68,13 @@ impl Drop {
             let task = bar.task(&interrupt::listen());
             let report = store.reclaim(&ReclaimOptions { task, ..ReclaimOptions::default() });
             bar.clear();
-            let interrupted = "the tables are dropped; drumlin reclaim goes on freeing their space";
+            let interrupted = "the tables are dropped; drumlin reclaim continues to free their space";
             reclaim::tell(&report.map_err(|e| Failure::from(e).or_interrupted(interrupted))?, out)?;
         }
         Ok(store.close()?)
     }
 
-    /// Asks, if a pattern matches more than one table and there is somebody to ask.
+    /// Asks for confirmation if a pattern matches more than one table and the input is a terminal.
     fn confirm(&self, store: &Store) -> Outcome {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return Ok(());
@@ -93,10 +93,10 @@ impl Drop {
 
 /// Asks for a yes on the terminal.
 pub fn ask(question: &str) -> Outcome {
-    // A question that cannot be printed is answered with no.
+    // A question that cannot be printed counts as answered with no.
     let _ = write!(std::io::stderr(), "drumlin: {question} [y/N] ");
     let mut answer = String::new();
-    // An answer that cannot be read is none.
+    // An answer that cannot be read counts as no.
     let _ = std::io::stdin().read_line(&mut answer);
     if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `export`: a version of a table becomes a file, put in its place whole.
+//! `export`: writes a version of a table to a file, which appears only when complete.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -36,9 +36,9 @@ pub struct Export {
     place: Place,
     /// The table
     table: String,
-    /// The file to make; - is standard output
+    /// The file to write; - is standard output
     file: PathBuf,
-    /// Replace a regular file that is there
+    /// Replace an existing regular file
     #[arg(long)]
     force: bool,
     /// The format of the file [default: by extension]
@@ -47,10 +47,10 @@ pub struct Export {
     /// Parquet: how the file is compressed
     #[arg(long, value_enum, default_value_t = Compression::Zstd)]
     compression: Compression,
-    /// CSV: what stands between values: one character, or tab
+    /// CSV: the delimiter between values: one character, or tab
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
-    /// The columns, in the order wanted [default: all]
+    /// The columns, in this order [default: all]
     #[arg(long, short, value_delimiter = ',')]
     columns: Option<Vec<String>>,
     /// Only rows for which this is true, as in SQL
@@ -92,7 +92,7 @@ impl Export {
         };
         let mut sink = Sink::new(file, format, &scan.schema(), self.compression, delimiter).map_err(in_file)?;
         let to_terminal = files::is_stdout(&self.file) && std::io::stdout().is_terminal();
-        // A bar would be in the way of the rows.
+        // A bar would mix with the rows.
         let bar = if to_terminal { Bar::hidden() } else { Bar::new("exporting", total) };
         let mut rows = 0;
         for batch in scan {
@@ -113,7 +113,7 @@ impl Export {
     }
 }
 
-/// The rows to come, for the bar; 0 if not known.
+/// The number of rows to export, for the bar; 0 if not known.
 fn rows_of(store: &Store, table: &str, as_of: &AsOf) -> u64 {
     let versions = store.table(table).versions().unwrap_or_default();
     let version = match as_of {

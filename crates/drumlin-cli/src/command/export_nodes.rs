@@ -1,4 +1,4 @@
-//! `export-nodes`: nodes and their payloads become lines of JSON.
+//! `export-nodes`: writes nodes and their payloads as lines of JSON.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ use crate::scope::Scope;
 
 /// Export nodes that carry a payload as lines of JSON
 ///
-/// A line is an object: path, then payload with any JSON value, or bytes in hexadecimal, and keep_while, if the node lives
-/// only while something holds. All are as of one instant, in path order; import-nodes takes them back. A file appears
-/// under its name only once it is complete.
+/// A line is an object: path, then payload with any JSON value, or bytes in hexadecimal, and keep_while, if the node has
+/// life conditions. All are from one instant, in path order; import-nodes reads them again. A file appears under its name
+/// only once it is complete.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -31,15 +31,15 @@ pub struct ExportNodes {
     place: Place,
     /// A path, for itself and all below it, or a pattern with *, ? and **
     pattern: String,
-    /// The file to make; - is standard output, the default
+    /// The file to write; - is standard output, the default
     file: Option<PathBuf>,
-    /// Replace a regular file that is there
+    /// Replace an existing regular file
     #[arg(long, requires = "file")]
     force: bool,
 }
 
 impl ExportNodes {
-    /// Writes a line a node.
+    /// Writes one line per node.
     pub fn run(self, out: &mut Output) -> Outcome {
         let scope = Scope::new(Some(&self.pattern))?;
         let store = self.place.read()?;
@@ -47,7 +47,7 @@ impl ExportNodes {
         let cancel = interrupt::listen();
         let bar = Bar::new("exporting", 0);
         let Some(file) = self.file.as_ref().filter(|file| !files::is_stdout(file)) else {
-            // A bar among the lines would be in the way.
+            // A bar would mix with the lines.
             let task = match io::stdout().is_terminal() {
                 true => Task { cancel, progress: None },
                 false => bar.task_counting(&cancel, "node"),
@@ -71,7 +71,7 @@ impl ExportNodes {
     }
 }
 
-/// Writes what is meant; `failed` says what became of it if that could not be written.
+/// Writes the matching nodes; `failed` makes the error of a failed write.
 fn export(
     store: &Store,
     scope: &Scope,
@@ -91,7 +91,7 @@ fn export(
     Ok(nodes)
 }
 
-/// Keeps the error of a writer, which tells a reader that has gone from a disk that is full.
+/// Keeps the error of a writer, which distinguishes a reader that has gone from a full disk.
 struct Noting<'a> {
     to: &'a mut dyn Write,
     error: Option<io::Error>,

@@ -14,8 +14,8 @@ use crate::scope::is_pattern;
 
 /// Print the payload of a node: JSON, or bytes as they are
 ///
-/// Of a pattern the payloads of all nodes that it matches are printed, a line each: the path, a tab, and the payload as
-/// JSON or, if it is bytes, as b"..." with escapes. Nodes without a payload are passed over.
+/// For a pattern, the payloads of all matching nodes are printed, one per line: the path, a tab, and the payload as
+/// JSON or, if it is bytes, as b"..." with escapes. Nodes without a payload are skipped.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -29,7 +29,7 @@ pub struct Get {
 }
 
 impl Get {
-    /// Prints it, or them in path order.
+    /// Prints the payload, or all payloads in path order.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         if is_pattern(&self.path) {

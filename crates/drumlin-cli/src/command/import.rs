@@ -1,4 +1,4 @@
-//! `import`: files and streams become tables, all of them in one commit.
+//! `import`: writes files and streams to tables, all in one commit.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,9 +21,9 @@ use crate::source::{self, ColumnType, Destination, Format, Source, TextForm, par
 
 /// Import Parquet, CSV, JSON lines or Arrow files
 ///
-/// Without --append and --upsert a new version of each table replaces all its rows. All tables are written in one
-/// commit: all of them or none. The store is made if it is not there. Empty values in CSV are null, and so are members
-/// that a line of JSON lacks.
+/// Without --append and --upsert, a new version of each table replaces all its rows. All tables are written in one
+/// commit: all of them or none. The store is created if it does not exist. Empty values in CSV are null, and so are
+/// members that a line of JSON lacks.
 ///
 /// A file can be a FIFO, or - for standard input, and can be compressed with gzip or zstd, which is detected from its first
 /// bytes. Types of CSV and JSON columns are inferred from the first 10000 rows (--sample); a later value that does not fit is an
@@ -45,10 +45,11 @@ pub struct Import {
     /// The table that all files go to, in the order given
     #[arg(long, short, value_name = "PATH")]
     table: Option<String>,
-    /// Each file goes to a table of its own, named as the file without its extension, under this path [default: the top]
+    /// Each file goes to a table of its own, named after the file without its extension, under this path [default: the
+    /// top]
     #[arg(long, short, value_name = "PATH", conflicts_with = "table")]
     under: Option<String>,
-    /// Append to the tables, which must be there, instead of replacing their rows
+    /// Append to the tables, which must exist, instead of replacing their rows
     #[arg(long, short)]
     append: bool,
     /// Columns by which a new table is ordered
@@ -57,8 +58,8 @@ pub struct Import {
     /// Columns that are the key of a new table: no two rows have the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with = "sort")]
     key: Option<Vec<String>>,
-    /// Put the rows into tables with a key in the place of those with the same keys, instead of replacing all rows;
-    /// tables that are not there are made if --key is given
+    /// Put the rows into tables with a key, replacing only rows with the same keys; missing tables are created if --key
+    /// is given
     #[arg(long, conflicts_with_all = ["append", "sort"])]
     upsert: bool,
     /// A note kept with the new versions
@@ -70,7 +71,7 @@ pub struct Import {
     /// CSV: the first line holds values; columns are called column_1, column_2, ...
     #[arg(long)]
     no_header: bool,
-    /// CSV: what stands between values: one character, or tab [default: a comma; a tab in .tsv files]
+    /// CSV: the delimiter between values: one character, or tab [default: a comma; a tab in .tsv files]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
     /// CSV, JSON: the Arrow type of a column; may be given again for other columns
@@ -84,12 +85,12 @@ pub struct Import {
 /// What was done to a table.
 enum Done {
     Version(VersionInfo),
-    /// Rows were put: how many.
+    /// Rows were put: their number.
     Rows(u64),
 }
 
 impl Import {
-    /// Looks at all files before the store is touched.
+    /// Checks all files before the store is touched.
     pub fn run(self, out: &mut Output) -> Outcome {
         if self.files.iter().filter(|file| files::is_stdin(file)).count() > 1 {
             return Err(Failure::Usage("standard input is named twice; it can be read only once".into()));
@@ -209,7 +210,7 @@ impl Import {
         })
     }
 
-    /// Where the rows go: those of a table that is there take its columns.
+    /// Where the rows go: rows for an existing table get its columns.
     fn destination(&self, store: &Store, path: &str, sources: &[Source]) -> Result<Destination, Failure> {
         match store.table(path).schema(&AsOf::Newest) {
             Ok(schema) if self.append || self.upsert => Ok(Destination { schema, added: true }),

@@ -1,4 +1,4 @@
-//! `import-nodes`: lines of JSON become nodes, all of them in one commit.
+//! `import-nodes`: puts nodes from lines of JSON, all in one commit.
 
 use drumlin::Tables;
 use std::io::{BufRead, BufReader, Write};
@@ -16,8 +16,8 @@ use crate::place::Place;
 
 /// Import nodes from lines of JSON, as export-nodes writes them
 ///
-/// One commit puts all of them, or none; payloads of nodes that are there are replaced. The store is made if it is not
-/// there.
+/// One commit puts all of them, or none; payloads of existing nodes are replaced. The store is created if it does not
+/// exist.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -35,7 +35,7 @@ pub struct ImportNodes {
 }
 
 impl ImportNodes {
-    /// Puts them, and says how many.
+    /// Puts the nodes and reports how many.
     pub fn run(self, out: &mut Output) -> Outcome {
         let (mut lines, name): (Box<dyn BufRead>, _) = match files::is_stdin(&self.file) {
             true => (Box::new(std::io::stdin().lock()), "standard input".to_owned()),

@@ -28,7 +28,7 @@ pub struct Ls {
 }
 
 impl Ls {
-    /// Prints one line a table.
+    /// Prints one line per table.
     pub fn run(self, out: &mut Output) -> Outcome {
         let entries = within(&self.place.read()?, &Scope::new(self.pattern.as_deref())?)?;
         let tables = entries.iter().filter_map(|entry| Some((&entry.path, entry.table?)));
@@ -51,7 +51,7 @@ impl Ls {
     }
 }
 
-/// The nodes that are meant, in path order.
+/// The nodes in `scope`, in path order.
 pub fn within(store: &Store, scope: &Scope) -> Result<Vec<ListEntry>, Failure> {
     scope.check(store)?;
     let mut entries = Vec::new();

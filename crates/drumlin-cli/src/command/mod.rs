@@ -33,7 +33,7 @@ use clap::Subcommand;
 use crate::failure::Outcome;
 use crate::output::Output;
 
-/// What to do.
+/// The command to run.
 #[derive(Subcommand)]
 pub enum Command {
     Import(import::Import),
@@ -67,7 +67,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs it.
     pub fn run(self, out: &mut Output) -> Outcome {
         match self {
             Command::Import(command) => command.run(out),

@@ -13,9 +13,9 @@ use crate::output::Output;
 use crate::payload_text;
 use crate::place::Place;
 
-/// Set the payload of a node; the node, and the store, are made if they are not there
+/// Set the payload of a node; the node and the store are created if they do not exist
 ///
-/// With --new, --there or --if nothing is changed unless the node is as they say; the exit code is 3 if it is not.
+/// With --new, --there or --if, nothing is changed unless the node is as they say; the exit code is 3 if it is not.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -38,7 +38,7 @@ pub struct Put {
     /// Only if there is such a node
     #[arg(long)]
     there: bool,
-    /// Only if the node is there and its payload equals this
+    /// Only if the node exists and its payload equals this
     #[arg(
         long = "if",
         value_name = "JSON",
@@ -50,7 +50,7 @@ pub struct Put {
 }
 
 impl Put {
-    /// Sets it.
+    /// Sets the payload.
     pub fn run(self, _: &mut Output) -> Outcome {
         check_path(&self.path)?;
         let payload = self.payload()?;

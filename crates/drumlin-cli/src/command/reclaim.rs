@@ -15,7 +15,7 @@ use crate::place::Place;
 
 /// Free the space of dropped tables, expired versions and rewritten row groups
 ///
-/// What is reclaimed cannot be taken back. Says what still holds space, and why.
+/// What is reclaimed cannot be restored. Reports what still holds space, and why.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -29,8 +29,8 @@ pub struct Reclaim {
     /// In a store that others write too: blocks released less than this ago stay for their readers (default: 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     rest: Option<u64>,
-    /// In a store that others write too: processes that have not committed for so long are taken for dead, and what they
-    /// left is swept
+    /// In a store that others write too: processes that have not committed for this long are treated as dead, and what
+    /// they left is deleted
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     fence_idle: Option<u64>,
     /// In a store that others write too: also lists all objects, and deletes those that nothing will ever refer to
@@ -42,7 +42,7 @@ pub struct Reclaim {
 }
 
 impl Reclaim {
-    /// Frees, and says how much.
+    /// Frees space and reports how much.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
         let bar = Bar::new("reclaiming", 0);
@@ -51,7 +51,7 @@ impl Reclaim {
         let options = ReclaimOptions { grace_micros, block_grace_micros, fence_idle_micros, audit: self.audit, task };
         let report = store.reclaim(&options);
         bar.clear();
-        let interrupted = "part of the space is freed; the next reclaim goes on";
+        let interrupted = "part of the space is freed; the next reclaim continues";
         let report = report.map_err(|e| Failure::from(e).or_interrupted(interrupted))?;
         store.close()?;
         if !self.json {

@@ -12,8 +12,8 @@ use crate::place::Place;
 
 /// Show or set how many versions the tables at and below a path keep
 ///
-/// Versions beyond it go with a table's next write, and with the next checkpoint. The newest version and what snapshots
-/// hold always stay.
+/// Versions beyond that are deleted with a table's next write, and with the next checkpoint. The newest version and
+/// what snapshots hold are always kept.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -21,7 +21,7 @@ Example:
 pub struct Retention {
     #[command(flatten)]
     place: Place,
-    /// A path; what is below it has the same retention unless it has its own
+    /// A path; everything below it has the same retention unless it has its own
     path: String,
     #[command(flatten)]
     change: Change,
@@ -45,7 +45,7 @@ struct Change {
 }
 
 impl Retention {
-    /// Sets, if asked to, and shows what holds.
+    /// Sets the retention, if requested, and shows the one that applies.
     pub fn run(self, out: &mut Output) -> Outcome {
         let path = self.path.strip_suffix("/**").unwrap_or(&self.path);
         let change = match self.change {

@@ -15,8 +15,8 @@ use crate::scope::is_pattern;
 
 /// Remove nodes, with all below them; none of them may hold a table (drop takes those)
 ///
-/// One commit removes all of them, or none. Prints each node that went, a line each; of one that went with another, a tab
-/// and the reason follow. A pattern that matches nothing removes nothing.
+/// One commit removes all of them, or none. Prints the removed nodes, one per line; for a node removed along with
+/// another, a tab and the reason follow. A pattern that matches nothing removes nothing.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -27,7 +27,7 @@ pub struct Rm {
     /// A node, or a pattern with *, ? and **
     #[arg(value_name = "PATTERN")]
     path: String,
-    /// Print what would go, and change nothing; nobody else may have the store open for writing
+    /// Print what would be removed, and change nothing; no other process may have the store open for writing
     #[arg(long, short = 'n')]
     dry_run: bool,
     /// Do not ask, even if a pattern matches several nodes
@@ -36,7 +36,7 @@ pub struct Rm {
 }
 
 impl Rm {
-    /// Removes, and says what.
+    /// Removes nodes and reports which.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
         let pattern = is_pattern(&self.path);
@@ -71,7 +71,7 @@ impl Rm {
     }
 }
 
-/// Why a node went that was not asked to.
+/// Why a node was removed along with another.
 pub fn reason(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Asked => None,

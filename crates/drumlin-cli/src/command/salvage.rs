@@ -1,4 +1,4 @@
-//! `salvage`: copies what can be read of a damaged store into a new one.
+//! `salvage`: copies what can be read from a damaged store into a new one.
 
 use std::io::Write;
 
@@ -13,10 +13,10 @@ use crate::interrupt;
 use crate::output::Output;
 use crate::place::Place;
 
-/// Copy all that can be read of a damaged store into a new one
+/// Copy everything that can be read from a damaged store into a new one
 ///
-/// Lists what could not be read, and why. The damaged store is left as it is; nobody should write it during the salvage. Exits with
-/// 1 if anything is lost.
+/// Lists what could not be read, and why. The damaged store is not changed; nothing should write to it during the salvage.
+/// Exits with 1 if anything is lost.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -24,10 +24,10 @@ Example:
 pub struct Salvage {
     #[command(flatten)]
     place: Place,
-    /// Where the new store goes: a folder that is empty or not there, or s3://bucket/prefix (gs://, az://)
+    /// Where the new store goes: a folder that is empty or does not exist, or s3://bucket/prefix (gs://, az://)
     #[arg(value_name = "NEW")]
     new: String,
-    /// Make the new store, if it is a folder, one that many processes write
+    /// If the new store is a folder, make it one that many processes can write
     #[arg(long)]
     shared: bool,
     /// Print JSON, with exact numbers
@@ -36,12 +36,12 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Copies, and lists what is lost.
+    /// Copies the store and lists what is lost.
     pub fn run(self, out: &mut Output) -> Outcome {
         let bar = Bar::new("salvaging", 0);
         let report = self.place.salvage(&self.new, self.shared, &bar.task(&interrupt::listen()));
         bar.clear();
-        let report = report.map_err(|e| e.or_interrupted("the new store is not whole; remove what is there of it"))?;
+        let report = report.map_err(|e| e.or_interrupted("the new store is incomplete; remove it"))?;
         if self.json {
             let rows = |LostRows { version, first, rows }: &LostRows| json!([version.0, first, rows]);
             let loss = |loss: &Loss| {

@@ -31,12 +31,12 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Prints one line a column.
+    /// Prints one line per column.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
         let schema = store.table(&self.table).schema(&as_of)?;
-        // A snapshot may hold a table that its path no longer has.
+        // A snapshot may hold a table that is no longer at its path.
         let stat = store.table(&self.table).stat().unwrap_or_default();
         let (sort, key): (&[String], &[String]) = if stat.keyed { (&stat.sort, &stat.sort) } else { (&stat.sort, &[]) };
         let fields = schema.fields().iter();

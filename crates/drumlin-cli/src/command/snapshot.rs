@@ -46,12 +46,12 @@ Example:
 pub struct List {
     #[command(flatten)]
     place: Place,
-    /// Print JSON, with the versions that each holds
+    /// Print JSON, with the versions that each snapshot holds
     #[arg(long)]
     json: bool,
 }
 
-/// Drop a snapshot; what it alone held becomes reclaimable
+/// Drop a snapshot; what only it held becomes reclaimable
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -64,7 +64,7 @@ pub struct Drop {
 }
 
 impl Snapshot {
-    /// Does what was asked.
+    /// Runs the subcommand.
     pub fn run(self, out: &mut Output) -> Outcome {
         match self {
             Snapshot::Create(Create { place, name, pattern }) => {

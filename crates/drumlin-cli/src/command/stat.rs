@@ -27,7 +27,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Prints one line a figure.
+    /// Prints one line per figure.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         let (exact, lines) = match &self.table {

@@ -1,4 +1,4 @@
-//! `trash`: tables that can be taken back.
+//! `trash`: lists tables that can be restored.
 
 use clap::Args;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::grid::{Align, Grid};
 use crate::output::Output;
 use crate::place::Place;
 
-/// List dropped tables that undrop can take back, the oldest drop first
+/// List dropped tables that undrop can restore, the oldest drop first
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -23,7 +23,7 @@ pub struct Trash {
 }
 
 impl Trash {
-    /// Prints one line a table.
+    /// Prints one line per table.
     pub fn run(self, out: &mut Output) -> Outcome {
         let items = self.place.read()?.trash()?;
         if self.json {

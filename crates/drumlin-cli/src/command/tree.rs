@@ -17,7 +17,7 @@ use crate::text_form::cut_short;
 
 /// Draw the tree of nodes, with the tables and payloads they hold
 ///
-/// Of a pattern the nodes that it matches are drawn, with the way to them.
+/// For a pattern, the matching nodes are drawn, with the path to them.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -42,14 +42,14 @@ const PAYLOAD_CHARS_MAX: usize = 80;
 
 /// A node to draw.
 struct Line {
-    /// How far below the one that it begins with.
+    /// How far below the first node.
     depth: usize,
     name: String,
     holds: String,
 }
 
 impl Tree {
-    /// Draws one line a node.
+    /// Draws one line per node.
     pub fn run(self, out: &mut Output) -> Outcome {
         let scope = Scope::new(self.path.as_deref())?;
         let entries = within(&self.place.read()?, &scope)?;
@@ -59,7 +59,7 @@ impl Tree {
         if scope.path().is_none() {
             writeln!(out, "{}", self.place.uri())?;
         }
-        // Whether the ancestor of each level has siblings to come, whose line passes by.
+        // For each level, whether the ancestor has later siblings, to which a vertical line leads.
         let mut open: Vec<bool> = Vec::new();
         for (Line { depth, name, holds }, last) in lines.into_iter().zip(last) {
             let mut line = String::new();
@@ -75,7 +75,7 @@ impl Tree {
     }
 }
 
-/// The lines of `entries`, which are in path order, and of the nodes on the way to them from `top`.
+/// The lines of `entries`, which are in path order, and of the nodes between `top` and them.
 fn lines(entries: &[ListEntry], top: Option<&str>, payloads: bool) -> Vec<Line> {
     let above = top.map_or(0, |path| path.split('/').count());
     let mut lines = Vec::with_capacity(entries.len());
@@ -97,7 +97,7 @@ fn lines(entries: &[ListEntry], top: Option<&str>, payloads: bool) -> Vec<Line> 
 
 /// Whether each node, of these depths in path order, is its parent's last child.
 fn last_siblings(depths: Vec<usize>) -> Vec<bool> {
-    // By depth: whether a sibling further down has been seen.
+    // For each depth, whether a later sibling has been seen.
     let mut seen: Vec<bool> = Vec::new();
     let mut last: Vec<bool> = depths
         .into_iter()

@@ -1,4 +1,4 @@
-//! `undrop`: takes a table out of the trash.
+//! `undrop`: restores a table from the trash.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::failure::Outcome;
 use crate::output::Output;
 use crate::place::Place;
 
-/// Take a dropped table back, with all its versions
+/// Restore a dropped table, with all its versions
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -16,7 +16,7 @@ Example:
 pub struct Undrop {
     #[command(flatten)]
     place: Place,
-    /// Where the table was; of several dropped there, the last one comes back
+    /// Where the table was; of several dropped there, the last one is restored
     path: String,
     /// Where to put it [default: where it was]
     #[arg(long, value_name = "PATH")]
@@ -24,7 +24,7 @@ pub struct Undrop {
 }
 
 impl Undrop {
-    /// Takes it back.
+    /// Restores the table.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
         store.undrop(&self.path, self.to.as_deref())?;

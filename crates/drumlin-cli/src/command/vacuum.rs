@@ -1,4 +1,4 @@
-//! `vacuum`: a checkpoint with a say in what it rewrites, or its plan.
+//! `vacuum`: a checkpoint with limits on what it rewrites, or its plan.
 
 use std::io::Write;
 
@@ -22,10 +22,10 @@ pub struct Vacuum {
     /// Print the plan and change nothing
     #[arg(long)]
     explain: bool,
-    /// The greatest share of each table's bytes to rewrite, the most worthwhile first
+    /// The maximum share of each table's bytes to rewrite, the most worthwhile first
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
     budget: f64,
-    /// The least share of dead rows for which row groups are folded into fewer
+    /// The minimum share of dead rows for which row groups are folded into fewer
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = parse_share)]
     min_dead: f64,
     /// Print JSON, with exact numbers
@@ -34,7 +34,7 @@ pub struct Vacuum {
 }
 
 impl Vacuum {
-    /// Plans or does it.
+    /// Prints the plan or runs it.
     pub fn run(self, out: &mut Output) -> Outcome {
         let options = PlanOptions { dead_share_min: self.min_dead, budget: self.budget, ..PlanOptions::default() };
         if !self.explain {

@@ -24,7 +24,7 @@ Example:
 pub struct Verify {
     #[command(flatten)]
     place: Place,
-    /// Check checksums only, and decode nothing
+    /// Only check checksums, and decode nothing
     #[arg(long)]
     quick: bool,
     /// Print JSON, with exact numbers
@@ -33,7 +33,7 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// Checks, and lists what it found.
+    /// Checks the store and lists what it found.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
         let bar = Bar::new("verifying", 0);

@@ -26,12 +26,12 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Prints one line a version.
+    /// Prints one line per version.
     pub fn run(self, out: &mut Output) -> Outcome {
         let versions = self.place.read()?.table(&self.table).versions()?;
         if self.json {
             let versions = versions.iter().map(|info| {
-                // A writer may have noted something that is not JSON after all: then it is text.
+                // Metadata that is not JSON after all is shown as text.
                 let note = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
                 json!({
                     "version": info.version.0, "kind": info.kind.name(), "time": time(info.time), "seq": info.seq.0,

@@ -1,4 +1,4 @@
-//! `watch`: what happens to a store, as it happens.
+//! `watch`: prints what happens to a store, as it happens.
 
 use std::io::Write;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::scope::Scope;
 
 /// Print what happens to nodes and tables, as it happens, until interrupted
 ///
-/// A line each, with tabs between: commit, time, action, path, and the payload that a node has now: JSON or, if it is
-/// bytes, b"..." with escapes; of a node that went with another, the reason in round brackets. Actions on nodes are create,
-/// update and delete; on tables table-create, table-write, table-append, table-update, table-delete (of rows),
+/// One line per event, separated by tabs: commit, time, action, path, and the payload that a node has now: JSON or, if it
+/// is bytes, b"..." with escapes; for a node deleted along with another, the reason in parentheses. Actions on nodes are
+/// create, update and delete; on tables table-create, table-write, table-append, table-update, table-delete (of rows),
 /// table-delete-versions, table-drop and table-undrop.
 ///
-/// A checkpoint cuts the log: --since cannot go back before it, and a watch ends with an error if it was cut before all
-/// was seen.
+/// A checkpoint cuts the log: --since cannot go back before it, and a watch ends with an error if the log was cut
+/// before everything was seen.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -39,7 +39,7 @@ pub struct Watch {
     /// Begin after this commit; 0 is the beginning of the store [default: now]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// Print a JSON object a line, with a node's payload before and after
+    /// Print one JSON object per line, with a node's payload before and after
     #[arg(long)]
     json: bool,
     /// End after N lines [default: never]
@@ -47,7 +47,7 @@ pub struct Watch {
     count: Option<u64>,
 }
 
-/// How long an interruption may go unnoticed.
+/// The maximum delay before an interruption is noticed.
 const WAIT: Duration = Duration::from_millis(100);
 
 impl Watch {
@@ -61,7 +61,7 @@ impl Watch {
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
             if cancel.check().is_err() {
-                return Err(Failure::Interrupted(format!("--since {} goes on from here", feed.seq())));
+                return Err(Failure::Interrupted(format!("--since {} continues from here", feed.seq())));
             }
             let Some(commit) = feed.next(Some(WAIT))? else { continue };
             let mut printed = Ok(());

@@ -19,7 +19,9 @@ pub struct ColumnType(String, DataType);
 pub fn parse_column_type(text: &str) -> Result<ColumnType, String> {
     let (name, data_type) = text.rsplit_once('=').ok_or("expected NAME=TYPE, such as price=Decimal128(12,2)")?;
     let data_type = data_type.parse().map_err(|_| {
-        format!("'{data_type}' is no Arrow type; expected one such as Utf8, Int32, Float64, Date32, Decimal128(12,2)")
+        format!(
+            "'{data_type}' is not an Arrow type; expected one such as Utf8, Int32, Float64, Date32, Decimal128(12,2)"
+        )
     })?;
     Ok(ColumnType(name.to_owned(), data_type))
 }
@@ -29,7 +31,7 @@ pub fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err(format!("'{text}' is no delimiter; expected one ASCII character, or tab")),
+        _ => Err(format!("'{text}' is not a delimiter; expected one ASCII character, or tab")),
     }
 }
 
@@ -53,14 +55,14 @@ pub enum Origin {
     Table,
     /// --type.
     Told,
-    /// Inferred from the first rows, as many as this says.
+    /// Inferred from this many first rows.
     Sample(usize),
     /// Inferred from all rows.
     All,
 }
 
 impl TextForm {
-    /// How many rows types are inferred from; `None` is all.
+    /// The number of rows from which types are inferred; `None` is all.
     pub fn sampled(&self) -> Option<usize> {
         (self.sample > 0).then_some(self.sample)
     }
@@ -115,7 +117,7 @@ fn text_for_nulls(data_type: &DataType) -> DataType {
     }
 }
 
-/// The schema in which rows of both can be: types that differ become the wider of both, or text.
+/// The schema that fits rows of both: types that differ become the wider one, or text.
 pub fn agree(a: &SchemaRef, b: &SchemaRef) -> SchemaRef {
     let field = |field: &FieldRef| {
         let other = b.field_with_name(field.name()).map_or(field.data_type(), Field::data_type);

@@ -1,8 +1,8 @@
 //! Where imported rows come from: a file, a FIFO, a device or standard input, compressed or not.
 //!
-//! A regular file is opened for each look and closed again, so thousands of inputs need no open files. Everything else can be
-//! read only once: what a look has read is kept and replayed, so no byte is lost. A format that needs to seek gets a temporary
-//! file.
+//! A regular file is opened for each inspection and closed again, so thousands of inputs need no open files. Everything else
+//! can be read only once: what an inspection has read is kept and replayed, so no byte is lost. A format that needs to seek
+//! gets a temporary file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::array::RecordBatch;
 use drumlin::{Error, Result};
 use flate2::bufread::MultiGzDecoder;
 
@@ -18,6 +19,9 @@ use crate::files;
 const BUFFER_BYTES: usize = 1 << 18;
 /// Bytes that show how a file is compressed.
 const MAGIC_BYTES: usize = 10;
+
+/// Rows, with how much was read of what they are stored in so far, in bytes.
+pub type Batches = Box<dyn Iterator<Item = Result<(RecordBatch, u64)>>>;
 
 /// Something to import.
 pub struct Input {
@@ -28,9 +32,9 @@ pub struct Input {
 }
 
 enum Origin {
-    /// A regular file, closed between looks.
+    /// A regular file, closed between inspections.
     File,
-    /// Readable only once: the uncompressed bytes looked at, and those that follow.
+    /// Readable only once: the uncompressed bytes already read, and those that follow.
     Stream { seen: Vec<u8>, rest: Box<dyn Read> },
     /// A temporary file with all uncompressed bytes. It has no name, so the system removes it when the process ends.
     Spooled(File),
@@ -221,7 +225,7 @@ fn uncompressed(mut raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// Names the compression in errors. Truncation must not be `UnexpectedEof`, which some readers take for the end of their
+/// Names the compression in errors. Truncation must not be `UnexpectedEof`, which some readers treat as the end of their
 /// format.
 struct Uncompressed<R> {
     inner: R,
@@ -241,7 +245,7 @@ impl<R: Read> Read for Uncompressed<R> {
     }
 }
 
-/// Reads what was seen, then what follows, and records it.
+/// Reads what was read before, then what follows, and records it.
 struct Replay<'a> {
     seen: &'a mut Vec<u8>,
     rest: &'a mut Box<dyn Read>,

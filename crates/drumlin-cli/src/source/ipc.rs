@@ -1,6 +1,6 @@
 //! Rows of Arrow IPC, as a file (Feather V2) or as a stream.
 //!
-//! A stream must have its end marker, which all common writers put there: without it, a stream truncated between two batches
+//! A stream must have its end marker, which all common writers write: without it, a stream truncated between two batches
 //! would look complete.
 
 use std::io::{self, BufReader, Read};
@@ -10,8 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use drumlin::{Error, Result};
 
-use super::Batches;
-use super::input::Input;
+use super::input::{Batches, Input};
 
 const FILE: &[u8] = b"ARROW1";
 const STREAM: &[u8] = &[0xff; 4];

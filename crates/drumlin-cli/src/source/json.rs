@@ -300,7 +300,7 @@ impl<R: Read> Rows<R> {
                 return Err(misfit(line, field, &value, reason.message(), origin));
             }
         }
-        // The columns are fine one by one; decode the whole line.
+        // Each column is valid by itself; decode the whole line.
         let batches = decode(&mut decoder(self.decoded.clone(), 2)?, text);
         batches.map(drop).map_err(|e| Error::invalid(format!("line {line}: {}", e.message())))
     }

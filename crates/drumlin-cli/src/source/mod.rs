@@ -1,4 +1,4 @@
-//! What is imported: files and streams of rows, looked at for their schema first, then read one after the other.
+//! What is imported: files and streams of rows, first inspected for their schema, then read one after the other.
 
 mod csv;
 mod form;
@@ -24,7 +24,7 @@ pub use form::{ColumnType, TextForm, parse_column_type, parse_delimiter};
 
 use crate::bar::Bar;
 use crate::files;
-use input::Input;
+use input::{Batches, Input};
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,7 +33,7 @@ pub enum Format {
     Parquet,
     /// Comma-separated values
     Csv,
-    /// JSON lines: one object a line
+    /// JSON lines: one object per line
     #[value(aliases = ["jsonl", "ndjson"])]
     Json,
     /// Arrow IPC: a file (Feather V2) or a stream
@@ -42,7 +42,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the name of a file tells.
+    /// The format that the name of a file indicates.
     pub fn of(file: &Path) -> Result<Self> {
         let extension = file.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         match extension.as_deref() {
@@ -81,11 +81,8 @@ pub struct Source {
     form: TextForm,
 }
 
-/// Rows, with how much was read of what they are stored in so far, in bytes.
-type Batches = Box<dyn Iterator<Item = Result<(RecordBatch, u64)>>>;
-
 impl Source {
-    /// Looks at `file`; a regular one is closed again.
+    /// Inspects `file`; a regular one is closed again.
     pub fn new(file: &Path, format: Option<Format>, form: &TextForm) -> Result<Self> {
         let plain = uncompressed_name(file);
         let format = format.map_or_else(|| Format::of(&plain), Ok)?;
@@ -106,8 +103,7 @@ impl Source {
         self.input.bytes()
     }
 
-    /// The rows, in the types of `target` as far as text leaves a choice. `added` says whether they are for a table that
-    /// is there.
+    /// The rows; for text formats, in the types of `target`. `added` says whether they are for an existing table.
     fn read(self, target: &Schema, added: bool) -> Result<Batches> {
         match self.format {
             Format::Parquet => parquet::read(self.input),
@@ -126,7 +122,7 @@ impl Source {
 
 fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRef> {
     if format.is_text() && form.sampled().is_none() && input.is_stream() {
-        // Inference reads all of it, which may not fit in memory.
+        // Inference reads the whole input, which may not fit in memory.
         input.spool()?;
     }
     match format {
@@ -150,12 +146,12 @@ fn counted(rows: impl Iterator<Item = Result<RecordBatch>> + 'static, taken: Arc
     Box::new(rows.map(move |batch| Ok((batch?, taken.load(Ordering::Relaxed)))))
 }
 
-/// Adds the name of the input to an error, unless it is there.
+/// Adds the name of the input to an error, unless it already has it.
 fn of(name: &str, error: Error) -> Error {
     if error.message().starts_with(name) { error } else { error.context(name) }
 }
 
-/// The schema of a new table made of `sources`: the first one's, unless all of them are text, whose types are agreed on.
+/// The schema of a new table made from `sources`: that of the first one or, if all of them are text, one that fits all.
 pub fn schema_of(sources: &[Source]) -> SchemaRef {
     let first = sources[0].schema.clone();
     if sources.iter().any(|source| !source.format.is_text()) {
@@ -175,7 +171,7 @@ fn with_more(schema: &SchemaRef, other: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The rows of a text, CSV or JSON lines, in the types that it is found to have, or in those of the table `target`.
+/// The rows of a text, CSV or JSON lines, in inferred types, or in those of the table `target`.
 pub fn rows_of_text(
     format: Format,
     form: &TextForm,
@@ -186,7 +182,7 @@ pub fn rows_of_text(
     let csv = match format {
         Format::Csv => true,
         Format::Json => false,
-        Format::Parquet | Format::Arrow => return Err(Error::invalid("expected a format that is text")),
+        Format::Parquet | Format::Arrow => return Err(Error::invalid("expected a text format")),
     };
     let own = if csv { csv::infer(form, &mut text) } else { json::infer(form, &mut text) };
     let own = own.and_then(with_unique_names)?;
@@ -201,12 +197,12 @@ pub fn rows_of_text(
 pub struct Destination {
     /// The columns.
     pub schema: SchemaRef,
-    /// Whether it is a table that is there.
+    /// Whether it is an existing table.
     pub added: bool,
 }
 
-/// The rows of `sources`, one after the other, brought to their destination's schema. Files are opened as their turn
-/// comes. The bar is moved by the bytes of all imports so far, which `read` counts.
+/// The rows of `sources`, one after the other, converted to their destination's schema. Files are opened when their
+/// turn comes. The bar is moved by the bytes of all imports so far, which `read` counts.
 pub fn stream(
     sources: Vec<Source>,
     Destination { schema, added }: Destination,

@@ -6,17 +6,16 @@ use arrow::datatypes::SchemaRef;
 use drumlin::{Error, Result};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::Batches;
-use super::input::Input;
+use super::input::{Batches, Input};
 
-/// Rows of a batch; a store's row groups are gathered from several.
+/// Rows of a batch; a store's row groups are made of several batches.
 const BATCH_ROWS: usize = 32_768;
 
 fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>> {
     ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| Error::invalid(e.to_string()))
 }
 
-/// The schema of the file: that of Arrow if an Arrow writer left it there.
+/// The schema of the file: the Arrow schema, if an Arrow writer stored it.
 pub fn schema(input: &mut Input) -> Result<SchemaRef> {
     Ok(open(input.seekable()?.0)?.schema().clone())
 }

@@ -1,5 +1,5 @@
 //! Conversion of text to the types of columns. A conversion that would lose something (a fraction of a second, digits of a
-//! decimal, a time of day) is an error; arrow's parsers truncate without saying so.
+//! decimal, a time of day) is an error; arrow's parsers truncate silently.
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
@@ -8,7 +8,7 @@ use drumlin::{Error, Result};
 
 use crate::text_form::printable_type;
 
-/// Why a value does not fit. The caller, who knows the line, puts the value before it and the type after it.
+/// Why a value does not fit. The caller, which knows the line, puts the value before it and the type after it.
 pub const INVALID: &str = "is not a valid";
 const TOO_FINE: &str = "has more fractional digits than";
 const NOT_A_DAY: &str = "has a time of day, which does not fit";

@@ -1,4 +1,4 @@
-//! A folder to run the command in, and rows that have bitten somebody.
+//! A folder to run the command in, and rows that have caused bugs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use serde_json::Value;
 /// A folder with a store in it.
 pub struct Desk(pub tempfile::TempDir);
 
-/// What a run of the command gave.
+/// The result of a run of the command.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
@@ -33,7 +33,7 @@ impl Ran {
 }
 
 impl Ran {
-    /// Checks that it failed with `code`, printed nothing, and said all of `words`.
+    /// Checks that it failed with `code`, printed nothing, and said each of `words`.
     pub fn fails(&self, code: i32, args: &[&str], words: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{args:?}: {}", self.err);
         assert!(self.err.starts_with("drumlin: ") && !self.err.contains("panic"), "{args:?}: {}", self.err);
@@ -42,7 +42,7 @@ impl Ran {
         }
     }
 
-    /// Checks that it succeeded and said nothing on standard error; what it printed.
+    /// Checks that it succeeded and said nothing on standard error; returns what it printed.
     pub fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{}", self.out);
         self.out
@@ -113,7 +113,7 @@ impl Desk {
         serde_json::from_str(&self.ok(args)).unwrap()
     }
 
-    /// Runs what must fail with `code`, print nothing, and say all of `words`.
+    /// Runs what must fail with `code`, print nothing, and say each of `words`.
     pub fn fails(&self, code: i32, args: &[&str], words: &[&str]) {
         self.run(args).fails(code, args, words);
     }
@@ -145,7 +145,7 @@ impl Desk {
     }
 }
 
-/// One column of each kind that has bitten somebody.
+/// One column of each kind that has caused bugs.
 pub fn odd_values() -> RecordBatch {
     let text = vec![Some(""), None, Some("he said \"no\", twice"), Some("line\nbreak\r\n"), Some("日本 🪨 é")];
     let zoned = TimestampMicrosecondArray::from(vec![Some(0), None, Some(-1), Some(1_700_000_000_123_456), Some(1)]);

@@ -42,7 +42,7 @@ fn standard_output_takes_rows() {
     assert_eq!(desk.ok(&["export", "s", "b", "-", "-f", "csv"]), B);
     assert_eq!(desk.ok(&["export", "s", "b", "/dev/stdout", "-f", "csv", "--force"]), B);
     assert_eq!(desk.ok(&["export", "s", "b", "-", "-f", "json"]), "{\"n\":6,\"name\":\"six\"}\n");
-    // What was there before stays, as after any other command.
+    // What existed before stays, as after any other command.
     assert_eq!(
         desk.shell("echo first > out; $D export s b /dev/stdout -f csv >> out && cat out").ok(),
         format!("first\n{B}")
@@ -54,7 +54,7 @@ fn standard_output_takes_rows() {
     }
     desk.fails(1, &["export", "s", "b", "-"], &["--format"]);
     desk.fails(1, &["export", "s", "z", "-", "-f", "csv"], &["no table at 'z'"]);
-    // Whoever reads only the beginning gets it, and nobody complains.
+    // A reader of only the beginning gets it, and there is no error.
     let many: String = (0..200_000).map(|n| format!("{n}\n")).collect();
     desk.file("many.csv", &format!("n\n{many}"));
     desk.ok(&["import", "s", "many.csv"]);

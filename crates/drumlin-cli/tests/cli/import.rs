@@ -69,7 +69,7 @@ lines\",,,,,
     assert_eq!(lines[2]["id"], Value::Null);
     assert_eq!(lines[3]["who"], "日本 🪨");
     assert_eq!(lines[3]["empty"], Value::Null);
-    // And once more, byte for byte.
+    // And again, byte for byte.
     desk.ok(&["export", "s", "back", "back.csv", "--force"]);
     desk.ok(&["export", "s", "odd", "odd2.csv"]);
     assert_eq!(desk.text("back.csv"), desk.text("odd2.csv"));
@@ -81,23 +81,23 @@ fn csv_takes_types_delimiters_and_headers_as_told() {
     desk.file("zip.tsv", "zip\tprice\n01234\t1.10\n99999\t-2.5\n");
     desk.ok(&["import", "s", "zip.tsv", "--type", "zip=Utf8", "--type", "price=Decimal128(10, 2)"]);
     assert_eq!(desk.ok(&["cat", "s", "zip", "--format", "csv"]), "zip,price\n01234,1.10\n99999,-2.50\n");
-    // Appended rows take the types of the table, not those they look like.
+    // Appended rows get the types of the table, not those that they look like.
     desk.file("more.csv", "price;zip\n3;00001\n");
     desk.ok(&["import", "s", "more.csv", "--table", "zip", "--append", "--delimiter", ";"]);
     desk.file("bare.csv", "00002,4\n");
     desk.ok(&["import", "s", "bare.csv", "--table", "zip", "--append", "--no-header"]);
     let tail = desk.ok(&["cat", "s", "zip", "--tail", "2", "--format", "csv"]);
     assert_eq!(tail, "zip,price\n00001,3.00\n00002,4.00\n");
-    // Several files to one table agree on their types.
+    // Several files for one table get common types.
     desk.file("one.csv", "n,t\n1,2024-01-01\n");
     desk.file("two.csv", "t,n\n2024-01-02T03:04:05,1.5\n");
     desk.ok(&["import", "s", "one.csv", "two.csv", "--table", "both"]);
     assert_eq!(desk.ok(&["cat", "s", "both", "-f", "csv"]), "n,t\n1.0,2024-01-01T00:00:00\n1.5,2024-01-02T03:04:05\n");
-    // What the sample did not show is told with a way out, which works.
+    // The error for what the sample did not show suggests a fix, which works.
     desk.file("late.csv", "n\n1\n2\nthree\n");
     desk.fails(1, &["import", "s", "late.csv", "--sample", "2"], &["late.csv", "three", "--sample 0"]);
     desk.ok(&["import", "s", "late.csv", "--sample", "0"]);
-    // The mark that some programs begin their files with is no part of a name.
+    // The byte order mark that some programs write is not part of a name.
     desk.file("bom.csv", "\u{feff}n\n1\n");
     desk.ok(&["import", "s", "bom.csv"]);
     assert_eq!(desk.ok(&["cat", "s", "bom", "-f", "csv"]), "n\n1\n");
@@ -133,7 +133,7 @@ fn large_files_are_streamed_whole() {
         format!("n,m\n{},{}\n", rows - 1, (rows - 1) % 7)
     );
     assert!(desk.ok(&["ls", "s"]).contains("600,000"));
-    // Whoever reads only the beginning gets it, and nobody complains.
+    // A reader of only the beginning gets it, and there is no error.
     let mut child = desk.command(&["cat", "s", "big", "-f", "json"]);
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -148,7 +148,7 @@ fn an_interrupted_import_changes_nothing() {
     desk.file("big.csv", &text);
     let args: Vec<&str> = ["import", "s", "--table", "big"].into_iter().chain(["big.csv"; 200]).collect();
     let mut child = desk.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Blocks show that rows are on their way: those of small tables travel in the log.
+    // Blocks show that the import has begun: rows of small tables travel in the log.
     let begun = || std::fs::read_dir(desk.path("s/blocks")).is_ok_and(|sessions| sessions.count() > 0);
     while !begun() {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
@@ -225,7 +225,7 @@ fn tables_with_a_key_are_made_and_put_to() {
     assert_eq!(desk.json(&["stat", "s", "x", "--json"])["memory_keys"], 0);
     assert_eq!(rows(), "n,name\n1,one\n2,TWO\n3,three\n9,NINE\n");
 
-    // A note makes a version; without --upsert all rows are replaced; new tables are made.
+    // Metadata make a version; without --upsert, all rows are replaced; new tables are created.
     desk.ok(&["import", "s", "b.csv", "--table", "x", "--upsert", "--metadata", "7"]);
     assert_eq!(desk.json(&["versions", "s", "x", "--json"]).as_array().unwrap().last().unwrap()["metadata"], 7);
     desk.ok(&["import", "s", "b.csv", "--table", "x"]);

@@ -1,4 +1,4 @@
-//! The built command, run on temporary folders: what it prints, what it leaves, and its exit codes.
+//! The built command, run on temporary folders: what it prints, what it leaves behind, and its exit codes.
 
 #![expect(clippy::disallowed_methods, reason = "the tests look at files as a user would")]
 

@@ -1,5 +1,5 @@
-//! Every command with arguments that nobody meant, and with standard streams that are closed or full: it says what is
-//! wrong and ends; it never panics.
+//! Every command with absurd arguments, and with standard streams that are closed or full: it says what is wrong and
+//! ends; it never panics.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 
 use crate::desk::Desk;
 
-/// What each command takes behind the store. Watch ends by itself.
+/// The arguments of each command after the store. Watch ends by itself.
 const COMMANDS: [(&str, &[&str]); 28] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
@@ -39,11 +39,11 @@ const COMMANDS: [(&str, &[&str]); 28] = [
     ("watch", &["--since=0", "--count=1"]),
 ];
 
-/// What is given to every option.
+/// The values given to every option.
 const ODD: [&str; 10] =
     ["", "-1", "0", "NaN", "1e308", "18446744073709551615", "18446744073709551616", "=", "日本", "{"];
 
-/// What is given in every other place too.
+/// The values given in every other place too.
 fn odd() -> Vec<Vec<u8>> {
     let more = ["-", "--", "/", "a//b", "**", "\n\u{1b}[31m\u{202e}", "s", "0-18446744073709551615", "n in ("];
     let mut odd: Vec<Vec<u8>> = ODD.iter().chain(&more).map(|text| text.as_bytes().to_vec()).collect();
@@ -80,13 +80,13 @@ fn every_command_is_tried() {
     let help = desk.ok(&["--help"]);
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     for command in commands.map(|line| line.split_whitespace().next().unwrap()) {
-        // One asks a bucket, the other has no arguments.
+        // One needs a bucket, the other has no arguments.
         let known = COMMANDS.iter().any(|(name, _)| name.split(' ').next() == Some(command));
         assert!(known || ["doctor", "help"].contains(&command), "{command}");
     }
 }
 
-/// A store, and what it takes for every command to have something to do.
+/// A store, and what every command needs to have something to do.
 fn desk() -> Desk {
     let desk = Desk::with_tables();
     desk.file("nodes", "{\"path\": \"q\", \"payload\": 1}\n");
@@ -107,7 +107,7 @@ fn odd_arguments_are_refused_without_a_panic() {
         let desk = desk();
         let command: Vec<&str> = command.split(' ').collect();
         let args: Vec<&OsStr> = ["s"].iter().chain(rest).map(OsStr::new).collect();
-        // A watch without its options would wait for ever.
+        // A watch without its options would wait forever.
         let places = if command == ["watch"] { 1 } else { args.len() };
         for (at, value) in (0..places).flat_map(|at| odd.iter().map(move |value| (at, value))) {
             let mut args = args.clone();
@@ -125,7 +125,7 @@ fn odd_options_are_refused_without_a_panic() {
         let desk = desk();
         let command: Vec<&str> = command.split(' ').collect();
         for option in options(&desk, &command) {
-            // A watch without an end would wait for ever.
+            // A watch without an end would wait forever.
             for value in ODD.iter().filter(|_| option != "--count") {
                 let given = format!("{option}={value}");
                 let args = ["s"].iter().chain(rest).filter(|arg| !arg.starts_with(&option)).copied();

@@ -1,4 +1,4 @@
-//! Imports from what can be read only once, and from compressed bytes: every row arrives, or none.
+//! Imports from inputs that can be read only once, and from compressed bytes: every row arrives, or none.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    // As the command of that name does.
+    // As the zstd command does.
     encoder.include_checksum(true).unwrap();
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
@@ -79,9 +79,9 @@ fn files_tell_by_their_first_bytes_how_they_are_compressed() {
         for (name, bytes) in [
             (format!("gz{at}.{format}.gz"), gzip(&bytes)),
             (format!("zst{at}.{format}.zst"), zstd(&bytes)),
-            // Its name tells nothing.
+            // Its name does not show the compression.
             (format!("plain{at}.{format}"), zstd(&bytes)),
-            // Parts compressed for themselves are one file.
+            // Separately compressed parts make one file.
             (format!("parts{at}.{format}.gz"), [gzip(&bytes[..1000]), gzip(&[]), gzip(&bytes[1000..])].concat()),
         ] {
             std::fs::write(desk.path(&name), bytes).unwrap();
@@ -124,7 +124,7 @@ fn bytes_that_are_cut_off_import_nothing() {
             let middle = damaged.len() / 2;
             damaged[middle..middle + 40].fill(0x55);
             let args = ["import", "s", "-", "-f", format, "-t", "t"];
-            // Without a sum over all of it the damage may show in the values only.
+            // Without a checksum, the damage may show only in the values.
             desk.fed(&args, damaged).fails(1, &args, &["standard input: "]);
         }
     }
@@ -141,7 +141,7 @@ fn formats_that_know_their_end_import_nothing_without_it() {
             desk.fed(&args, &bytes[..bytes.len() - lost]).fails(1, &args, &["standard input: "]);
         }
     }
-    // What follows the end of a stream would be passed over.
+    // What follows the end of a stream would be ignored.
     let (format, stream) = formats().pop().unwrap();
     let args = ["import", "s", "-", "-f", format, "-t", "t"];
     desk.fed(&args, [&stream[..], &stream].concat()).fails(1, &args, &["after the end of the stream"]);

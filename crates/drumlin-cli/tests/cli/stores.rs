@@ -19,7 +19,7 @@ fn damage_is_found_and_named() {
         .collect();
     blocks.sort();
     let mut bytes = std::fs::read(&blocks[0]).unwrap();
-    // The first byte of the first row group: in between there are gaps, which nobody reads.
+    // The first byte of the first row group: in between there are gaps, which are never read.
     bytes[64] ^= 1;
     std::fs::write(&blocks[0], bytes).unwrap();
     let ran = desk.run(&["verify", "s"]);
@@ -28,12 +28,12 @@ fn damage_is_found_and_named() {
     let ran = desk.run(&["verify", "s", "--json"]);
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((ran.code, report["faults"].as_array().unwrap().len()), (Some(1), 1));
-    // An object that nothing refers to is named, and no fault.
+    // An object that nothing refers to is listed, but is not a fault.
     let desk = Desk::with_tables();
     std::fs::create_dir_all(desk.path("s/blocks/1")).unwrap();
     std::fs::write(desk.path("s/blocks/1/999.blk"), "left behind").unwrap();
     assert!(desk.ok(&["verify", "s"]).contains("orphan: blocks/1/999.blk, 11 B"));
-    // A file that says it is another kind of store.
+    // A file that claims to be another kind of store.
     desk.file("s/format", "something else\n");
     desk.fails(1, &["ls", "s"], &["format", "damaged"]);
 }
@@ -127,7 +127,7 @@ fn what_is_in_the_way_of_a_store_is_named() {
     }
     assert!(!desk.path("~").exists() && !desk.path("none").exists());
     assert_eq!(desk.text("x.csv").lines().count(), 4);
-    // A folder of that name is one.
+    // An existing folder named `~` is used.
     std::fs::create_dir(desk.path("~")).unwrap();
     desk.ok(&["import", "~/s", "b.csv"]);
     assert_eq!(desk.ok(&["ls", "~/s"]).lines().count(), 2);

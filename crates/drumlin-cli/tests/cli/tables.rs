@@ -48,7 +48,7 @@ fn odd_values_print_as_valid_text() {
     assert_eq!(lines[3]["time"], "2023-11-14T22:13:20.123456789");
     assert_eq!(lines[0]["bytes"], "00ff");
     assert!(desk.ok(&["cat", "s", "odd", "-f", "json"]).contains("\"decimal\":123456789012345678.90,"));
-    // A row a line, whatever the values hold.
+    // One row per line, whatever the values contain.
     let table = desk.ok(&["cat", "s", "odd"]);
     assert_eq!(table.lines().count(), 6);
     assert!(table.contains("line\\nbreak"), "{table}");
@@ -148,7 +148,7 @@ fn tables_are_dropped_taken_back_and_reclaimed() {
     assert_eq!(desk.ok(&["undrop", "s", "a/x", "--to", "c"]), "c is back\n");
     desk.fails(1, &["undrop", "s", "a/y", "--to", "b"], &["b"]);
     desk.fails(1, &["undrop", "s", "a/z"], &["a/z"]);
-    // Within its grace a table stays in the trash.
+    // Within its grace period, a table stays in the trash.
     assert!(desk.ok(&["reclaim", "s", "--grace", "1h"]).contains("grace"));
     desk.ok(&["undrop", "s", "a/y"]);
     desk.ok(&["drop", "s", "a/y"]);

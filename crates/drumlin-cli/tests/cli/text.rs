@@ -49,7 +49,7 @@ fn json_types_are_read_off_the_values() {
         desk.ok(&["cat", "s", "j", "-f", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&rows[0]["mixed"], &rows[1]["mixed"]), (&"1".into(), &"two".into()));
     assert_eq!(rows[2]["pair"]["in"][0]["deep"], 1.5);
-    // A mark at the beginning, line ends of another system, a last line without one.
+    // A byte order mark, line ends of another system, a last line without one.
     desk.file("bom.ndjson", "\u{feff}{\"n\": 1}\r\n{\"n\": 2}");
     assert_eq!(desk.ok(&["import", "s", "bom.ndjson"]), "bom: version 0, 2 rows\n");
     // Each file may lack members of others.
@@ -101,7 +101,7 @@ fn a_json_line_that_does_not_fit_is_named() {
     }
     assert_eq!(desk.ok(&["cat", "s", "t", "-f", "csv"]), "n,t\n1,x\n");
     assert_eq!(desk.ok(&["ls", "s"]).lines().count(), 2);
-    // The ways out that were named work.
+    // The suggested fixes work.
     desk.file("late.jsonl", "{\"n\":1}\n{\"n\":1.5, \"m\": 2}\n");
     desk.ok(&["import", "s", "late.jsonl", "--sample", "0"]);
     assert_eq!(desk.ok(&["cat", "s", "late", "-f", "csv"]), "n,m\n1.0,\n1.5,2\n");
@@ -122,7 +122,7 @@ fn a_csv_line_that_does_not_fit_is_named() {
             &["--sample=2"][..],
             &["line 4", "'n'", "'three'", "Int64", "--type 'n=", "--sample 0"][..],
         ),
-        // Lines are those of the file, whatever values hold line ends.
+        // Line numbers are those of the file, even if values contain line ends.
         ("n,t\r\n1,\"a\nb\"\r\n\r\n\r\nx,c\r\n", &["--sample=1"], &["line 6", "'n'", "'x'"]),
         ("d\n2024-01-01\n2024-01-01T10:00:00\n", &["--sample=1"], &["line 3", "'d'", "time of day"]),
         (seconds, &["--sample=1"], &["line 3", "'t'", "more fractional digits", "Timestamp(s)"]),
@@ -148,11 +148,11 @@ fn a_csv_line_that_does_not_fit_is_named() {
         desk.fails(1, &["import", "s", "latin.csv", sample], &["latin.csv: line 3", "UTF-8", "iconv"]);
     }
     assert_eq!(desk.ok(&["ls", "s"]).lines().count(), 2);
-    // A value far behind the sample, in a later batch than the first.
+    // A value far after the sample, in a later batch than the first.
     let many: String = (0..40_000).map(|n| format!("{n},\"a\nb\"\n")).collect();
     desk.file("many.csv", &format!("n,t\n{many}x,y\n"));
     desk.fails(1, &["import", "s", "many.csv"], &["many.csv: line 80002", "'x'", "first 10000 rows"]);
-    // What ends without a line end, or with too many, is whole.
+    // A file that ends without a line end, or with too many, is complete.
     for text in ["n,t\n1,x\n2,\"y\"", "n,t\r\n1,x\r\n2,y\r\n\r\n", "n,t\n1,x\n2,\"y\"\n"] {
         desk.file("end.csv", text);
         assert!(desk.ok(&["import", "s", "end.csv"]).ends_with(", 2 rows\n"), "{text:?}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::desk::Desk;
 
-/// A `watch` under way, whose lines are waited for only so long.
+/// A running `watch`, whose lines are awaited for a limited time.
 struct Watching {
     child: Child,
     lines: Receiver<String>,
@@ -45,7 +45,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // One that has ended is none to kill.
+        // A process that has ended cannot be killed.
         let _ = self.child.kill();
     }
 }
@@ -75,7 +75,7 @@ fn watch_prints_what_another_process_does() {
     let seq = seq();
     let (code, said) = watching.end();
     assert_eq!(code, Some(130));
-    assert!(said.ends_with(&format!("drumlin: interrupted: --since {seq} goes on from here\n")), "{said}");
+    assert!(said.ends_with(&format!("drumlin: interrupted: --since {seq} continues from here\n")), "{said}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// CRC32C of what `sum` is of, continued over `bytes`.
+/// Continues the CRC32C `sum` over `bytes`.
 pub fn checksum_append(sum: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, bytes)
 }

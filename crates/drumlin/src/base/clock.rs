@@ -1,4 +1,5 @@
-//! Time, injected. Order never depends on it: the log gives order, time is only told and compared with retention.
+//! Time, injected. Order never depends on it: the log defines the order; times are only reported and compared with
+//! retention.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ pub trait Clock: Send + Sync {
     /// Microseconds since the Unix epoch.
     fn now(&self) -> Timestamp;
 
-    /// Waits for `time` to pass. A clock that nobody waits on lets the others run and returns.
+    /// Waits for `time` to pass. A clock that does not run by itself yields to other threads and returns.
     fn pause(&self, time: Duration) {
         let _ = time;
         std::thread::yield_now();
@@ -34,7 +35,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until told or waited on, for tests: it may be frozen, stepped, or set years back.
+/// A clock for tests that stands still until it is set or waited on: it may be frozen, stepped, or set years back.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
@@ -44,12 +45,12 @@ impl ManualClock {
         Self(AtomicI64::new(now.0))
     }
 
-    /// Sets the time, backwards too.
+    /// Sets the time, also to an earlier one.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.0, Ordering::SeqCst);
     }
 
-    /// Moves the time by `micros`.
+    /// Advances the time by `micros`.
     pub fn advance(&self, micros: i64) {
         self.0.fetch_add(micros, Ordering::SeqCst);
     }
@@ -60,7 +61,7 @@ impl Clock for ManualClock {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
 
-    /// Moves the time at once.
+    /// Advances the time without waiting.
     fn pause(&self, time: Duration) {
         self.advance(i64::try_from(time.as_micros()).unwrap_or(0));
         std::thread::yield_now();

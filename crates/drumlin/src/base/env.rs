@@ -7,13 +7,13 @@ use super::{Clock, Entropy, OsEntropy, OsThreads, Pool, Result, SystemClock, Thr
 /// Clock, entropy, CPU pool and threads of a store.
 #[derive(Clone)]
 pub struct Env {
-    /// Tells the time of commits.
+    /// Gives commits their times.
     pub clock: Arc<dyn Clock>,
     /// Makes session and entry ids.
     pub entropy: Arc<dyn Entropy>,
     /// Runs encoding, decoding and filtering.
     pub pool: Pool,
-    /// Runs what waits, such as calling triggers.
+    /// Runs work that waits, such as calling triggers.
     pub threads: Arc<dyn Threads>,
 }
 

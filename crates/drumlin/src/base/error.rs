@@ -10,19 +10,19 @@ use std::fmt;
 pub enum ErrorKind {
     /// A path, version, snapshot or column does not exist.
     NotFound,
-    /// Something is in the way of what was to be made.
+    /// Something already has the name of what was to be created.
     AlreadyExists,
-    /// The call cannot be right whatever the store holds. Nothing was changed.
+    /// The call is wrong, whatever the store holds. Nothing was changed.
     InvalidArgument,
     /// The data's schema does not fit the table's. Nothing was changed.
     SchemaMismatch,
-    /// What was asked to hold before the operation does not. Nothing was changed.
+    /// The condition given with the operation does not hold. Nothing was changed.
     ConditionFailed,
-    /// Another commit touched what this one rests on: run it again.
+    /// Another commit changed what this one depends on: run it again.
     Conflict,
     /// Storage did not do it (disk full, no permission, I/O error). Nothing was applied.
     Unavailable,
-    /// The commit was asked for and it is not yet known whether it was applied; the message carries its id.
+    /// The commit was requested, and it is not yet known whether it was applied; the message carries its id.
     InDoubt,
     /// Bytes read are not the bytes written. The message names object and offset.
     Corrupt,
@@ -45,7 +45,7 @@ pub enum ErrorKind {
 pub struct Error {
     kind: ErrorKind,
     message: String,
-    /// Storage asked for fewer requests: it may do the same one later.
+    /// Storage asked for fewer requests: the same one may succeed later.
     throttled: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -88,7 +88,8 @@ impl Error {
         internal => Internal,
     }
 
-    /// `Unavailable`: storage refused the request because there were too many. It was not done, and may be repeated later.
+    /// `Unavailable`: storage refused the request because there were too many. It was not executed, and may be repeated
+    /// later.
     pub fn throttled(message: impl Into<String>) -> Self {
         Self { throttled: true, ..Self::unavailable(message) }
     }

@@ -24,7 +24,7 @@ id! {
     Seq(u64)
 }
 id! {
-    /// A table's name in everything durable. Never used again, so that a path may be dropped and made anew.
+    /// A table's name in everything durable. Never reused, so that a path may be dropped and created again.
     TableId(u64)
 }
 id! {

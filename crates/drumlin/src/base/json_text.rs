@@ -1,11 +1,11 @@
-//! For `#[serde(with)]`: a value as JSON text. The decoder bounds how deep it is nested, which a decoder that follows the
-//! bytes alone does not.
+//! For `#[serde(with)]`: a value as JSON text. The decoder of JSON limits nesting; a decoder that follows the bytes alone
+//! does not.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Fails if `value` would not come back from its text, as when it is nested too deep.
+/// Fails if `value` could not be decoded from its text, for example because it is nested too deeply.
 pub fn check<T: Serialize + DeserializeOwned>(value: &T, what: &str) -> crate::base::Result<()> {
     let text = serde_json::to_string(value).and_then(|text| serde_json::from_str::<T>(&text));
     text.map(drop).map_err(|e| crate::base::Error::invalid(format!("{what} cannot be stored: {e}")))

@@ -1,21 +1,21 @@
-//! What follows from a value and is worked out once.
+//! Values derived from others, computed once.
 
 use std::sync::{Arc, OnceLock};
 
 use super::Result;
 
-/// Something that follows from the value that it is part of: worked out when it is first asked for, shared by copies, and no
-/// matter when values are compared.
+/// Something derived from the value that it is part of: computed on first use, shared by clones, and ignored when values are
+/// compared.
 #[derive(Debug)]
 pub struct Memo<T>(OnceLock<Arc<T>>);
 
 impl<T> Memo<T> {
-    /// What is known by now.
+    /// The value, if it has been computed.
     pub fn get(&self) -> Option<&T> {
         self.0.get().map(|known| &**known)
     }
 
-    /// What is known, or else what `work` gives; an error is not kept.
+    /// The value, computed by `work` if need be; an error is not kept.
     pub fn get_or_try(&self, work: impl FnOnce() -> Result<T>) -> Result<&T> {
         if let Some(known) = self.0.get() {
             return Ok(known);

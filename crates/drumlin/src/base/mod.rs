@@ -1,6 +1,6 @@
-//! The ground floor: errors, clock, entropy, CPU pool, checksums. Knows no upper type.
+//! The lowest layer: errors, clock, entropy, CPU pool, checksums. Knows no type of the layers above.
 //!
-//! Whatever makes a run unrepeatable (time, randomness, threads) is handed in through [`Env`], so that a whole
+//! Everything that makes a run unrepeatable (time, randomness, threads) is passed in through [`Env`], so that a whole
 //! store can be simulated, faulted and replayed from a seed. Clippy bans the direct calls elsewhere.
 
 mod checksum;

@@ -1,13 +1,13 @@
 //! A panic is an error: nothing that unwinds leaves the task it happened in.
 //!
-//! Invariant: whoever waits for a task gets its answer, a value or an error, whatever the task did.
+//! Invariant: a caller that waits for a task gets a result, a value or an error, whatever the task did.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Error, Result};
 
-/// Runs `work`; a panic becomes an error of kind `Internal`. What `work` was changing must not be used after one.
+/// Runs `work`; a panic becomes an error of kind `Internal`. After a panic, what `work` was changing must not be used.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }

@@ -1,4 +1,4 @@
-//! How long to go on trying: pauses between tries are random and grow, and all of them together stay within a budget.
+//! How long to keep retrying: pauses between tries are random and grow, and together they stay within a budget.
 //!
 //! The budget counts pauses, not the time that tries take, so it ends whatever the clock does.
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Env, Result};
 
-/// The first pause is at most so long.
+/// The first pause is at most this long.
 const FIRST_MICROS: u64 = 50_000;
 /// No pause is longer.
 const LONGEST_MICROS: u64 = 2_000_000;
@@ -20,7 +20,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Pauses of `budget_micros` in all.
+    /// Pauses that add up to at most `budget_micros`.
     pub fn new(budget_micros: u64) -> Self {
         Self { budget: budget_micros, spent: 0, next: FIRST_MICROS }
     }
@@ -30,7 +30,7 @@ impl Patience {
         self.spent
     }
 
-    /// Pauses before another try; `false`, at once, if the budget is used up.
+    /// Pauses before another try; returns `false` at once if the budget is used up.
     pub fn pause(&mut self, env: &Env) -> Result<bool> {
         self.pause_at_most(env, LONGEST_MICROS)
     }

@@ -1,5 +1,5 @@
-//! How persistent maps and vectors are encoded: as their standard counterparts, and decoded item by item, because the
-//! length that stands before them in the bytes is not to be trusted with an allocation.
+//! How persistent maps and vectors are encoded: like their standard counterparts. They are decoded item by item,
+//! because the length that precedes them in the bytes must not decide how much is allocated.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -22,7 +22,7 @@ pub enum Bug {
     SkipLogNameSync = 7,
     /// The log's folder is not synced when a store is made.
     SkipLogFolderSync = 8,
-    /// A failed log write is taken back without a sync.
+    /// A failed log write is undone without a sync.
     SkipUndoSync = 9,
     /// Names left by a process that died are not synced when the store is opened.
     SkipReopenSync = 10,
@@ -30,55 +30,56 @@ pub enum Bug {
     ForgetConcurrentDeletes = 11,
     /// The log is cut although the catalog snapshot is not durable yet.
     CutLogBeforeSnapshot = 12,
-    /// The last record found when the store is opened is built upon without a sync.
+    /// The last record found when the store is opened is taken as durable without a sync.
     SkipOpenSync = 13,
     /// A transaction is committed although what it read has changed.
     SkipFootprint = 14,
-    /// Projections are not brought to the tree that is published with them.
+    /// Projections are not updated to the tree that is published with them.
     ForgetProjections = 15,
     /// What lived on a deleted node stays.
     ForgetCascade = 16,
-    /// The log is cut although rows written by key lie nowhere else.
+    /// The log is cut although it is the only place that holds rows written by key.
     ForgetRowsFrom = 17,
-    /// A flush leaves the rows that it replaces.
+    /// A flush does not delete the rows that it replaces.
     ForgetHiddenRows = 18,
-    /// Whether a key is new is not asked again in the commit's turn.
+    /// Whether a key is new is not checked again in the commit's turn.
     SkipKeyCheck = 19,
-    /// Blocks are deleted before the commit that let go of them is durable.
+    /// Blocks are deleted before the commit that released them is durable.
     SkipSyncBeforeDelete = 20,
     /// The log's root is replaced whatever it holds.
     PlainRootPut = 21,
-    /// Log chunks are deleted before the root no longer names them.
+    /// Log chunks are deleted while the root still names them.
     DeleteNamedChunks = 22,
-    /// Commits of a session that was ended are taken.
+    /// Commits of a session that was ended are accepted.
     SkipFence = 23,
-    /// A put without an answer is taken for one that was not done.
+    /// A put without an answer is treated as one that failed.
     ForgetAmbiguity = 24,
-    /// What is known to be synced is not named outside the log.
+    /// What is known to be synced is not recorded outside the log.
     ForgetMark = 25,
-    /// Two threads may sync the log at a time.
+    /// Two threads may sync the log at the same time.
     SyncTogether = 26,
     /// A throttled put of the log's root is given up after one short pause.
     HastyRetries = 40,
-    /// Who wins a race for the log's root does not let the others go first.
+    /// The process that wins a race for the log's root does not let the others go first.
     NoTurns = 41,
-    /// A folder that was there once is taken to be there still.
+    /// A folder that existed once is assumed to exist still.
     TrustFolders = 43,
     /// Blocks that travelled in commits are listed for deletion as if they were on storage.
     CondemnInline = 44,
     /// A write whose session another process has ended is not written again in a new one.
     TellFenced = 45,
-    /// A rewrite does not say where the rows are that a transaction has found before it.
+    /// A rewrite does not record where it moved rows that a transaction had found before.
     ForgetMoves = 60,
-    /// Rows that a transaction has found are looked for where they were, whatever was rewritten.
+    /// Rows that a transaction has found are looked up where they were, even if they were rewritten.
     SkipCarry = 61,
     /// A clock is believed however far ahead it is.
     TrustClock = 62,
-    /// A commit that is too large for the log is handed to it, with all others of its turn.
+    /// A commit that is too large for the log is passed to it, with all others of its turn.
     TakeTooLarge = 63,
-    /// A flush keeps no history of the rows that it replaces, so that times between its commits show the last of them.
+    /// A flush keeps no history of the rows that it replaces, so that times between its commits show the last of these
+    /// commits.
     ForgetHistories = 70,
-    /// Times at which a deleted version was the newest show the version before it.
+    /// Reads at a time when a deleted version was the newest show the version before it.
     ForgetGaps = 71,
     /// Retention by time counts from when a version was written, not from when the next one replaced it.
     ExpireByBirth = 72,
@@ -88,13 +89,13 @@ pub enum Bug {
     ReclaimPinned = 74,
     /// Reclaim deletes blocks at once that other processes may still read.
     IgnoreRest = 75,
-    /// Reclaim takes every block of a bulk deletion for deleted.
+    /// Reclaim treats every block of a bulk deletion as deleted.
     CrossOffFailed = 76,
     /// A table taken out of the trash is still listed there.
     LeaveInTrash = 77,
-    /// Only the first of several records that share a row group is counted.
+    /// Of several records that share a row group, only the first is counted.
     ForgetShared = 78,
-    /// A checkpoint that is to remove every deleted row leaves row groups with few of them.
+    /// A checkpoint that must remove every deleted row skips row groups with few of them.
     SkipPurge = 79,
     /// Blocks of a failed write that could not be deleted are forgotten.
     ForgetAbandoned = 80,
@@ -102,13 +103,13 @@ pub enum Bug {
     RetryAnew = 81,
     /// An audit deletes unknown blocks of sessions that are still open.
     SweepOpenSessions = 82,
-    /// Keys are looked for in row groups whose key has another type.
+    /// Keys are looked up in row groups whose key has another type.
     MixKeyTypes = 83,
-    /// The bytes of a segment are taken as they come.
+    /// The bytes of a segment are used without a check.
     SkipChecksum = 84,
-    /// Projections do not follow what other processes commit.
+    /// Projections are not updated with what other processes commit.
     ForgetOthersInProjections = 85,
-    /// A reclaim empties the trash whatever grace it was given.
+    /// A reclaim empties the trash, whatever the grace period.
     IgnoreGrace = 86,
 }
 

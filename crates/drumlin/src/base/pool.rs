@@ -1,7 +1,7 @@
-//! The CPU pool: work of many items in parallel, results in order, memory bounded.
+//! The CPU pool: processes many items in parallel, with results in order and bounded memory.
 //!
 //! A task never blocks on its own pool: [`Pool::map`] called from a pool thread runs its items by work stealing,
-//! so a pool of one thread always finishes. A task that panics gives an error of kind `Internal`; the others go on.
+//! so a pool of one thread always finishes. A task that panics gives an error of kind `Internal`; the others continue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Pool {
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("drumlin-cpu-{i}"))
-            // Whoever waits for the task finds its channel closed; the panic's message is out already.
+            // The thread that waits for the task finds its channel closed; the panic's message has been printed.
             .panic_handler(|_| {})
             .build()
             .map_err(|e| Error::unavailable("the CPU pool could not be started").with_source(e))?;
@@ -35,8 +35,8 @@ impl Pool {
         self.threads.current_num_threads()
     }
 
-    /// Runs `work` on every item in parallel; the answers are in the order of the items. The first error in that
-    /// order is returned once all items that were started have ended.
+    /// Runs `work` on every item in parallel; the results are in the order of the items. The first error in that order
+    /// is returned once all started items have ended.
     pub fn map<T: Send, U: Send>(&self, items: Vec<T>, work: impl Fn(T) -> Result<U> + Send + Sync) -> Result<Vec<U>> {
         if items.len() == 1 {
             return items.into_iter().map(|item| caught(|| work(item))).collect();
@@ -45,9 +45,9 @@ impl Pool {
         self.threads.install(|| items.into_par_iter().map(work).collect::<Vec<_>>()).into_iter().collect()
     }
 
-    /// A pipeline: `items` are drawn on the calling thread, `work` runs on the pool, and `sink` takes the results on the
-    /// calling thread in the order of the items. At most `ahead` items are under way, and, beyond the first, only
-    /// so many that their `weight`s stay within `budget`. Must not be called from a thread of the pool.
+    /// A pipeline: `items` are pulled on the calling thread, `work` runs on the pool, and `sink` takes the results on
+    /// the calling thread in the order of the items. At most `ahead` items are in flight; beyond the first, their
+    /// `weight`s together stay within `budget`. Must not be called from a thread of the pool.
     pub fn ordered<T: Send, U: Send>(
         &self,
         items: impl Iterator<Item = Result<T>>,
@@ -94,8 +94,8 @@ impl Pool {
         self.threads.install(|| items.into_par_iter().for_each(work));
     }
 
-    /// Runs `here` on the calling thread while `beside` runs on one of the pool; gives the answer of `here` once both have
-    /// ended.
+    /// Runs `here` on the calling thread while `beside` runs on one of the pool; returns the result of `here` once both
+    /// have ended.
     pub fn beside<T>(&self, here: impl FnOnce() -> T, beside: impl FnOnce() + Send) -> T {
         self.threads.in_place_scope(|scope| {
             scope.spawn(move |_| beside());

@@ -10,13 +10,13 @@ use super::{Clock, Error, Result, Timestamp};
 pub struct Progress {
     /// Steps done (row groups, tables or objects, by operation).
     pub done: u64,
-    /// Steps in all; 0 while unknown.
+    /// Total number of steps; 0 while unknown.
     pub total: u64,
     /// Rows handled.
     pub rows: u64,
     /// Encoded bytes handled.
     pub bytes: u64,
-    /// Microseconds that are left, as far as those so far tell; `None` while unknown.
+    /// Estimated microseconds left, from the time taken so far; `None` while unknown.
     pub left_micros: Option<u64>,
 }
 
@@ -44,12 +44,12 @@ impl Cancel {
 pub struct Task {
     /// Stops the operation.
     pub cancel: Cancel,
-    /// Is told of every step, from any thread.
+    /// Called with every step, from any thread.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
 }
 
 impl Task {
-    /// Tells the callback, if there is one, and fails if cancelled.
+    /// Calls the callback, if there is one, and fails if cancelled.
     pub fn step(&self, progress: Progress) -> Result<()> {
         if let Some(callback) = &self.progress {
             callback(progress);
@@ -58,7 +58,8 @@ impl Task {
     }
 }
 
-/// Tells a task of the steps of an operation whose whole weight (in bytes, say) is known, and how long the rest takes.
+/// Reports to a task the steps of an operation whose total weight (in bytes, say) is known, and how long the rest will
+/// take.
 pub struct Meter<'a> {
     task: &'a Task,
     clock: &'a dyn Clock,
@@ -70,13 +71,13 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// For an operation of `total` steps, of `weight` all together, that begins now.
+    /// For an operation of `total` steps and a total weight of `weight` that begins now.
     pub fn new(task: &'a Task, clock: &'a dyn Clock, total: u64, weight: u64) -> Self {
         let done = Progress { total, ..Progress::default() };
         Self { task, clock, started: clock.now(), weight, weight_done: 0, done }
     }
 
-    /// Steps of a weight have been done: fails if the task is cancelled.
+    /// Reports that `steps` steps of `weight` in total are done; fails if the task is cancelled.
     pub fn step(&mut self, steps: u64, weight: u64) -> Result<()> {
         self.done.done += steps;
         self.weight_done = (self.weight_done + weight).min(self.weight);

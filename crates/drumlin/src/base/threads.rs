@@ -1,4 +1,4 @@
-//! Threads for work that waits: not for computing, which goes to the pool.
+//! Threads for work that waits; computation goes to the pool.
 
 use std::thread::ThreadId;
 
@@ -9,7 +9,7 @@ pub trait Threads: Send + Sync {
     /// Runs `work` on a new thread called `name`.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<ThreadId>;
 
-    /// The thread that asks.
+    /// The calling thread.
     fn current(&self) -> ThreadId;
 }
 

@@ -15,7 +15,7 @@ use crate::base::BlockId;
 pub(super) enum Cached {
     Segment(Bytes),
     Directory(Arc<Directory>),
-    /// Something made of a row group, and the bytes it takes.
+    /// Something derived from a row group, and its size in bytes.
     Derived(Arc<dyn Any + Send + Sync>, u64),
 }
 
@@ -34,7 +34,7 @@ impl Weighter<(BlockId, u64), Cached> for Weight {
     }
 }
 
-/// How the cache has served.
+/// Statistics of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStat {
     /// Look-ups answered from memory.
@@ -43,7 +43,7 @@ pub struct CacheStat {
     pub misses: u64,
     /// Bytes held.
     pub bytes: u64,
-    /// The bound on them.
+    /// The limit on them.
     pub bytes_max: u64,
 }
 
@@ -73,7 +73,7 @@ impl BlockCache {
         found
     }
 
-    /// Looks without counting it as use.
+    /// Looks an entry up without counting it as a use.
     pub fn peek(&self, block: BlockId, offset: u64) -> Option<Cached> {
         self.cache.peek(&(block, offset))
     }

@@ -1,4 +1,4 @@
-//! The address of a row group, and the directory that lies behind its segments.
+//! The address of a row group, and the directory that follows its segments.
 //!
 //! ```text
 //! block
@@ -8,13 +8,13 @@
 //!  16   -  row groups; each begins at a multiple of 64 (so the first at 64)
 //!
 //! row group
-//!   segments, one a column, in schema order, each at a multiple of 64
+//!   segments, one per column, in schema order, each at a multiple of 64
 //!   in a table with a key, maybe a filter of its keys, at a multiple of 64
-//!   directory, right behind that: postcard encoding of [`Directory`]
+//!   directory, directly after that: postcard encoding of [`Directory`]
 //! ```
 //!
-//! Checksums are CRC32C over the data, then the object's name, then the offset. A segment's stands in the directory, the
-//! directory's in the [`Address`], which the catalog holds: a chain from the log down to every byte.
+//! Checksums are CRC32C over the data, then the object's name, then the offset. A segment's is stored in the directory,
+//! the directory's in the [`Address`], which the catalog holds: a chain from the log down to every byte.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct Address {
     pub block: BlockId,
     /// Offset of its first segment.
     pub offset: u64,
-    /// Bytes of all segments with the gaps between them; the directory follows.
+    /// Bytes of all segments including the gaps between them; the directory follows.
     pub segment_bytes: u64,
     /// Bytes of the directory.
     pub directory_bytes: u32,
@@ -69,11 +69,11 @@ pub struct Column {
 /// What is known of a row group without reading its segments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Directory {
-    /// Rows, deleted ones too.
+    /// Rows, including deleted ones.
     pub rows: u32,
     /// The columns, in schema order.
     pub columns: Vec<Column>,
-    /// What tells most keys that are not there.
+    /// Recognises most keys that do not exist.
     pub filter: Option<KeyFilter>,
 }
 

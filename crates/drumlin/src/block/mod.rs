@@ -1,15 +1,17 @@
 //! Blocks: immutable objects of about 8 MiB that hold the encoded columns of row groups, of one or many tables.
 //!
-//! Knows where bytes lie and that they are the bytes written; not what they are for.
+//! Knows where bytes are and that they are the bytes written; not what they are for.
 
 mod cache;
 mod directory;
 mod reader;
 mod repack;
+mod row_group;
 mod writer;
 
 pub use cache::CacheStat;
 pub use directory::{ALIGNMENT, Address, Column, Directory, KeyFilter};
 pub use reader::{BlockReader, Missing};
 pub use repack::{BlockFill, RepackPlan, repack};
-pub use writer::{BlockNumbers, BlockWriter, EncodedRowGroup, Replaced, Written};
+pub use row_group::EncodedRowGroup;
+pub use writer::{BlockNumbers, BlockWriter, Replaced, Written};

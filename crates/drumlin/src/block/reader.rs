@@ -1,5 +1,5 @@
-//! Reads row groups: directory first, then the segments asked for, neighbours in one request, every byte checked
-//! before anyone sees it.
+//! Reads row groups: the directory first, then the requested segments, neighbours in one request. Every byte is checked
+//! before it is returned.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,10 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
-use super::{Address, CacheStat, Column, Directory, EncodedRowGroup, KeyFilter};
-use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Error, ErrorKind, Pool, Result, checksum_at};
-use crate::segment::Segment;
+use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
+use super::{Address, CacheStat, Directory};
+use crate::base::{BlockId, Error, ErrorKind, Pool, Result};
 use crate::storage::{Storage, names};
 
 /// A row group up to this size is read whole with its directory, in one request.
@@ -27,10 +26,10 @@ pub struct BlockReader {
     missing: Missing,
 }
 
-/// What it means that a block is not there.
+/// What it means if a block is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Blocks in use are never deleted behind this reader's back: damage.
+    /// Damage: blocks in use are never deleted behind this reader's back.
     Damage,
     /// The process that writes may have reclaimed it since this reader last looked.
     Reclaimed,
@@ -42,17 +41,17 @@ impl BlockReader {
         Self { storage, cache: BlockCache::new(cache_bytes), missing }
     }
 
-    /// What it means to it that a block is not there.
+    /// What it means to this reader if a block is missing.
     pub fn missing(&self) -> Missing {
         self.missing
     }
 
-    /// How the cache has served.
+    /// Statistics of the cache.
     pub fn cache(&self) -> CacheStat {
         self.cache.stat()
     }
 
-    /// The directory of a row group. A small row group's segments come along into the cache.
+    /// The directory of a row group. A small row group's segments go into the cache with it.
     pub fn directory(&self, address: &Address) -> Result<Arc<Directory>> {
         let at = address.offset + address.segment_bytes;
         if let Some(Cached::Directory(directory)) = self.cache.get(address.block, at) {
@@ -69,7 +68,7 @@ impl BlockReader {
         Ok(directory)
     }
 
-    /// Brings small row groups into the cache, up to `bytes_max` bytes of them: those of a block by one request for all of them.
+    /// Brings small row groups into the cache, up to `bytes_max` bytes of them, with one request per block.
     pub fn warm(&self, pool: &Pool, addresses: impl Iterator<Item = Address>, bytes_max: u64) -> Result<()> {
         let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
         let mut bytes = 0;
@@ -94,7 +93,7 @@ impl BlockReader {
         pool.map(blocks.into_iter().collect(), fetch).map(drop)
     }
 
-    /// Takes a whole row group apart, into the cache.
+    /// Splits a whole row group into its parts and puts them in the cache.
     fn keep_whole(&self, address: &Address, bytes: &Bytes) -> Result<Arc<Directory>> {
         let (directory, segments, _) = take_apart(address, bytes)?;
         for (column, segment) in directory.columns.iter().zip(segments) {
@@ -105,7 +104,7 @@ impl BlockReader {
         Ok(directory)
     }
 
-    /// Has storage fetch what will be asked for: the directory of a row group, or, once that is known, its `columns`.
+    /// Has storage fetch what will be requested: the directory of a row group or, once that is known, its `columns`.
     pub fn prefetch(&self, address: &Address, columns: &[usize]) {
         let at = address.offset + address.segment_bytes;
         let name = names::block(address.block);
@@ -148,7 +147,7 @@ impl BlockReader {
                 let part = ranges.partition_point(|range| range.end < column.offset + column.bytes);
                 let from = (column.offset - ranges[part].start) as usize;
                 let segment = parts[part].slice(from..from + column.bytes as usize);
-                verify(address, directory, columns[i], &segment)?;
+                verify_segment(address, directory, columns[i], &segment)?;
                 let segment = own(segment, parts[part].len());
                 self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
                 found[i] = Some(segment);
@@ -170,14 +169,14 @@ impl BlockReader {
         Ok(Some(bytes))
     }
 
-    /// Whether [`BlockReader::derived`] has nothing to make.
+    /// Whether [`BlockReader::derived`] would find its result in the cache.
     pub fn has_derived(&self, address: &Address) -> bool {
         let at = address.offset + address.segment_bytes + 1;
         matches!(self.cache.peek(address.block, at), Some(Cached::Derived(..)))
     }
 
-    /// What `make` makes of a row group, with the bytes it takes, from the cache if it is there. A row group has one such
-    /// thing.
+    /// What `make` derives from a row group, with its size in bytes; from the cache if it is there. A row group has one
+    /// such thing.
     pub fn derived<T: Any + Send + Sync>(
         &self,
         address: &Address,
@@ -196,32 +195,24 @@ impl BlockReader {
         Ok(made)
     }
 
-    /// Reads and checks every byte of a row group from storage, past the cache.
+    /// Reads and checks every byte of a row group from storage, bypassing the cache.
     pub fn verify(&self, address: &Address) -> Result<Directory> {
         let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
         Ok(take_apart(address, &bytes)?.0)
     }
 
-    /// The row groups at `addresses`, all of one block, read and checked past the cache, as they were before they were
-    /// placed.
+    /// The row groups at `addresses`, all of one block, as they were before they were placed; read and checked,
+    /// bypassing the cache.
     pub fn row_groups(&self, addresses: &[Address]) -> Result<Vec<EncodedRowGroup>> {
         let Some(first) = addresses.first() else { return Ok(Vec::new()) };
         let ranges: Vec<Range<u64>> = addresses.iter().map(whole).collect();
         addresses.iter().zip(self.read(first, &ranges)?).map(|(address, bytes)| row_group(address, &bytes)).collect()
     }
 
-    /// The row group at `address`, whose filter may be damaged: that is left out then.
+    /// The row group at `address`. Its filter may be damaged, and is then left out.
     pub fn row_group_for_salvage(&self, address: &Address) -> Result<EncodedRowGroup> {
         let bytes = self.read(address, std::slice::from_ref(&whole(address)))?.remove(0);
-        let (directory, segments, filter) = match take_apart(address, &bytes) {
-            Ok(parts) => parts,
-            Err(e) => {
-                let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-                let bare = Directory { filter: None, ..directory };
-                (bare.clone(), take_segments(address, &bare, &bytes).map_err(|_| e)?, None)
-            }
-        };
-        Ok(encoded(&directory, segments, filter))
+        salvaged_row_group(address, &bytes)
     }
 
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -236,73 +227,12 @@ impl BlockReader {
     }
 }
 
-/// A whole row group as it was before it was placed, every byte checked.
-pub(super) fn row_group(address: &Address, bytes: &Bytes) -> Result<EncodedRowGroup> {
-    let (directory, segments, filter) = take_apart(address, bytes)?;
-    Ok(encoded(&directory, segments, filter))
-}
-
-/// A row group as it was before it was placed, from its parts.
-fn encoded(directory: &Directory, segments: Vec<Bytes>, filter: Option<Bytes>) -> EncodedRowGroup {
-    let segment = |(column, bytes): (&Column, Bytes)| Segment {
-        bytes: bytes.to_vec(),
-        stats: column.stats.clone(),
-        kept: column.kept,
-    };
-    let segments = directory.columns.iter().zip(segments).map(segment).collect();
-    EncodedRowGroup { rows: directory.rows, segments, filter: filter.map(|bytes| bytes.to_vec()) }
-}
-
-/// Where a row group lies, directory and all.
+/// The range of a row group, including its directory.
 fn whole(address: &Address) -> Range<u64> {
     address.offset..address.offset + address.bytes()
-}
-
-/// The directory, the segments and the filter of a whole row group, every byte checked.
-fn take_apart(address: &Address, bytes: &Bytes) -> Result<(Directory, Vec<Bytes>, Option<Bytes>)> {
-    let directory = Directory::decode(&bytes[address.segment_bytes as usize..], address)?;
-    let segments = take_segments(address, &directory, bytes)?;
-    let filter = directory.filter.map(|filter| {
-        let from = (filter.offset - address.offset) as usize;
-        let bytes = bytes.slice(from..from + filter.bytes as usize);
-        verify_filter(address, &filter, &bytes).map(|()| bytes)
-    });
-    Ok((directory, segments, filter.transpose()?))
-}
-
-fn take_segments(address: &Address, directory: &Directory, bytes: &Bytes) -> Result<Vec<Bytes>> {
-    let mut segments = Vec::with_capacity(directory.columns.len());
-    for (index, column) in directory.columns.iter().enumerate() {
-        let from = (column.offset - address.offset) as usize;
-        let segment = bytes.slice(from..from + column.bytes as usize);
-        verify(address, directory, index, &segment)?;
-        segments.push(segment);
-    }
-    Ok(segments)
-}
-
-fn verify_filter(address: &Address, filter: &KeyFilter, bytes: &[u8]) -> Result<()> {
-    let name = names::block(address.block);
-    if checksum_at(bytes, &name, filter.offset) != filter.checksum {
-        let offset = filter.offset;
-        return Err(Error::corrupt(format!("{name}: filter at offset {offset}: the checksum does not match")));
-    }
-    Ok(())
 }
 
 /// A slice that is less than half of its buffer of `whole` bytes is copied, so that the cache holds what it counts.
 fn own(segment: Bytes, whole: usize) -> Bytes {
     if segment.len() * 2 < whole { Bytes::copy_from_slice(&segment) } else { segment }
-}
-
-fn verify(address: &Address, directory: &Directory, index: usize, bytes: &[u8]) -> Result<()> {
-    let column = &directory.columns[index];
-    let name = names::block(address.block);
-    if checksum_at(bytes, &name, column.offset) != column.checksum && !planted(Bug::SkipChecksum) {
-        return Err(Error::corrupt(format!(
-            "{name}: segment of column {index} at offset {}: the checksum does not match",
-            column.offset
-        )));
-    }
-    Ok(())
 }

@@ -1,5 +1,5 @@
-//! Which blocks are to be repacked: the row groups left in mostly dead ones, and those of many small ones, are put into
-//! fewer. Pure: it looks at sizes only. The bytes are copied as they are, so that a repacked byte costs far less than a
+//! Chooses the blocks to repack: the row groups left in mostly dead blocks, and those of many small blocks, are moved
+//! into fewer. Pure: it looks at sizes only. The bytes are copied as they are, so a repacked byte costs far less than a
 //! rewritten one.
 
 use std::fmt;
@@ -11,11 +11,11 @@ use crate::base::BlockId;
 pub struct BlockFill {
     /// The block.
     pub block: BlockId,
-    /// Its size in bytes, but for what any block has beside row groups.
+    /// Its size in bytes, without what any block holds besides row groups.
     pub bytes: u64,
-    /// Bytes of the row groups that are to stay.
+    /// Bytes of the row groups to keep.
     pub live_bytes: u64,
-    /// It is not on storage, and so to be emptied whatever it holds: it would be written with the catalog.
+    /// It is not on storage, and so is emptied whatever it holds: otherwise it would be written with the catalog.
     pub inline: bool,
 }
 
@@ -25,18 +25,18 @@ impl BlockFill {
     }
 }
 
-/// Which blocks to empty into others.
+/// Which blocks to empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepackPlan {
     /// The blocks, the most worthwhile first.
     pub blocks: Vec<BlockId>,
-    /// Bytes to be copied.
+    /// Bytes to copy.
     pub bytes_moved: u64,
-    /// Bytes to be gained.
+    /// Bytes to gain.
     pub bytes_gained: u64,
     /// Blocks before.
     pub blocks_before: u64,
-    /// Blocks that would be worth it, beyond the budget.
+    /// Blocks worth emptying that exceed the budget.
     pub left_out: u64,
 }
 
@@ -55,12 +55,13 @@ impl fmt::Display for RepackPlan {
     }
 }
 
-/// So many small blocks are worth putting together.
+/// The number of small blocks that are worth combining.
 const SMALL_MIN: usize = 8;
 
-/// Plans the repacking of `blocks`. One of which at least `dead_share_min` is dead is emptied; small ones are put
-/// together if there are many, of like sizes, so that each byte is copied O(log n) times however many come. At most
-/// `budget` bytes are copied, the most worthwhile first. Those not on storage get there, whatever the budget. O(n log n).
+/// Plans the repacking of `blocks`. A block is emptied if at least `dead_share_min` of it is dead. Small blocks are
+/// combined if there are many of similar sizes, so that each byte is copied O(log n) times however many blocks are added.
+/// At most `budget` bytes are copied, the most worthwhile first. Blocks that are not on storage are moved there, whatever
+/// the budget. O(n log n).
 pub fn repack(blocks: &[BlockFill], block_bytes: u64, dead_share_min: f64, budget: u64) -> RepackPlan {
     let alive = || blocks.iter().filter(|fill| fill.live_bytes > 0 && !fill.inline);
     let is_sparse = |fill: &&BlockFill| {
@@ -132,7 +133,7 @@ mod tests {
     fn many_small_blocks_are_put_together_and_few_are_left() {
         assert_eq!(chosen(&[(500, 500); 7], u64::MAX), [0; 0]);
         assert_eq!(chosen(&[(500, 500); 9], u64::MAX).len(), 9);
-        // A larger one is not copied again for what little came.
+        // A larger block is not copied again for the little that was added.
         let sizes = [vec![(1900, 1900)], vec![(10, 10); 9]].concat();
         assert!(!chosen(&sizes, u64::MAX).contains(&0));
     }

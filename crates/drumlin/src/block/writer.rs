@@ -1,11 +1,11 @@
-//! Packs encoded row groups into blocks, in the order they are handed over, and writes each block once it is full.
+//! Packs encoded row groups into blocks, in the order they are pushed, and writes each block once it is full.
 //!
 //! Addresses depend on that order alone, so the bytes on disk do not depend on the number of threads. Blocks that a
 //! failed or cancelled operation wrote are deleted when the writer is dropped, and once more by the next reclaim; what that
-//! misses is swept with the session.
+//! misses is removed with the session.
 //!
-//! Where another process may end the session before the commit, and sweep its blocks, a writer keeps what it has written, up to
-//! a bound, so that it can be written again in another session without its source.
+//! Where another process may end the session before the commit and remove its blocks, a writer keeps what it has written, up
+//! to a limit, so that it can be written again in another session without its source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,28 +15,17 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
-use super::reader::row_group;
+use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Result, SessionId, checksum_at};
-use crate::segment::Segment;
 use crate::storage::{InlineStorage, PutMode, Storage, names};
-
-/// A row group ready to be written: one segment for each column.
-pub struct EncodedRowGroup {
-    /// Rows of each segment.
-    pub rows: u32,
-    /// The columns, in schema order.
-    pub segments: Vec<Segment>,
-    /// What tells most keys that are not there; in tables with a key.
-    pub filter: Option<Vec<u8>>,
-}
 
 /// Hands out the numbers of one session's blocks.
 #[derive(Debug)]
 pub struct BlockNumbers {
     session: SessionId,
     next: AtomicU64,
-    /// Blocks that no commit will refer to. They were deleted, but that may have failed, and a put may be late.
+    /// Blocks that no commit will refer to. They were deleted, but that may have failed, and a put may arrive late.
     abandoned: Mutex<Vec<BlockId>>,
 }
 
@@ -53,7 +42,7 @@ impl BlockNumbers {
         }
     }
 
-    /// Takes the blocks that were noted.
+    /// Takes the noted blocks.
     pub fn take_abandoned(&self) -> Vec<BlockId> {
         std::mem::take(&mut *self.abandoned.lock())
     }
@@ -75,7 +64,7 @@ pub struct Written {
     pub block: BlockId,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Its content, if it is not on storage but is to travel in the commit that refers to it.
+    /// Its content, if it is not on storage but travels in the commit that refers to it.
     pub inline: Option<Bytes>,
 }
 
@@ -94,7 +83,7 @@ pub struct BlockWriter {
     process: u32,
 }
 
-/// Blocks as they were written; nothing once they are more than `bytes_max`.
+/// Blocks as they were written; empty once they exceed `bytes_max`.
 #[derive(Default)]
 struct Kept {
     blocks: BTreeMap<BlockId, Vec<Bytes>>,
@@ -104,7 +93,7 @@ struct Kept {
     times: u32,
 }
 
-/// So often the blocks of a writer are written again.
+/// The blocks of a writer are written again at most this many times.
 const TIMES_MAX: u32 = 16;
 
 impl Kept {
@@ -117,7 +106,7 @@ impl Kept {
     }
 }
 
-/// Where row groups lie now that were written again, by where they lay.
+/// The new addresses of row groups that were written again, by their old ones.
 pub type Replaced = BTreeMap<Address, Address>;
 
 /// The block being filled.
@@ -151,7 +140,7 @@ impl BlockWriter {
         Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, placed, kept, process }
     }
 
-    /// The same, keeping up to so many bytes of what it writes for [`BlockWriter::again`].
+    /// The same, keeping up to `bytes` bytes of what it writes for [`BlockWriter::again`].
     #[must_use]
     pub fn keeping(mut self, bytes: u64) -> Self {
         self.kept.bytes_max = bytes;
@@ -163,9 +152,8 @@ impl BlockWriter {
         self.numbers.session()
     }
 
-    /// Writes all of it again with other `numbers`, and says where row groups lie now; `None` if it has not kept all of it,
-    /// or if that has been done too often.
-    /// What was written before is deleted.
+    /// Writes everything again with other `numbers`, and returns the new addresses of the row groups; `None` if it has not
+    /// kept everything, or if this has been done too often. What was written before is deleted.
     pub fn again(&mut self, numbers: Arc<BlockNumbers>) -> Result<Option<Replaced>> {
         let kept = &self.kept.blocks;
         if self.kept.times == TIMES_MAX
@@ -190,14 +178,14 @@ impl BlockWriter {
         Ok(Some(replaced))
     }
 
-    /// The same, and what it writes is to travel in the commit if it is no larger than this in all.
+    /// The same, but what it writes travels in the commit if it is at most `bytes` in total.
     #[must_use]
     pub fn inline(mut self, bytes: u64) -> Self {
         self.inline_bytes = bytes;
         self
     }
 
-    /// Places a row group behind the ones before it; writes the block if that fills it.
+    /// Places a row group after the previous ones; writes the block if that fills it.
     pub fn push(&mut self, group: EncodedRowGroup) -> Result<Address> {
         let current = self.current.get_or_insert_with(|| {
             let id = self.numbers.next();
@@ -247,7 +235,7 @@ impl BlockWriter {
 
     fn flush(&mut self) -> Result<()> {
         if let Some(current) = self.current.take() {
-            // Listed before the put: what may be there is deleted if this fails.
+            // Listed before the put, so that whatever it left is deleted if it fails.
             self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
             self.kept.push(&current);
             self.storage.put(&current.name, &current.parts, PutMode::Once)?;
@@ -270,6 +258,11 @@ impl BlockWriter {
         Ok(&self.written)
     }
 
+    /// The blocks written so far.
+    pub fn written(&self) -> &[Written] {
+        &self.written
+    }
+
     /// Deletes those of its blocks that no commit is to refer to.
     pub fn abandon(&mut self, unused: impl Fn(BlockId) -> bool) {
         let unused: Vec<Written> = self.written.extract_if(.., |written| unused(written.block)).collect();
@@ -279,7 +272,8 @@ impl BlockWriter {
     fn delete(&self, written: &[Written]) {
         let names: Vec<String> = written.iter().map(|written| names::block(written.block)).collect();
         if !names.is_empty() {
-            // Best effort: a reclaim deletes them again, and so does whoever sweeps the session when it has ended.
+            // Best effort: a reclaim deletes them again, and so does the process that cleans up after the session has
+            // ended.
             self.storage.delete_many(&names);
             self.numbers
                 .abandon(written.iter().filter(|written| written.inline.is_none()).map(|written| written.block));
@@ -296,7 +290,7 @@ impl BlockWriter {
 
 impl Drop for BlockWriter {
     fn drop(&mut self) {
-        // In a forked process it is a copy, and the blocks are those of the one that it was copied from.
+        // In a forked process this is a copy, and the blocks belong to the original.
         if self.process != std::process::id() {
             return;
         }

@@ -1,19 +1,19 @@
-//! What operations on nodes answer: what each node was and became, and why.
+//! Results of operations on nodes: what each node was and became, and why.
 
 use super::{Cause, NodeEffect, NodeEffects, NodeInfo, Tree};
 
-/// What an operation did to one node, and what came with it.
+/// What an operation did to one node, and the changes that followed from it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
-    /// What the node was; `None` if it was not there.
+    /// What the node was; `None` if it did not exist.
     pub before: Option<NodeInfo>,
     /// What it became; `None` if it is gone.
     pub after: Option<NodeInfo>,
-    /// What was deleted with it: nodes below it, and those that lived on it.
+    /// What was deleted with it: nodes below it, and those whose life depended on it.
     pub indirect: Option<Box<Changes>>,
 }
 
-/// What an operation did to many nodes, in order. Holds on to the tree before and after.
+/// What an operation did to many nodes, in order. Keeps the trees before and after it alive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     pub(super) before: Tree,
@@ -35,17 +35,17 @@ pub struct NodeChange {
 }
 
 impl Changes {
-    /// How many nodes were changed, those deleted along with others included.
+    /// The number of nodes changed, including those deleted along with others.
     pub fn len(&self) -> usize {
         self.effects.len()
     }
 
-    /// Whether none was.
+    /// Whether no node was changed.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
 
-    /// What was done to each, in the order in which it was done.
+    /// What was done to each node, in order.
     pub fn iter(&self) -> impl Iterator<Item = NodeChange> {
         let mut reader = self.effects.reader();
         std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! Whether a state that was read from storage agrees with itself. Checksums find damage; this finds what was made to
-//! deceive, so that nothing behind it needs to be on guard.
+//! Checks that a state read from storage is consistent. Checksums find damage; this finds forged data, so that no later
+//! code needs to guard against it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl State {
         let mut named = BTreeMap::new();
         for (id, table) in self.tables() {
             if table.id != *id || *id >= self.next_table() {
-                return bad(format!("table {id} has a number that cannot be"));
+                return bad(format!("table {id} has an impossible number"));
             }
             table.check()?;
             for address in table.addresses() {
@@ -32,24 +32,24 @@ impl State {
             self.ledger.blocks.get(block).is_some_and(|used| used.bytes == inline.0.len() as u64)
         };
         if !self.ledger.inline().all(known) {
-            return bad("a block that is here is not in use, or of another size".into());
+            return bad("a block held in memory is not in use, or has another size".into());
         }
         if !self.ledger.same_use(&ledger) {
-            return bad("the use of blocks is not what the tables say".into());
+            return bad("the use of blocks does not match the tables".into());
         }
         let mut held: BTreeMap<(TableId, crate::base::Version), u32> = BTreeMap::new();
         for (name, snapshot) in &self.snapshots {
             for pin in snapshot.pins.values() {
                 *held.entry(*pin).or_insert(0) += 1;
                 if self.table(pin.0).is_none_or(|table| !table.pins.contains_key(&pin.1)) {
-                    return bad(format!("snapshot '{name}' holds a version that is not there"));
+                    return bad(format!("snapshot '{name}' holds a version that does not exist"));
                 }
             }
         }
         let pins =
             self.tables().flat_map(|(id, table)| table.pins.iter().map(|(version, pin)| ((*id, *version), pin.holds)));
         if !pins.eq(held) {
-            return bad("versions are held otherwise than the snapshots say".into());
+            return bad("the versions held do not match the snapshots".into());
         }
         self.check_tree()
     }
@@ -63,7 +63,7 @@ impl State {
                 tables += 1;
                 let linked = self.path_of(id).is_some_and(|known| known.as_str() == path);
                 if !linked || self.table(id).is_none() || self.trash.contains_key(&id) {
-                    stray = Some(format!("'{path}' holds table {id}, which is not there"));
+                    stray = Some(format!("'{path}' holds table {id}, which does not exist"));
                 }
             }
         });
@@ -74,7 +74,7 @@ impl State {
             return bad("tables have paths that the tree does not have".into());
         }
         match self.trash.keys().find(|id| self.table(**id).is_none()) {
-            Some(id) => bad(format!("table {id} in the trash is not there")),
+            Some(id) => bad(format!("table {id} in the trash does not exist")),
             None => self.check_definitions(),
         }
     }

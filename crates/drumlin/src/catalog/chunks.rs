@@ -1,9 +1,9 @@
-//! A catalog snapshot in chunks: sorted sections (nodes, tables, blocks …) cut into pieces of some 64 KiB, each with the
-//! first key it may hold, and an index of them. A later snapshot writes the chunks anew in which something has changed
-//! and names the others where they lie: its cost is what changed, not what there is.
+//! A catalog snapshot in chunks: sorted sections (nodes, tables, blocks …) cut into pieces of about 64 KiB, each with
+//! the first key it may hold, and an index of them. A later snapshot rewrites only the chunks in which something has
+//! changed and refers to the others in place: it costs as much as has changed, whatever the size of the catalog.
 //!
-//! What changed is found by comparing two states, which skips what they share. An object of which little is in use any
-//! more is emptied into the next snapshot, and so are the smallest beyond [`OBJECTS_MAX`].
+//! Changes are found by comparing two states, which skips the parts that they share. An object of which little is still
+//! in use is emptied into the next snapshot, and so are the smallest ones beyond [`OBJECTS_MAX`].
 
 mod partly;
 
@@ -28,14 +28,14 @@ use crate::block::Address;
 use crate::storage::names;
 use crate::table::Instants;
 
-/// A chunk is closed once it holds so many bytes.
+/// A chunk is closed once it holds this many bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
-/// A chunk written anew with fewer bytes takes in the one behind it.
+/// A rewritten chunk with fewer bytes is merged with the next one.
 const SPARSE_BYTES: usize = CHUNK_BYTES / 4;
-/// The most objects that one snapshot's chunks lie in.
+/// The maximum number of objects over which one snapshot's chunks are spread.
 const OBJECTS_MAX: usize = 8;
 
-/// Where a chunk lies.
+/// Where a chunk is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The snapshot whose object holds it.
@@ -49,7 +49,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Its bytes in the object; `Corrupt` if they cannot be.
+    /// Its range in the object; `Corrupt` if it is impossible.
     pub fn range(&self) -> Result<Range<u64>> {
         let end = self.offset.checked_add(self.bytes);
         Ok(self.offset..end.ok_or_else(|| damaged(self, &"its end is too far off"))?)
@@ -63,7 +63,7 @@ struct Chunk<K> {
     place: Place,
 }
 
-/// A path that compares as nodes stand in the tree: name by name.
+/// A path that compares in tree order: name by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct TreePath(String);
 
@@ -99,19 +99,19 @@ pub struct Index {
     shared: Chunks<Address>,
     condemned: Chunks<BlockId>,
     inline: Chunks<BlockId>,
-    /// Since version 6, behind the rest.
+    /// Since version 6, after the rest.
     #[serde(skip)]
     instants: Chunks<TableId>,
 }
 
 impl Index {
-    /// Its bytes.
+    /// Encodes the index.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let encode = || postcard::to_extend(&self.instants, postcard::to_stdvec(self)?);
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
 
-    /// Reads its bytes, to their end. One of version 5 has no sections behind the rest.
+    /// Decodes the index, to the end of the bytes. One of version 5 has no sections after the rest.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let decode = || {
             let (index, rest) = postcard::take_from_bytes::<Self>(bytes)?;
@@ -125,8 +125,8 @@ impl Index {
         }
     }
 
-    /// The snapshot of `now`: its index, and the chunks to be written for it from `offset` of its object on, end to end.
-    /// What `before` has in common with it is named, not written.
+    /// The snapshot of `now`: its index, and the chunks to write for it, contiguously, from `offset` of its object on.
+    /// What it shares with `before` is referred to, not written.
     pub fn of(now: &State, before: Option<(&Index, &State)>, offset: u64) -> Result<(Index, Vec<Bytes>)> {
         let nothing = (&Index::default(), &State::default());
         let (old, then) = before.unwrap_or(nothing);
@@ -163,7 +163,7 @@ impl Index {
         Ok((index, pack.parts))
     }
 
-    /// Where all chunks lie, in the order in which [`Index::read`] takes them.
+    /// The places of all chunks, in the order in which [`Index::read`] takes them.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         fn of<K>(chunks: &[Chunk<K>]) -> impl Iterator<Item = &Place> {
             chunks.iter().map(|chunk| &chunk.place)
@@ -193,7 +193,7 @@ impl Index {
         for (id, instants) in instants {
             let table = state.tables.get_mut(&id);
             let table =
-                table.ok_or_else(|| Error::corrupt(format!("table {id}: times of a table that is not there")))?;
+                table.ok_or_else(|| Error::corrupt(format!("table {id}: times of a table that does not exist")))?;
             Arc::make_mut(table).instants = Arc::new(instants);
         }
         Ok(state)
@@ -209,7 +209,8 @@ impl Index {
         self.objects.keys().copied()
     }
 
-    /// The objects whose chunks are to be written anew: those of which little is in use, and the smallest of too many.
+    /// The objects whose chunks must be rewritten: those of which little is in use, and the smallest ones if there are
+    /// too many.
     fn to_empty(&self) -> Vec<Seq> {
         let mut used: BTreeMap<Seq, u64> = BTreeMap::new();
         for place in self.places() {
@@ -218,7 +219,7 @@ impl Index {
         let sparse = |(object, used): &(&Seq, &u64)| **used * 2 < self.objects.get(object).copied().unwrap_or(0);
         let (sparse, mut others): (Vec<_>, Vec<_>) = used.iter().partition(sparse);
         others.sort_by_key(|(object, used)| (**used, **object));
-        // One more is about to come.
+        // One more will be added.
         let beyond = (others.len() + 1).saturating_sub(OBJECTS_MAX);
         sparse.into_iter().chain(others.into_iter().take(beyond)).map(|(object, _)| *object).collect()
     }
@@ -255,7 +256,7 @@ struct Cutter<'a, K> {
 }
 
 impl<K> Cutter<'_, K> {
-    /// Adds an item; `write` is given the chunk that it goes to, empty if it is the first there.
+    /// Adds an item; `write` gets the chunk that it goes to, which is empty for the first item.
     fn item(&mut self, key: impl FnOnce() -> K, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         if self.bytes.len() >= CHUNK_BYTES {
             self.cut();
@@ -274,11 +275,11 @@ impl<K> Cutter<'_, K> {
     }
 }
 
-/// A section's chunks as they were, and which of them are to be written anew.
+/// A section's previous chunks, and which of them must be rewritten.
 struct Section<'a, K> {
     old: &'a [Chunk<K>],
     stale: Vec<bool>,
-    /// Without old chunks: whether there is anything to be written.
+    /// If there are no old chunks: whether there is anything to write.
     fresh: bool,
 }
 
@@ -288,7 +289,7 @@ impl<'a, K: Ord + Clone> Section<'a, K> {
         Self { old, stale, fresh: false }
     }
 
-    /// An item differs.
+    /// Notes that an item differs.
     fn touch(&mut self, key: &K) {
         let at = self.old.partition_point(|chunk| chunk.first <= *key).saturating_sub(1);
         match self.stale.get_mut(at) {
@@ -297,7 +298,7 @@ impl<'a, K: Ord + Clone> Section<'a, K> {
         }
     }
 
-    /// The section's chunks now. `items` gives those of a range, from its first key up to before the second.
+    /// The section's new chunks. `items` returns those of a range, from the first key up to, but excluding, the second.
     fn write(
         self,
         pack: &mut Pack,
@@ -329,7 +330,7 @@ fn write_nodes(
     pack: &mut Pack,
 ) -> Result<Chunks<TreePath>> {
     now.tree.diff(&then.tree, |path, a, b| {
-        // A node is told of too when only something below it differs.
+        // A node is also reported if only something below it differs.
         if a.zip(b).is_none_or(|(a, b)| !a.same_itself(b)) {
             section.touch(&TreePath(path.to_owned()));
         }
@@ -367,7 +368,7 @@ where
     write_part(section, then, now, |value| Some(value), pack)
 }
 
-/// Writes part of each value, of those that have it.
+/// Writes a part of each value that has this part.
 fn write_part<K, V, W>(
     mut section: Section<'_, K>,
     then: &OrdMap<K, V>,
@@ -437,7 +438,7 @@ mod tests {
     use crate::base::{EntryId, Timestamp};
     use crate::catalog::{Payload, Transaction};
 
-    /// Objects as storage holds them.
+    /// Objects as in storage.
     #[derive(Default)]
     struct Objects(BTreeMap<Seq, Vec<u8>>);
 
@@ -513,7 +514,7 @@ mod tests {
             before = Some((index, state.stored()));
             state.apply(&Transaction::default(), state.seq, state.time).unwrap();
         }
-        // Two changes of nodes and two of blocks; now and then an old object is emptied.
+        // Two changes of nodes and two of blocks each time; now and then an old object is emptied.
         costs.sort_by(f64::total_cmp);
         assert!(costs.len() > 100 && costs[costs.len() / 2] < 0.3, "{costs:?}");
     }

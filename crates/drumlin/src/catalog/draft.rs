@@ -1,9 +1,10 @@
-//! A transaction in the making: a state of its own, and the ordered effects that led to it, each added at the back in O(1).
+//! A transaction being built: a state of its own, and the ordered effects that led to it, each appended in O(1).
 //!
-//! Pure. The same code works on a snapshot, in a transaction that takes its time, and on the newest state, in a commit's
-//! turn.
+//! Pure. The same code works on a snapshot, in a long transaction, and on the newest state, in a commit's turn.
 
+use super::tree::refuse_tables;
 use super::walk::each_below;
+use super::watches::broken;
 use super::{
     Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
     State, Transaction, Tree, carry_over, check_path,
@@ -11,27 +12,27 @@ use super::{
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp};
 
-/// Whether the node of a put may be there.
+/// Whether the node of a put may exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PutMode {
-    /// It may: the node is made if it is not there.
+    /// It may: the node is created if it does not exist.
     #[default]
     Put,
-    /// It must not: else `AlreadyExists`.
+    /// It must not, else `AlreadyExists`.
     Create,
-    /// It must: else `NotFound`.
+    /// It must, else `NotFound`.
     Update,
 }
 
 /// How a payload is put.
 #[derive(Clone, Debug, Default)]
 pub struct PutOptions {
-    /// Whether the node may be there.
+    /// Whether the node may exist.
     pub mode: PutMode,
-    /// What must hold of the node as it is, else `ConditionFailed`.
+    /// What must hold for the node before the put, else `ConditionFailed`.
     pub when: Option<Condition>,
-    /// What the node lives on from now on: conditions on the nodes at other paths, or at its own. An empty list is
-    /// nothing. `None` leaves what was set.
+    /// The node's life conditions from now on: conditions on the nodes at other paths, or at its own. An empty list
+    /// removes them; `None` leaves them as they are.
     pub keep_while: Option<Vec<(String, Condition)>>,
 }
 
@@ -52,28 +53,28 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A draft of what follows `state` in the commit `seq`, made at `time`.
+    /// A draft that continues `state` in the commit `seq`, made at `time`.
     pub fn new(state: State, seq: Seq, time: Timestamp) -> Self {
         Self { state, effects: Vec::new(), seq, time }
     }
 
-    /// The state that the effects led to.
+    /// The state after the effects.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The same, its projections brought to its tree.
+    /// The same, with its projections updated to its tree.
     pub fn projected(&mut self) -> &State {
         self.state.catch_up(None);
         &self.state
     }
 
-    /// Whether it touches nothing but nodes.
+    /// Whether it touches only nodes.
     pub fn is_of_nodes(&self) -> bool {
         self.effects.iter().all(|effect| matches!(effect, Effect::Nodes(_)))
     }
 
-    /// The commit that it is of.
+    /// The commit that it belongs to.
     pub fn seq(&self) -> Seq {
         self.seq
     }
@@ -88,13 +89,13 @@ impl Draft {
         (self.state, Transaction { effects: self.effects })
     }
 
-    /// Applies effects that are not of nodes: all or none.
+    /// Applies effects that are not on nodes: all or none.
     pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
         self.atomically(|draft| {
             let mut changed = Vec::new();
             for mut effect in effects {
                 if let Effect::WriteRows { table, version, .. } = &mut effect {
-                    // Others may have numbered a version since it was made.
+                    // Others may have numbered a version since the effect was made.
                     *version = draft.state.table(*table).map_or(*version, |table| table.next_version());
                 }
                 changed.extend(match &effect {
@@ -114,8 +115,8 @@ impl Draft {
         })
     }
 
-    /// Does what another draft did, on this one's state. `base` is the state that the other began with: tables that it
-    /// made get numbers that are free here.
+    /// Repeats what another draft did, on this one's state. `base` is the state that the other began with: tables that
+    /// it created get numbers that are free here.
     pub fn redo(&mut self, mut effects: Vec<Effect>, base: &State) -> Result<()> {
         carry_over(&mut effects, base, &self.state)?;
         let (first, now) = (base.next_table(), self.state.next_table());
@@ -156,7 +157,7 @@ impl Draft {
 
     fn redo_nodes(&mut self, nodes: &NodeEffects) -> Result<()> {
         let mut reader = nodes.reader();
-        // A put with what the node lives on is one operation and two effects.
+        // A put with life conditions is one operation and two effects.
         let mut put: Option<(String, Payload)> = None;
         while let Some((path, effect)) = reader.advance()? {
             let last = put.take();
@@ -179,7 +180,7 @@ impl Draft {
                 NodeEffect::Put { payload, .. } => put = Some((path.to_owned(), Payload::from_stored(payload)?)),
                 NodeEffect::Clear { .. } => drop(self.clear(path, None)?),
                 NodeEffect::Delete { cause: Cause::Asked } => drop(self.delete(path, None)?),
-                // What goes with others goes with them here, as far as it does.
+                // What was deleted along with others is deleted along with them here, if it still is.
                 NodeEffect::Delete { .. } | NodeEffect::Keep { .. } => {}
             }
         }
@@ -200,7 +201,7 @@ impl Draft {
         }
     }
 
-    /// Adds effects on nodes at the back; without any there is nothing to commit.
+    /// Appends effects on nodes; if there are none, there is nothing to commit.
     fn record(&mut self, effects: &NodeEffects) {
         if !effects.is_empty() {
             self.nodes().extend(effects);
@@ -228,12 +229,12 @@ impl Draft {
         }
     }
 
-    /// Sets what the node at `path` lives on; an empty list is nothing.
+    /// Sets the life conditions of the node at `path`; an empty list removes them.
     pub fn keep_while(&mut self, path: &str, conditions: &[(String, Condition)]) -> Result<()> {
         check_path(path)?;
         let node = self.state.tree.get(path).ok_or_else(|| no_node(path))?;
         if conditions.is_empty() && node.is_only_kept() {
-            // Nothing would be left of it.
+            // Nothing would be left of the node.
             return self.delete(path, None).map(drop);
         }
         self.keep(path, Keep::new(conditions)?)
@@ -262,7 +263,7 @@ impl Draft {
         Ok(change)
     }
 
-    /// Takes the payload off the node at `path`; a node that nothing is left of goes.
+    /// Removes the payload of the node at `path`, and the node if nothing is left of it.
     pub fn clear(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
         check_path(path)?;
         let node = self.state.tree.get(path).ok_or_else(|| no_node(path))?;
@@ -289,7 +290,7 @@ impl Draft {
     /// Deletes the node at `path` and all below it, none of which may hold a table.
     pub fn delete(&mut self, path: &str, when: Option<&Condition>) -> Result<Change> {
         check_path(path)?;
-        // Mostly nothing lies below it and nobody lives on it: then it is found and removed in one go.
+        // Usually nothing is below it and no node's life depends on it: then it is found and removed in one step.
         let mut change = Change::default();
         if self.state.watches.is_empty() {
             let mut alone = true;
@@ -318,7 +319,7 @@ impl Draft {
             let mut told = NodeEffects::default();
             let gone = draft.remove(path, Cause::Asked, &mut told)?;
             draft.record(&told);
-            // The first is of the node itself, which is no indirect one.
+            // The first effect is that on the node itself, which is not indirect.
             draft.indirect(path, false, gone, before, told.behind_first(), &mut change)?;
             Ok(change)
         })
@@ -331,7 +332,7 @@ impl Draft {
             let mut top = String::new();
             let watched = !draft.state.watches.is_empty();
             while let Some((path, _)) = walker.advance() {
-                // What lies below a node that goes, goes with it.
+                // What is below a deleted node is deleted with it.
                 let within = path.strip_prefix(&top).is_some_and(|rest| rest.starts_with('/')) && !top.is_empty();
                 if within || (watched && draft.state.tree.get(path).is_none()) {
                     continue;
@@ -359,7 +360,7 @@ impl Draft {
         self.each_match(pattern, |draft, path, done| draft.set(path, Some(payload.clone()), done))
     }
 
-    /// Takes the payloads off all nodes that match `pattern`.
+    /// Removes the payloads of all nodes that match `pattern`.
     pub fn clear_many(&mut self, pattern: &Pattern) -> Result<Changes> {
         self.each_match(pattern, |draft, path, done| {
             match draft.state.tree.get(path).is_some_and(|node| node.payload.is_some()) {
@@ -378,7 +379,7 @@ impl Draft {
             let mut walker = before.walk(pattern);
             let watched = !draft.state.watches.is_empty();
             while let Some((path, _)) = walker.advance() {
-                // A change before this one may have taken it along.
+                // An earlier change may have deleted it.
                 if !watched || draft.state.tree.get(path).is_some() {
                     change(draft, path, done)?;
                 }
@@ -387,7 +388,7 @@ impl Draft {
         })
     }
 
-    /// Changes many nodes; `change` is given the tree as it was, and room to tell what it did.
+    /// Changes many nodes; `change` gets the tree as it was, and a list to record what it did.
     fn many(&mut self, change: impl FnOnce(&mut Self, &Tree, &mut NodeEffects) -> Result<()>) -> Result<Changes> {
         self.atomically(|draft| {
             let (before, mut effects) = (draft.state.tree.clone(), NodeEffects::default());
@@ -397,7 +398,7 @@ impl Draft {
         })
     }
 
-    /// Sets or takes off a payload, as part of many; what cascades is recorded too.
+    /// Sets or removes a payload, as part of many changes; what cascades is recorded too.
     fn set(&mut self, path: &str, payload: Option<Payload>, done: &mut NodeEffects) -> Result<()> {
         let seq = self.seq;
         let stored = payload.clone();
@@ -413,11 +414,11 @@ impl Draft {
         self.cascade(path, false, Vec::new(), done)
     }
 
-    /// Sets what the node at `path` lives on.
+    /// Sets the life conditions of the node at `path`.
     fn keep(&mut self, path: &str, keep: Keep) -> Result<()> {
-        if let Some(broken) = keep.broken(&self.state.tree, Some(path)) {
+        if let Some(failed) = broken(&keep, &self.state.tree, Some(path)) {
             return Err(Error::condition_failed(format!(
-                "'{path}' is to live while a condition on '{broken}' holds, which it does not"
+                "'{path}' is to live while a condition on '{failed}' holds, which it does not"
             )));
         }
         let stored = if keep.conditions.is_empty() { Vec::new() } else { keep.encode()? };
@@ -426,8 +427,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Removes the node at `path` and all below it; says so for each. Gives the paths that are no longer there, if anybody
-    /// may live on them.
+    /// Removes the node at `path` and all below it, and records each. Returns the removed paths, if other nodes' lives may
+    /// depend on them.
     fn remove(&mut self, path: &str, cause: Cause, done: &mut NodeEffects) -> Result<Vec<Path>> {
         let watched = !self.state.watches.is_empty();
         let node = self.state.remove_node(path, |node| refuse_tables(path, node))?;
@@ -435,7 +436,7 @@ impl Draft {
         let mut gone = Vec::new();
         if let Some(below) = node.below() {
             each_below(&mut path.to_owned(), below, &mut |path, node| {
-                // A bare node is there for those below it only.
+                // A bare node exists only for those below it.
                 if !node.is_bare() {
                     done.push(path, NodeEffect::Delete { cause: Cause::Above });
                 }
@@ -447,13 +448,13 @@ impl Draft {
         Ok(gone)
     }
 
-    /// The tree as it is, if a change of it may take other nodes along.
+    /// The current tree, if changing it may delete other nodes along.
     fn watched_tree(&self) -> Option<Tree> {
         (!self.state.watches.is_empty()).then(|| self.state.tree.clone())
     }
 
-    /// Ends an operation on the node at `path`, with which `gone` went: deletes what no longer may live, and tells it,
-    /// behind what was told already. Part of [`Draft::atomically`].
+    /// Ends an operation on the node at `path`, with which `gone` were deleted: deletes the nodes that may no longer
+    /// live, and records them after those already recorded. Part of [`Draft::atomically`].
     fn indirect(
         &mut self,
         path: &str,
@@ -473,9 +474,9 @@ impl Draft {
         Ok(())
     }
 
-    /// Deletes the nodes that no longer may live after the node at `path` has changed and `gone` went with it, and so on.
-    /// Each node that goes goes once, so it ends, whatever circles there are. `own` says that the node got what it lives on
-    /// just now, of which conditions on itself are not yet looked at.
+    /// Deletes the nodes that may no longer live after the node at `path` has changed and `gone` were deleted with it, and
+    /// so on. Each node is deleted at most once, so this ends even if there are cycles. `own` says that the node has just
+    /// got its life conditions, of which those on itself are not checked yet.
     fn cascade(&mut self, path: &str, own: bool, gone: Vec<Path>, done: &mut NodeEffects) -> Result<()> {
         if self.state.watches.is_empty() || planted(Bug::ForgetCascade) {
             return Ok(());
@@ -491,7 +492,7 @@ impl Draft {
             for watcher in watchers {
                 let keep = self.state.tree.get(watcher.as_str()).and_then(Node::keep);
                 let but = (own && watcher == first).then_some(first.as_str());
-                if keep.is_none_or(|keep| keep.broken(&self.state.tree, but).is_none()) {
+                if keep.is_none_or(|keep| broken(keep, &self.state.tree, but).is_none()) {
                     continue;
                 }
                 let gone = self.remove(watcher.as_str(), Cause::KeepWhile, done);
@@ -503,7 +504,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Does all of `change` or nothing.
+    /// Applies all of `change` or nothing.
     pub fn atomically<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let state = self.state.clone();
         let runs = self.effects.len();
@@ -537,13 +538,6 @@ fn advance<'a>(
 
 fn no_node(path: &str) -> Error {
     Error::not_found(format!("no node at '{path}'"))
-}
-
-pub(super) fn refuse_tables(path: &str, node: &Node) -> Result<()> {
-    match Tree::table_within(path, node) {
-        Some(held) => Err(Error::invalid(format!("'{held}' holds a table; drop the table instead"))),
-        None => Ok(()),
-    }
 }
 
 fn check_condition(path: &str, node: Option<&Node>, when: Option<&Condition>) -> Result<()> {

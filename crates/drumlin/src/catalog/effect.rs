@@ -1,6 +1,6 @@
 //! Effects: everything that can happen to a store, one variant each; the payload of the commit log.
 //!
-//! The encoding is postcard, so the order of variants and fields is part of the format: add at the end only.
+//! The encoding is postcard, so the order of variants and fields is part of the format: only add at the end.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,11 @@ use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{Change, Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableSpec};
 
+/// Format features that this build knows; an entry that needs another is refused.
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
+/// The entry flushes rows with a history.
+pub const FEATURE_HISTORY: u64 = 1;
+
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
@@ -16,28 +21,28 @@ pub enum Effect {
     OpenSession {
         /// The next number.
         session: SessionId,
-        /// Whether it is alone: all earlier sessions are fenced.
+        /// Whether it is alone: then all earlier sessions are fenced.
         fence: bool,
     },
     /// What happens to nodes.
     Nodes(NodeEffects),
     /// Sets how long tables at and below a node keep versions.
     SetRetention {
-        /// The node; made if it is not there.
+        /// The node; created if it does not exist.
         path: Path,
-        /// `None`: as the node above says.
+        /// `None`: inherited from the node above.
         retention: Option<Retention>,
     },
-    /// Puts an empty table at a path; a `ChangeTable` makes its first version.
+    /// Creates an empty table at a path; a `ChangeTable` makes its first version.
     CreateTable {
         /// The node; it must not hold a table.
         path: Path,
         /// The next number.
         table: TableId,
-        /// What it is made with.
+        /// What it is created with.
         spec: TableSpec,
     },
-    /// Makes blocks known that the following effects refer to.
+    /// Registers blocks that the following effects refer to.
     AddBlocks {
         /// Their ids and sizes in bytes.
         blocks: Vec<(BlockId, u64)>,
@@ -49,14 +54,14 @@ pub enum Effect {
         /// How.
         change: Change,
     },
-    /// Changes a table's layout, not its content.
+    /// Changes a table's layout, but not its content.
     RewriteTable {
         /// The table.
         table: TableId,
         /// How.
         rewrite: Rewrite,
     },
-    /// Takes versions off a table.
+    /// Deletes versions of a table.
     DeleteVersions {
         /// The table.
         table: TableId,
@@ -72,10 +77,10 @@ pub enum Effect {
     UndropTable {
         /// The table.
         table: TableId,
-        /// Where it goes; must not hold a table.
+        /// The node that gets it; must not hold a table.
         path: Path,
     },
-    /// Gives tables in the trash up for good.
+    /// Gives up tables in the trash for good.
     Condemn {
         /// Those tables.
         tables: Vec<TableId>,
@@ -92,17 +97,17 @@ pub enum Effect {
         /// What it holds.
         pins: Vec<(Path, TableId, Version)>,
     },
-    /// Lets go of a snapshot.
+    /// Releases a snapshot.
     DropSnapshot {
         /// The name.
         name: String,
     },
-    /// Sets how long tables keep versions where no node above them says.
+    /// Sets how long tables keep versions if no node above them says.
     SetDefaultRetention {
         /// `None`: all.
         retention: Option<Retention>,
     },
-    /// Makes a projection, or puts it in the place of the one with its name.
+    /// Creates a projection, or replaces the one with its name.
     PutProjection {
         /// Its name.
         name: String,
@@ -115,7 +120,7 @@ pub enum Effect {
         /// Its name.
         name: String,
     },
-    /// Makes a durable trigger, or puts it in the place of the one with its name, which keeps its place in the log.
+    /// Creates a durable trigger, or replaces the one with its name, keeping its position in the log.
     PutTrigger {
         /// Its name.
         name: String,
@@ -137,14 +142,14 @@ pub enum Effect {
         /// Its name.
         name: String,
     },
-    /// Row groups of a table lie elsewhere now, byte for byte the same.
+    /// Row groups of a table have moved, byte for byte the same.
     MoveGroups {
         /// The table.
         table: TableId,
         /// From where to where.
         moves: Vec<(Address, Address)>,
     },
-    /// A block that is not on storage: the effect brings it.
+    /// A block that is not on storage: the effect contains it.
     AddInline {
         /// The block.
         block: BlockId,
@@ -165,16 +170,16 @@ pub enum Effect {
         /// The table.
         table: TableId,
     },
-    /// Turns the oldest rows so written into row groups.
+    /// Turns the oldest rows written this way into row groups.
     FlushRows {
         /// The table.
         table: TableId,
         /// How.
         flush: Flush,
     },
-    /// Ends sessions: blocks of theirs that no earlier commit made known are garbage.
+    /// Ends sessions: their blocks that no earlier commit registered are garbage.
     FenceSessions {
-        /// Those sessions; those that have ended already are passed over.
+        /// Those sessions; those that have already ended are skipped.
         sessions: Vec<SessionId>,
     },
     /// Nothing more is expected of sessions that have ended.
@@ -182,7 +187,7 @@ pub enum Effect {
         /// Those sessions.
         sessions: Vec<SessionId>,
     },
-    /// Turns the oldest rows so written into row groups, and keeps what their commits had written before.
+    /// Turns the oldest rows written this way into row groups, and keeps what each of their commits had written.
     FlushWithHistory {
         /// The table.
         table: TableId,
@@ -197,7 +202,7 @@ impl Effect {
     /// The format features that a reader must know.
     pub fn features(&self) -> u64 {
         match self {
-            Effect::FlushWithHistory { .. } => super::FEATURE_HISTORY,
+            Effect::FlushWithHistory { .. } => FEATURE_HISTORY,
             _ => 0,
         }
     }
@@ -217,7 +222,7 @@ impl Effect {
         }
     }
 
-    /// What it deletes by position: of which table, and where.
+    /// The table and the positions of the rows that it deletes by position.
     pub(super) fn deletions_mut(&mut self) -> Option<(TableId, &mut Vec<(GroupId, Positions)>)> {
         match self {
             Effect::ChangeTable { table, change } if !change.deletions.is_empty() => {
@@ -227,7 +232,7 @@ impl Effect {
         }
     }
 
-    /// What it does, for messages.
+    /// Describes it, for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Effect::OpenSession { .. } => "begins a session",
@@ -252,7 +257,7 @@ impl Effect {
         }
     }
 
-    /// The table that it is about, to be given its final number.
+    /// The table that it is about, so that it can get its final number.
     pub(super) fn table_mut(&mut self) -> Option<&mut TableId> {
         match self {
             Effect::CreateTable { table, .. }
@@ -278,9 +283,9 @@ pub struct Transaction {
     pub effects: Vec<Effect>,
 }
 
-/// Payloads below this are not compressed: it would save little.
+/// Payloads smaller than this are not compressed: it would save little.
 const COMPRESSED_FROM: usize = 512;
-/// No compressed byte stands for more than this many.
+/// No compressed byte expands to more than this many.
 const EXPANSION_MAX: usize = 255;
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
@@ -307,13 +312,13 @@ impl Transaction {
         }
     }
 
-    /// Bytes that it takes in the log at most.
+    /// The maximum number of bytes that it takes in the log.
     pub fn bytes(&self) -> u64 {
         let counted = postcard::serialize_with_flavor(self, postcard::ser_flavors::Size::default());
         counted.map_or(u64::MAX, |bytes| bytes as u64)
     }
 
-    /// The effect that takes most of that.
+    /// The effect that takes the most bytes.
     pub fn largest(&self) -> Option<&Effect> {
         let bytes = |effect: &&Effect| {
             postcard::serialize_with_flavor(*effect, postcard::ser_flavors::Size::default()).unwrap_or(usize::MAX)
@@ -321,7 +326,7 @@ impl Transaction {
         self.effects.iter().max_by_key(bytes)
     }
 
-    /// How many effects on nodes it has.
+    /// The number of effects on nodes.
     pub fn nodes(&self) -> usize {
         let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 0 };
         self.effects.iter().map(nodes).sum()
@@ -336,7 +341,7 @@ impl Transaction {
                 let (len, packed) = packed.split_first_chunk::<4>().ok_or_else(|| bad(&"no length"))?;
                 let len = u32::from_le_bytes(*len) as usize;
                 if len > packed.len().saturating_mul(EXPANSION_MAX) {
-                    return Err(bad(&"a length that cannot be"));
+                    return Err(bad(&"an impossible length"));
                 }
                 let plain = lz4_flex::block::decompress(packed, len).map_err(|e| bad(&e))?;
                 postcard::from_bytes(&plain).map_err(|e| bad(&e))

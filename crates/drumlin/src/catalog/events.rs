@@ -20,11 +20,11 @@ pub enum Event {
 pub struct NodeEvent {
     /// The node.
     pub path: String,
-    /// In one word.
+    /// The kind of event.
     pub action: Action,
-    /// What it was right before.
+    /// What it was just before.
     pub before: Option<NodeInfo>,
-    /// What it was right after.
+    /// What it was just after.
     pub after: Option<NodeInfo>,
     /// Why, if it was deleted.
     pub cause: Cause,
@@ -33,15 +33,15 @@ pub struct NodeEvent {
 /// What happened to a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEvent {
-    /// Where it was or came to be.
+    /// Where it was, or where it was created.
     pub path: String,
     /// The table.
     pub table: TableId,
-    /// In one word.
+    /// The kind of event.
     pub action: TableAction,
 }
 
-/// What happened to a table, in one word.
+/// The kind of an event on a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableAction {
     /// It got a new version.
@@ -50,14 +50,14 @@ pub enum TableAction {
     DeleteVersions,
     /// It was dropped.
     Drop,
-    /// It was taken back.
+    /// It was restored from the trash.
     Undrop,
     /// Rows were written or deleted by key, without a version of their own.
     Rows,
 }
 
-/// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it says `false`. `before`
-/// is the state that they were applied to, `after` the one that they led to.
+/// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it returns `false`.
+/// `before` is the state that they were applied to, `after` the one that they led to.
 pub fn events(
     transactions: &[Transaction],
     seq: Seq,
@@ -116,9 +116,9 @@ fn set_table(tree: &mut Tree, path: &Path, seq: Seq, table: Option<TableId>) {
     tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = table));
 }
 
-/// Does the effects to `tree` and tells each. Says whether to go on.
+/// Applies the effects to `tree` and reports each. Returns whether to continue.
 fn node_events(tree: &mut Tree, nodes: &NodeEffects, seq: Seq, found: &mut dyn FnMut(Event) -> bool) -> Result<bool> {
-    // The tree before the last delete, for what went along.
+    // The tree before the last delete, for the nodes deleted along with it.
     let mut was = Tree::default();
     let mut reader = nodes.reader();
     while let Some((path, effect)) = reader.advance()? {
@@ -140,7 +140,7 @@ fn node_events(tree: &mut Tree, nodes: &NodeEffects, seq: Seq, found: &mut dyn F
                 tree.remove(path, |_| Ok::<_, Error>(()))?;
                 (Action::Delete, was.info(path), cause)
             }
-            // A life condition is told by what it leads to.
+            // A life condition is reported only through its consequences.
             NodeEffect::Keep { keep } => {
                 let keep = if keep.is_empty() { None } else { Some(Arc::new(Keep::decode(keep)?)) };
                 tree.edit(path, seq, |node| node.edit_extra(|extra| extra.keep = keep));

@@ -1,4 +1,4 @@
-//! Fields of a node, and keys made of them: byte strings that order as the values do.
+//! Fields of a node, and keys made of them: byte strings in the same order as the values.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum Field {
     Path,
     /// The last name.
     Name,
-    /// A name by its place, from 0; -1 is the last.
+    /// A name by its position, from 0; -1 is the last.
     Part(i32),
     /// A field of the payload, or all of it.
     Payload(Vec<String>),
@@ -45,7 +45,7 @@ impl Field {
         }
     }
 
-    /// What the field is of the node at `path` with `payload`.
+    /// The value of the field for the node at `path` with `payload`.
     pub(super) fn of<'a>(&self, path: &'a str, payload: &'a Payload) -> Option<Content<'a>> {
         let text = |text: &'a str| Some(Content::Json(Value::Text(text)));
         match self {
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for Field {
 /// A number by its exact value: the nearest float, and how far the number is from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Number {
-    /// The float's bits, changed so that they order as it does.
+    /// The float's bits, changed so that they have the same order.
     near: u64,
     off: i16,
 }
@@ -109,7 +109,7 @@ impl PartialOrd for Number {
 
 const SIGN: u64 = 1 << 63;
 
-/// The number that a value is.
+/// The value as a number, if it is one.
 pub(super) fn number(value: Value<'_>) -> Option<Number> {
     let (near, exact) = match value {
         Value::Int(value) => (value as f64, Some(i128::from(value))),
@@ -148,8 +148,8 @@ mod tag {
     pub const BYTES: u8 = 0x60;
 }
 
-/// A key: byte strings of which each orders as its value does, one behind the other. null < false < true < numbers <
-/// texts < lists and objects < bytes. Texts end with a zero, and a zero in them is followed by 0xFF.
+/// A key: a concatenation of byte strings, each in the same order as its value. null < false < true < numbers < texts <
+/// lists and objects < bytes. Texts end with a zero, and a zero in them is followed by 0xFF.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyWriter {
     bytes: Vec<u8>,
@@ -175,7 +175,7 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// A text without its end: what keys begin with whose text begins with it.
+    /// A text without its end: a prefix of the keys whose text begins with it.
     pub fn push_text_prefix(&mut self, text: &str) {
         self.push_bytes(tag::TEXT, text.as_bytes());
         self.bytes.pop();
@@ -303,7 +303,7 @@ mod tests {
                     at.cmp(&other_at),
                     "{value} {other}"
                 );
-                // A second field counts only where the first are equal.
+                // A second field counts only if the first ones are equal.
                 let order = key(&[value.clone(), json!(1)]).cmp(&key(&[other.clone(), json!(2)]));
                 assert_eq!(order, at.cmp(&other_at).then(Ordering::Less), "{value} {other}");
             }

@@ -1,5 +1,5 @@
-//! What a transaction rests on, and whether commits since have touched it: the rules of conflict, each a pure function
-//! of two states.
+//! What a transaction depends on, and whether later commits have touched it: the rules of conflict, each a pure
+//! function of two states.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ pub enum Read {
     Binding(Path),
     /// A table's newest schema.
     Schema(TableId),
-    /// What a table's newest version sees, but not in which row groups.
+    /// The rows that a table's newest version sees, but not their row groups.
     Rows(TableId),
-    /// A node, or that there is none, but not what lies below it.
+    /// A node, or that there is none, but not what is below it.
     Node(String),
-    /// What a keyed table's newest version says of some keys.
+    /// The rows of some keys in a keyed table's newest version.
     Keys(TableId, Arc<Keys>),
     /// Which nodes match, and what they are.
     Pattern(Pattern),
-    /// Anything of the tree.
+    /// Any part of the tree.
     Tree,
     /// Which versions a table lists.
     Versions(TableId),
     /// What a snapshot holds.
     Snapshot(String),
-    /// What a projection is, if it is part of the store.
+    /// The definition of a projection, if it is part of the store.
     Projection(String),
     /// Which projections are part of the store.
     Projections,
     /// Which snapshots there are, and what they hold.
     Snapshots,
-    /// Anything at all: an operation was refused, for whatever reason.
+    /// Everything: an operation was refused, for whatever reason.
     All,
 }
 
-/// All that a transaction has read.
+/// Everything that a transaction has read.
 #[derive(Clone, Debug, Default)]
 pub struct Footprint {
     /// In any order.
@@ -54,7 +54,7 @@ impl Footprint {
         self
     }
 
-    /// `Conflict`, naming the read, if what was read of `base` is otherwise in `now`, which may hold effects of
+    /// `Conflict`, naming the read, if what was read from `base` differs in `now`, which may hold effects of
     /// transactions not yet appended. O(reads x log).
     pub fn check(&self, base: &State, now: &State) -> Result<()> {
         match self.reads.iter().find(|read| touched(read, base, now)) {
@@ -68,7 +68,7 @@ impl Footprint {
 }
 
 impl Read {
-    /// What was read of `state` and is otherwise in `now`, in words.
+    /// Describes what was read from `state` and differs in `now`.
     fn describe(&self, state: &State, now: &State) -> String {
         let table = |id: &TableId| match state.path_of(*id) {
             Some(path) => format!("'{path}'"),
@@ -95,7 +95,7 @@ impl Read {
 /// Which of many keys was written is looked for only among this many: the commit turn is held.
 const SEARCHED_MAX: usize = 1000;
 
-/// The rows of a table with keys that were looked up, in words: the one that was written, if it can be told.
+/// Describes the rows of a table with keys that were looked up: the row that was written, if it is known.
 fn describe_keys(id: TableId, keys: &Keys, base: &State, now: &State, table: &str) -> String {
     let codec = base.table(id).and_then(|table| table.codec().ok());
     let name = |places: std::ops::Range<usize>| {
@@ -123,7 +123,7 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             (Some(a), Some(b)) => a.schema() != b.schema(),
             (a, b) => a.is_some() != b.is_some(),
         },
-        // What was only rewritten is carried over: see [`carry_over`].
+        // Rows that were only rewritten are carried over: see [`carry_over`].
         Read::Rows(id) => base.table(*id).map(|t| t.rows_seq) != now.table(*id).map(|t| t.rows_seq),
         Read::Keys(..) if planted(Bug::SkipKeyCheck) => false,
         Read::Keys(id, keys) => match (base.table(*id), now.table(*id)) {
@@ -134,7 +134,7 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
         Read::Pattern(pattern) => {
             let mut touched = false;
             base.tree.diff(&now.tree, |path, a, b| {
-                // A node of which only what lies below has changed is the same itself.
+                // A node counts as the same if only nodes below it have changed.
                 let same = a.zip(b).is_some_and(|(a, b)| a.same_itself(b));
                 touched |= !same && pattern.may_depend_on(path);
             });
@@ -153,11 +153,11 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
     }
 }
 
-/// Brings deletions by position in effects made on `base` to where those rows are in `now`, which has the same rows, maybe in
-/// other row groups. `Conflict` if it cannot be told where.
+/// Adapts deletions by position in effects made on `base` to where those rows are in `now`, which has the same rows, perhaps
+/// in other row groups. `Conflict` if their place is unknown.
 pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<()> {
     for (table, deletions) in effects.iter_mut().filter_map(Effect::deletions_mut) {
-        // A table that the effects make is as it was made.
+        // A table created by the effects is unchanged.
         if let (Some(then), Some(now)) = (base.table(table), now.table(table))
             && !Arc::ptr_eq(then, now)
             && !planted(Bug::SkipCarry)
@@ -168,8 +168,8 @@ pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<(
     Ok(())
 }
 
-/// `Conflict` if nodes that a transaction writes, or what lies below those that it deletes, are otherwise in `now` than
-/// they are in `base`, on which it was made.
+/// `Conflict` if nodes that a transaction writes, or nodes below those that it deletes, differ between `base`, on which
+/// it was made, and `now`.
 pub fn check_written(effects: &[Effect], base: &State, now: &State) -> Result<()> {
     for effect in effects {
         let Effect::Nodes(nodes) = effect else { continue };

@@ -1,8 +1,8 @@
-//! Who still needs which block: live bytes are counted, so that what a drop frees is known without reading anything.
+//! Which blocks are still needed: live bytes are counted, so that what a drop frees is known without reading anything.
 //!
-//! Invariants: a block's `parts` are the distinct addresses in it that some row group record names; a block whose last
-//! part goes is condemned at once, and stays listed until its object is deleted. A block that travelled in its commit has no
-//! object, so it goes at once.
+//! Invariants: a block's `parts` are the distinct addresses in it that some row group record names; a block whose last part
+//! is released is condemned at once, and stays listed until its object is deleted. A block that travelled in its commit has
+//! no object, so it is removed at once.
 
 use bytes::Bytes;
 use imbl::OrdMap;
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Inline {
 pub struct Condemned {
     /// Size of the object in bytes.
     pub bytes: u64,
-    /// The commit that let go of it: only readers of older states may still need it.
+    /// The commit that released it: only readers of older states may still need it.
     pub seq: Seq,
     /// Its time.
     pub time: Timestamp,
@@ -64,7 +64,7 @@ pub struct Ledger {
 }
 
 impl PartialEq for Ledger {
-    /// The time of a commit that is being applied is no part of what it says.
+    /// Ignores the time of the commit being applied.
     fn eq(&self, other: &Self) -> bool {
         self.same_use(other) && self.condemned == other.condemned && self.inline == other.inline
     }
@@ -96,8 +96,8 @@ impl Ledger {
         self.inline.contains_key(&block)
     }
 
-    /// Blocks that wait to be deleted, were let go of at `until` or before, and that no reader of `oldest` or a newer state
-    /// needs; of any, if there is none.
+    /// Blocks that wait to be deleted, were released at `until` or before, and are not needed by readers of `oldest` or
+    /// newer states; without `oldest`, there are no readers.
     pub fn unneeded(&self, oldest: Option<Seq>, until: Timestamp) -> impl Iterator<Item = (BlockId, u64)> {
         let unneeded =
             move |condemned: &Condemned| oldest.is_none_or(|oldest| oldest >= condemned.seq) && condemned.time <= until;
@@ -105,7 +105,7 @@ impl Ledger {
         condemned.map(|(block, condemned)| (*block, condemned.bytes))
     }
 
-    /// Whether both say the same of every block in use.
+    /// Whether both agree on every block in use.
     pub(super) fn same_use(&self, other: &Ledger) -> bool {
         self.blocks == other.blocks && self.shared == other.shared
     }
@@ -126,7 +126,7 @@ impl Ledger {
 
     /// A new record names `address`.
     pub(super) fn add(&mut self, address: &Address) -> Result<()> {
-        let unknown = || Error::corrupt(format!("a row group lies in block {}, which is unknown", address.block));
+        let unknown = || Error::corrupt(format!("a row group is in block {}, which is unknown", address.block));
         let used = self.blocks.get_mut(&address.block).ok_or_else(unknown)?;
         used.live_bytes = used.live_bytes.checked_add(address.bytes()).ok_or_else(unknown)?;
         used.parts += 1;
@@ -140,7 +140,7 @@ impl Ledger {
         }
     }
 
-    /// One record less names `address`.
+    /// One record fewer names `address`.
     pub(super) fn release(&mut self, address: &Address, seq: Seq) -> Result<()> {
         if let Some(more) = self.shared.get_mut(address) {
             *more -= 1;

@@ -1,19 +1,19 @@
 //! A persistent ordered map: a B+tree whose pages are shared between copies and copied when written.
 //!
-//! A copy is O(1); a look-up, insert or remove is O(log n) and copies at most the pages on its way; comparing two copies
+//! A copy is O(1); a look-up, insert or remove is O(log n) and copies at most the pages on its path; comparing two copies
 //! ([`Map::diff`]) visits only the pages that they do not share. Path copying after Driscoll, Sarnak, Sleator and Tarjan,
 //! "Making data structures persistent" (1989).
 
 use std::cmp::Ordering;
 
-// Without weak references, to own a page is a plain load, and it is looked at on every step of a write.
+// Without weak references, checking whether a page is owned is a plain load, and every step of a write does it.
 use triomphe::Arc;
 
-/// The most entries of a page.
+/// The maximum number of entries of a page.
 const PAGE: usize = 32;
 /// A page with fewer looks for a neighbour to merge with.
 const SPARSE: usize = PAGE / 4;
-/// Two pages merge if they have at most so many together, so that the next insert does not split them again.
+/// Two pages merge if together they have at most this many entries, so that the next insert does not split them again.
 const MERGED: usize = PAGE * 3 / 4;
 
 type Link<K, V> = Arc<Page<K, V>>;
@@ -23,7 +23,7 @@ type Links<'a, K, V> = Vec<&'a Link<K, V>>;
 #[derive(Debug)]
 enum Page<K, V> {
     Leaf(Vec<(K, V)>),
-    /// Each child with a lower bound of its keys; that of the first is not looked at.
+    /// Each child with a lower bound of its keys; that of the first is ignored.
     Inner(Vec<Child<K, V>>),
 }
 
@@ -70,7 +70,7 @@ impl<K: Clone + Ord, V: Clone> Page<K, V> {
     }
 }
 
-/// The page behind `link` to write to: itself if nobody else has it, else a copy with room for another entry.
+/// The page behind `link`, to write to: itself if it is not shared, else a copy with room for another entry.
 fn own<K: Clone, V: Clone>(link: &mut Link<K, V>) -> &mut Page<K, V> {
     fn roomy<T: Clone>(entries: &[T]) -> Vec<T> {
         let mut copy = Vec::with_capacity((entries.len() + 1).next_power_of_two().min(PAGE));
@@ -86,7 +86,7 @@ fn own<K: Clone, V: Clone>(link: &mut Link<K, V>) -> &mut Page<K, V> {
     Arc::get_mut(link).expect("it is not shared")
 }
 
-/// Which child may hold the key that `order` looks for: `order` says how a key compares with it.
+/// The child that may hold the key that `order` looks for: `order` says how a key compares with it.
 fn child_of<K, T>(children: &[(K, T)], order: &impl Fn(&K) -> Ordering) -> usize {
     children[1..].partition_point(|(low, _)| order(low).is_le())
 }
@@ -98,7 +98,7 @@ fn place<T>(entries: &mut Vec<T>, at: usize, entry: T) {
     entries.insert(at, entry);
 }
 
-/// Inserts into a full page by splitting it: gives the right half. Keys that come in order leave full pages behind.
+/// Inserts into a full page by splitting it; returns the right half. Keys inserted in order leave full pages behind.
 fn split<T>(entries: &mut Vec<T>, at: usize, entry: T) -> Vec<T> {
     if at == entries.len() {
         return vec![entry];
@@ -117,12 +117,12 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether the two are copies of one map, neither written since. O(1); `false` says nothing.
+    /// Whether the two are copies of one map, neither written since. O(1); `false` means nothing.
     pub fn same(&self, other: &Self) -> bool {
         match (&self.root, &other.root) {
             (None, None) => true,
@@ -131,7 +131,7 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         }
     }
 
-    /// The entry that `order` looks for. `order` says how a key compares with the one that is wanted.
+    /// The entry that `order` looks for: `order` says how a key compares with the wanted one.
     pub fn find(&self, order: impl Fn(&K) -> Ordering) -> Option<(&K, &V)> {
         let mut page = self.root.as_deref()?;
         loop {
@@ -145,7 +145,7 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         }
     }
 
-    /// The value to write to, its page being copied if it is shared. A key that is not there costs as much.
+    /// The value, to write to; its page is copied if shared. A missing key costs as much.
     pub fn find_mut(&mut self, order: impl Fn(&K) -> Ordering) -> Option<&mut V> {
         let mut link = self.root.as_mut()?;
         loop {
@@ -162,7 +162,7 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         }
     }
 
-    /// Sets a value. Gives the one that was there.
+    /// Sets a value. Returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let Some(root) = &mut self.root else {
             self.root = Some(Arc::new(Page::Leaf(vec![(key, value)])));
@@ -178,12 +178,12 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         old
     }
 
-    /// Removes the entry that `order` looks for. A key that is not there costs as much.
+    /// Removes the entry that `order` looks for. A missing key costs as much.
     pub fn remove(&mut self, order: impl Fn(&K) -> Ordering) -> Option<V> {
         self.remove_if(order, |_| Ok::<_, std::convert::Infallible>(())).unwrap_or_else(|never| match never {})
     }
 
-    /// The same, if `permit` does.
+    /// The same, if `permit` allows it.
     pub fn remove_if<E>(
         &mut self,
         order: impl Fn(&K) -> Ordering,
@@ -203,7 +203,7 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         Ok(Some(old))
     }
 
-    /// A map of entries that come in order, each key once. O(n).
+    /// A map of entries given in order, each key once. O(n).
     pub fn from_sorted(entries: impl Iterator<Item = (K, V)>) -> Self {
         let mut len = 0;
         let mut entries = entries.inspect(|_| len += 1).peekable();
@@ -226,7 +226,7 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         Iter { stack: self.root.as_deref().map(|page| (page, 0)).into_iter().collect() }
     }
 
-    /// The entries from the first one on for whose key `before` is false; it must be true for a first part of the keys
+    /// The entries from the first one whose key makes `before` false; `before` must be true for a prefix of the keys
     /// only.
     pub fn iter_from(&self, before: impl Fn(&K) -> bool) -> Iter<'_, K, V> {
         let mut stack = Vec::new();
@@ -326,7 +326,7 @@ fn unshared<'a, K: Clone + Ord, V: Clone>(
     }
 }
 
-/// Inserts below `link`. Gives the old value, and the page that was split off with its first key.
+/// Inserts below `link`. Returns the old value, and the page that was split off, with its first key.
 fn insert<K: Clone + Ord, V: Clone>(link: &mut Link<K, V>, key: K, value: V) -> (Option<V>, Option<Child<K, V>>) {
     match own(link) {
         Page::Leaf(entries) => match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
@@ -397,7 +397,7 @@ fn merge<K: Clone + Ord, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
     match (own(&mut children[left].1), right) {
         (Page::Leaf(entries), Page::Leaf(more)) => entries.extend(more),
         (Page::Inner(children), Page::Inner(mut more)) => {
-            // As a first child its own bound was not looked at, and may be anything.
+            // As a first child, its bound was ignored and may be anything.
             if let Some(first) = more.first_mut() {
                 first.0 = low;
             }
@@ -409,7 +409,7 @@ fn merge<K: Clone + Ord, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
 
 /// See [`Map::iter`].
 pub struct Iter<'a, K, V> {
-    /// The pages from the root to the leaf, each with what comes next in it.
+    /// The pages from the root to the leaf, each with the position of the next entry.
     stack: Vec<(&'a Page<K, V>, usize)>,
 }
 
@@ -465,7 +465,7 @@ mod tests {
             let mut copies = Vec::new();
             for step in 0..4000 {
                 let key = rng.u32(..span);
-                // Waves of growing and shrinking.
+                // Waves of growth and shrinking.
                 if rng.u32(..10) < if step / 1000 % 2 == 0 { 7 } else { 2 } {
                     assert_eq!(map.insert(key, step), model.insert(key, step));
                 } else {

@@ -1,4 +1,5 @@
-//! The catalog: paths, the tree of nodes, and the whole-store state with its one way to change: [`State::apply`].
+//! The catalog: paths, the tree of nodes, and the state of the whole store with its only way to change:
+//! [`State::apply`].
 //!
 //! Pure: no clock, no randomness, no I/O. Applying the same effects to the same state gives the same state, on every
 //! machine that reads the log.
@@ -6,15 +7,17 @@
 mod changes;
 mod check;
 mod chunks;
-mod condition;
+mod compare;
 mod draft;
 mod effect;
 mod events;
 mod field;
 mod footprint;
+mod glob;
 mod keep;
 mod ledger;
 mod map;
+mod node_info;
 mod nodes;
 mod path;
 mod pattern;
@@ -29,27 +32,30 @@ mod stored;
 mod tree;
 mod trigger;
 mod walk;
+mod watches;
 
 pub use changes::{Change, Changes, NodeChange};
 pub use chunks::{Index, LostChunk, Place};
-pub use condition::{Compare, Condition, NameRegex};
+pub use compare::Compare;
 pub use draft::{Draft, PutMode, PutOptions};
-pub use effect::{Effect, Transaction};
+pub use effect::{Effect, FEATURE_HISTORY, FEATURES_KNOWN, Transaction};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;
 pub use footprint::{Footprint, Read, carry_over, check_written};
+pub use glob::{Glob, NameRegex};
 pub use keep::Keep;
 pub use ledger::{BlockUse, Inline, Ledger};
+pub use node_info::NodeInfo;
 pub use nodes::{Cause, NodeEffect, NodeEffects, NodeReader};
 pub use path::{PATH_NAMES_MAX, Path, check_path};
-pub use pattern::{Glob, Part, Pattern};
+pub use pattern::{Condition, Part, Pattern};
 pub use payload::{Content, Entries, Items, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
 pub use projection::{Projection, ProjectionEntry, ProjectionFn, Rule, View, Views};
 pub use retention::Retention;
 pub use salvage::Mended;
 pub use sessions::Sessions;
 use small::Small;
-pub use state::{FEATURE_HISTORY, FEATURES_KNOWN, Snapshot, State, Trash};
-pub use tree::{Node, NodeInfo, Tree};
+pub use state::{Snapshot, State, Trash};
+pub use tree::{Node, Tree};
 pub use trigger::{Action, Trigger, TriggerFilter};
 pub use walk::Walker;

@@ -1,14 +1,14 @@
-//! What happens to nodes, in order, as one string of bytes: the same in a transaction, in the log and in the change feed.
+//! Effects on nodes, in order, as one byte string: the same in a transaction, in the log and in the change feed.
 //!
 //! ```text
 //! record
 //!   head            1 byte: kind in bits 0-2, detail in bits 3-4
-//!   shared          varint: bytes that the path shares with that of the record before
-//!   rest            varint, then so many bytes of the path
-//!   payload         put: varint, then so many bytes
-//!   life condition  keep: varint, then so many bytes of JSON text
+//!   shared          varint: bytes that the path shares with that of the previous record
+//!   rest            varint, then that many bytes of the path
+//!   payload         put: varint, then that many bytes
+//!   life condition  keep: varint, then that many bytes of JSON text
 //! ```
-//! The first record shares nothing, so that strings can be joined.
+//! The first record shares nothing, so that byte strings can be concatenated.
 
 use std::fmt;
 
@@ -21,11 +21,11 @@ use crate::base::{Error, Result};
 /// Why a node was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It was asked for.
+    /// The caller asked for it.
     Asked,
     /// A node above it was deleted.
     Above,
-    /// What it lived on no longer holds.
+    /// Its life conditions no longer hold.
     KeepWhile,
 }
 
@@ -34,22 +34,22 @@ pub enum Cause {
 pub enum NodeEffect<'a> {
     /// Its payload was set.
     Put {
-        /// Whether the node was not there before.
+        /// Whether the node did not exist before.
         created: bool,
         /// The payload as stored.
         payload: &'a [u8],
     },
-    /// Its payload was taken off.
+    /// Its payload was removed.
     Clear {
         /// Whether that left nothing of the node.
         gone: bool,
     },
-    /// It was deleted; what lies below it has records of its own behind this one.
+    /// It was deleted; nodes below it have records of their own after this one.
     Delete {
         /// Why.
         cause: Cause,
     },
-    /// What it lives on was set; as stored, empty for nothing.
+    /// Its life conditions were set.
     Keep {
         /// As stored.
         keep: &'a [u8],
@@ -71,7 +71,7 @@ pub struct NodeEffects {
     last: String,
 }
 
-/// A place in a list, to go back to.
+/// A position in a list, to rewind to.
 pub(super) struct Mark {
     bytes: usize,
     len: usize,
@@ -79,17 +79,17 @@ pub(super) struct Mark {
 }
 
 impl NodeEffects {
-    /// How many there are.
+    /// The number of effects.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// How many bytes they take.
+    /// Their size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no effects.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -111,7 +111,7 @@ impl NodeEffects {
             write_varint(&mut self.bytes, content.len());
             self.bytes.extend_from_slice(content);
         }
-        // Only what is new is copied, from a boundary between characters.
+        // Only the new part is copied, from a character boundary.
         let whole = (0..=shared).rev().find(|at| self.last.is_char_boundary(*at) && path.is_char_boundary(*at));
         let whole = whole.unwrap_or(0);
         self.last.truncate(whole);
@@ -126,7 +126,7 @@ impl NodeEffects {
         self.last.clone_from(&more.last);
     }
 
-    /// All but the first.
+    /// All except the first.
     pub(super) fn behind_first(&self) -> NodeEffects {
         let mut rest = NodeEffects::default();
         let mut reader = self.reader();
@@ -139,12 +139,12 @@ impl NodeEffects {
         rest
     }
 
-    /// Where it ends now.
+    /// The current end of the list.
     pub(super) fn mark(&self) -> Mark {
         Mark { bytes: self.bytes.len(), len: self.len, last: self.last.clone() }
     }
 
-    /// Takes off what was added since.
+    /// Removes what was added since.
     pub(super) fn rewind(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
         self.len = mark.len;
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for NodeEffects {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <&[u8]>::deserialize(deserializer)?.to_vec();
         let mut effects = NodeEffects { bytes, ..NodeEffects::default() };
-        // Checked once here, so that nobody finds damage half way.
+        // Checked once here, so that readers never find damage halfway.
         let mut reader = effects.reader();
         let mut len = 0;
         while let Some((path, effect)) = reader.advance().map_err(de::Error::custom)? {

@@ -1,6 +1,6 @@
 //! Paths: names joined by `/`.
 //!
-//! Order: as lists of names. A path comes right before everything below it, so a subtree is one contiguous range.
+//! Ordered as lists of names. A path comes directly before everything below it, so a subtree is one contiguous range.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::base::{Error, Result};
 
 const NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4096;
-/// How deep the tree may be, which bounds what walking it needs of the stack.
+/// The maximum depth of the tree, which limits the stack needed to walk it.
 pub const PATH_NAMES_MAX: usize = 120;
 
 /// A checked path such as `prices/us/AAPL`; never empty.
@@ -20,14 +20,14 @@ pub const PATH_NAMES_MAX: usize = 120;
 pub struct Path(Arc<str>);
 
 impl Path {
-    /// Checks and takes `text`: at most 120 names of at most 255 bytes joined by single slashes, 4 KiB in all, any Unicode
-    /// but `/`, `*`, `?`, NUL and control characters; not `.` or `..`.
+    /// Checks `text` and makes a path of it: at most 120 names of at most 255 bytes joined by single slashes, 4 KiB in
+    /// total, any Unicode except `/`, `*`, `?`, NUL and control characters; not `.` or `..`.
     pub fn new(text: &str) -> Result<Self> {
         check_path(text)?;
         Ok(Self(text.into()))
     }
 
-    /// Takes text that [`check_path`] has passed.
+    /// Makes a path of text that [`check_path`] has accepted.
     pub(super) fn trusted(text: &str) -> Self {
         Self(text.into())
     }
@@ -52,7 +52,7 @@ impl Path {
         name_of(&self.0)
     }
 
-    /// How it orders against a path as text.
+    /// Compares it with a path given as text.
     pub(super) fn compare(&self, other: &str) -> Ordering {
         compare(&self.0, other)
     }
@@ -68,7 +68,7 @@ pub(super) fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-/// Fails if `text` is no path; see [`Path::new`].
+/// Fails if `text` is not a path; see [`Path::new`].
 pub fn check_path(text: &str) -> Result<()> {
     let bad = |why: String| Err(Error::invalid(format!("path '{}': {why}", text.escape_debug())));
     if text.is_empty() {
@@ -77,7 +77,7 @@ pub fn check_path(text: &str) -> Result<()> {
     if text.len() > PATH_BYTES_MAX {
         return Err(Error::invalid(format!("a path of {} bytes; at most {PATH_BYTES_MAX} are taken", text.len())));
     }
-    // Plain names are looked at by the byte; what is not plain is looked at again.
+    // Plain names are checked byte by byte; others are checked again.
     let (mut names, mut begin, mut plain) = (1, 0, true);
     for (at, byte) in text.bytes().enumerate() {
         if byte == b'/' {
@@ -157,7 +157,7 @@ impl Serialize for Path {
 
 impl<'de> Deserialize<'de> for Path {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Not borrowed: in JSON text it may be written with escapes.
+        // Not borrowed: in JSON text, it may contain escapes.
         Path::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }

@@ -1,47 +1,15 @@
-//! Patterns over the tree: names with wildcards, any number of names, and conditions on nodes.
+//! Patterns over the tree, and conditions on its nodes. They are in one file because each may contain the other: a pattern
+//! consists of names, wildcards and conditions; a condition may ask whether the path matches a pattern.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::path::check_path;
-use super::{Condition, NodeInfo, Path};
+use super::compare::{Compare, holds_of_field, holds_of_number};
+use super::glob::{Glob, NameRegex};
+use super::path::{check_path, name_of};
+use super::{NodeInfo, Path, Payload};
 use crate::base::{Error, Result};
-
-/// A name with wildcards: `*` stands for any characters and `?` for one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Glob(String);
-
-impl TryFrom<String> for Glob {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        Self::new(&text)
-    }
-}
-
-impl Glob {
-    /// Takes `text`, in which at most 255 bytes are no wildcards.
-    pub fn new(text: &str) -> Result<Self> {
-        check_path(&text.replace(['*', '?'], "x"))
-            .map_err(|_| Error::invalid(format!("'{}' is no name with wildcards", text.escape_debug())))?;
-        if text.contains('/') {
-            return Err(Error::invalid(format!("'{text}' is more than one name")));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    /// Whether `name` matches.
-    pub fn matches(&self, name: &str) -> bool {
-        self.0 == "*" || matches_name(self.0.as_bytes(), name.as_bytes())
-    }
-
-    /// What all that matches begins with.
-    pub fn prefix(&self) -> &str {
-        self.0.split(['*', '?']).next().unwrap_or_default()
-    }
-}
 
 /// One part of a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,31 +21,31 @@ pub enum Part {
     Name(String),
     /// A name that matches.
     Glob(Glob),
-    /// A node of which this holds.
+    /// A node for which this holds.
     If(Condition),
 }
 
 /// A pattern over paths and the nodes on them, such as `prices/*/A*` or `config/**`.
 ///
-/// In a name, `*` stands for any characters and `?` for one. A name `**` stands for any number of names; at the end
-/// for at least one, so `a/**` is what lies below `a`. Conditions on nodes are made with [`Pattern::from_parts`].
+/// In a name, `*` matches any characters and `?` a single one. A name `**` matches any number of names; at the end, at
+/// least one, so `a/**` is what is below `a`. Conditions on nodes are added with [`Pattern::from_parts`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     parts: Vec<Part>,
-    /// The names before the first part that is none, joined by `/`; may be empty.
+    /// The leading parts that are plain names, joined by `/`; may be empty.
     prefix: String,
 }
 
-/// The most parts, so that there is a bit for each position: more than a path can have names.
+/// The maximum number of parts, so that there is a bit for each position: more than the names of any path.
 const PARTS_MAX: usize = 127;
 
-/// Positions in the parts of a pattern: bit `n` says that what is left of a path must match `parts[n..]`.
+/// Positions in the parts of a pattern: bit `n` says that the rest of a path must match `parts[n..]`.
 pub(super) type Positions = u128;
 
 impl Pattern {
     /// Parses `text`.
     pub fn new(text: &str) -> Result<Self> {
-        // With its wildcards replaced it must be a path.
+        // With its wildcards replaced, it must be a path.
         check_path(&text.replace(['*', '?'], "x")).map_err(|_| match check_path(text) {
             Err(e) => Error::invalid(e.message().replacen("path", "pattern", 1)),
             Ok(()) => Error::invalid(format!("pattern '{}' is not one", text.escape_debug())),
@@ -116,13 +84,13 @@ impl Pattern {
         Ok(Self { parts, prefix })
     }
 
-    /// The pattern that matches `path` alone.
+    /// The pattern that matches only `path`.
     pub fn of_path(path: &Path) -> Self {
         let parts = path.as_str().split('/').map(|name| Part::Name(name.to_owned())).collect();
         Self { parts, prefix: path.as_str().to_owned() }
     }
 
-    /// The same pattern, of which the nodes that match must meet `condition` too.
+    /// The same pattern, but matching nodes must also meet `condition`.
     pub fn and(mut self, condition: Condition) -> Result<Self> {
         condition.check()?;
         let also = |part: Condition| Part::If(Condition::All(vec![part, condition.clone()]));
@@ -135,12 +103,13 @@ impl Pattern {
         Self::from_parts(self.parts)
     }
 
-    /// The path that this pattern is, if it is one.
+    /// The path that this pattern consists of, if it is a plain path.
     pub fn literal(&self) -> Option<&str> {
         self.parts.iter().all(|part| matches!(part, Part::Name(_))).then_some(&self.prefix)
     }
 
-    /// The names before the first that may vary: all that matches is at or below this path. Empty if there is none.
+    /// The names before the first that may vary: everything that matches is at or below this path. Empty if there are
+    /// none.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -149,23 +118,23 @@ impl Pattern {
         &self.parts
     }
 
-    /// Whether it looks at nothing but paths.
+    /// Whether it looks only at paths.
     pub fn is_of_path(&self) -> bool {
         self.parts.iter().all(|part| !matches!(part, Part::If(condition) if !condition.is_of_path()))
     }
 
-    /// Whether all but the last part look at nothing but paths, so that whether a node matches depends on no other node.
+    /// Whether all parts except the last look only at paths, so that a match depends on no other node.
     pub fn is_of_node(&self) -> bool {
         let above = &self.parts[..self.parts.len() - 1];
         above.iter().all(|part| !matches!(part, Part::If(condition) if !condition.is_of_path()))
     }
 
-    /// Whether `path` matches as far as a path can tell: conditions that look at nodes are taken to hold.
+    /// Whether `path` matches, judged by the path alone: conditions that look at nodes are assumed to hold.
     pub fn matches_path(&self, path: &str) -> bool {
         self.run(path, |_, _| true)
     }
 
-    /// Whether the node at `path` matches; conditions that look at nodes above it are taken to hold.
+    /// Whether the node at `path` matches; conditions that look at nodes above it are assumed to hold.
     pub(super) fn matches(&self, path: &str, node: &NodeInfo) -> bool {
         let whole = path.len();
         self.run(path, |at, condition| at.len() != whole || condition.holds(at, Some(node)))
@@ -185,7 +154,7 @@ impl Pattern {
         path.starts_with(&self.prefix) && self.accepts(self.walk(path, holds))
     }
 
-    /// The positions behind `path`.
+    /// The positions after `path`.
     fn walk(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> Positions {
         let mut positions = self.start();
         let mut end = 0;
@@ -211,7 +180,7 @@ impl Pattern {
         self.close(1)
     }
 
-    /// The positions behind a name; `holds` says whether a condition does of its node.
+    /// The positions after a name; `holds` says whether a condition holds for its node.
     pub(super) fn step(&self, positions: Positions, name: &str, holds: impl Fn(&Condition) -> bool) -> Positions {
         let mut next = 0;
         let mut left = positions;
@@ -220,7 +189,7 @@ impl Pattern {
             left &= left - 1;
             let Some(part) = self.parts.get(at) else { continue };
             let goes_on = match part {
-                // At the end it takes one name or more; elsewhere none or more.
+                // At the end, it matches one name or more; elsewhere, none or more.
                 Part::Deep => {
                     next |= 1 << at;
                     at + 1 == self.parts.len()
@@ -236,7 +205,7 @@ impl Pattern {
         self.close(next)
     }
 
-    /// Steps over every `**` that may stand for nothing.
+    /// Skips every `**` that may match no name.
     fn close(&self, mut positions: Positions) -> Positions {
         for (at, part) in self.parts.iter().enumerate() {
             if *part == Part::Deep && at + 1 < self.parts.len() && positions >> at & 1 == 1 {
@@ -257,11 +226,11 @@ impl Pattern {
     }
 }
 
-/// Matches paths as [`Pattern::matches_path`] does, quicker where many with the same parent come in a row.
+/// Matches paths as [`Pattern::matches_path`] does, but faster if many paths with the same parent follow each other.
 pub(super) struct Matcher<'a> {
     pattern: &'a Pattern,
     parent: String,
-    /// Where the pattern stands behind the parent.
+    /// The positions in the pattern after the parent.
     positions: Positions,
 }
 
@@ -299,48 +268,6 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// `*` and `?` over the characters of one name.
-fn matches_name(glob: &[u8], name: &[u8]) -> bool {
-    let (mut g, mut n) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                back = Some((g, n));
-                g += 1;
-            }
-            Some(b'?') => {
-                g += 1;
-                n += character_bytes(name[n]);
-            }
-            Some(c) if *c == name[n] => {
-                g += 1;
-                n += 1;
-            }
-            _ => match back {
-                Some((star, taken)) => {
-                    let next = taken + character_bytes(name[taken]);
-                    back = Some((star, next));
-                    g = star + 1;
-                    n = next;
-                }
-                None => return false,
-            },
-        }
-    }
-    glob[g..].iter().all(|c| *c == b'*')
-}
-
-/// Bytes of the UTF-8 character that begins with `first`.
-fn character_bytes(first: u8) -> usize {
-    match first {
-        0xF0.. => 4,
-        0xE0.. => 3,
-        0xC0.. => 2,
-        _ => 1,
-    }
-}
-
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.parts.iter().enumerate() {
@@ -355,6 +282,133 @@ impl fmt::Display for Pattern {
             }
         }
         Ok(())
+    }
+}
+
+/// Something that holds for a node or does not.
+///
+/// For a path without a node, [`Condition::Exists`]`(false)` holds, and what is built from it by `Not`, `All` and `Any`;
+/// nothing else does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// There is a node, or there is none.
+    Exists(bool),
+    /// Its name matches.
+    Name(Glob),
+    /// Its name matches.
+    NameRegex(NameRegex),
+    /// Its path matches.
+    Path(Pattern),
+    /// It carries a payload, or does not.
+    HasPayload(bool),
+    /// It holds a table, or does not.
+    HasTable(bool),
+    /// A field of its payload, or the whole payload if there are no names. Bytes can only be compared as a whole.
+    Payload {
+        /// The names that lead to it: a name for each object on the way, a number for each list.
+        field: Vec<String>,
+        /// How it is compared.
+        compare: Compare,
+        /// What it is compared with.
+        value: Payload,
+    },
+    /// How often its payload has been set.
+    PayloadVersion(Compare, u64),
+    /// How often its list of children has changed.
+    ChildrenVersion(Compare, u64),
+    /// How many children it has.
+    Children(Compare, u64),
+    /// The other does not hold.
+    Not(Box<Condition>),
+    /// All hold.
+    All(Vec<Condition>),
+    /// At least one holds.
+    Any(Vec<Condition>),
+}
+
+/// How deeply conditions may be nested.
+const DEPTH_MAX: usize = 64;
+
+impl Condition {
+    /// Its payload is `value`.
+    pub fn payload(value: Payload) -> Self {
+        Condition::Payload { field: Vec::new(), compare: Compare::Equal, value }
+    }
+
+    /// A field of its payload compares with `value`. `field` is names joined by dots.
+    pub fn field(field: &str, compare: Compare, value: Payload) -> Self {
+        Condition::Payload { field: field.split('.').map(str::to_owned).collect(), compare, value }
+    }
+
+    /// Whether it holds for the node at `path`, if there is one.
+    pub fn holds(&self, path: &str, node: Option<&NodeInfo>) -> bool {
+        let on = |holds: &dyn Fn(&NodeInfo) -> bool| node.is_some_and(holds);
+        match self {
+            Condition::Exists(wanted) => node.is_some() == *wanted,
+            Condition::Not(condition) => !condition.holds(path, node),
+            Condition::All(conditions) => conditions.iter().all(|condition| condition.holds(path, node)),
+            Condition::Any(conditions) => conditions.iter().any(|condition| condition.holds(path, node)),
+            Condition::Name(glob) => on(&|_| glob.matches(name_of(path))),
+            Condition::NameRegex(regex) => on(&|_| regex.matches(name_of(path))),
+            Condition::Path(pattern) => on(&|_| pattern.matches_path(path)),
+            Condition::HasPayload(wanted) => on(&|node| node.payload.is_some() == *wanted),
+            Condition::HasTable(wanted) => on(&|node| node.table == *wanted),
+            Condition::Payload { field, compare, value } => {
+                on(&|node| node.payload.as_ref().is_some_and(|payload| holds_of_field(payload, field, *compare, value)))
+            }
+            Condition::PayloadVersion(compare, n) => on(&|node| holds_of_number(*compare, node.payload_version, *n)),
+            Condition::ChildrenVersion(compare, n) => on(&|node| holds_of_number(*compare, node.children_version, *n)),
+            Condition::Children(compare, n) => on(&|node| holds_of_number(*compare, node.children, *n)),
+        }
+    }
+
+    /// Whether it looks only at the path.
+    pub(super) fn is_of_path(&self) -> bool {
+        match self {
+            Condition::Name(_) | Condition::NameRegex(_) => true,
+            Condition::Path(pattern) => pattern.is_of_path(),
+            Condition::Not(condition) => condition.is_of_path(),
+            Condition::All(conditions) | Condition::Any(conditions) => conditions.iter().all(Condition::is_of_path),
+            _ => false,
+        }
+    }
+
+    /// A prefix of every name for which it holds.
+    pub(super) fn name_prefix(&self) -> &str {
+        match self {
+            Condition::Name(glob) => glob.prefix(),
+            Condition::All(conditions) => {
+                conditions.iter().map(Condition::name_prefix).max_by_key(|prefix| prefix.len()).unwrap_or_default()
+            }
+            _ => "",
+        }
+    }
+
+    /// Fails if it compares what cannot be compared, or is nested too deeply.
+    pub fn check(&self) -> Result<()> {
+        self.check_at(0)
+    }
+
+    fn check_at(&self, depth: usize) -> Result<()> {
+        if depth > DEPTH_MAX {
+            return Err(Error::invalid(format!("a condition is nested more than {DEPTH_MAX} levels deep")));
+        }
+        match self {
+            Condition::Not(condition) => condition.check_at(depth + 1),
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.iter().try_for_each(|condition| condition.check_at(depth + 1))
+            }
+            Condition::Path(pattern) if !pattern.is_of_path() => {
+                Err(Error::invalid("a condition on the path holds a pattern with conditions on nodes"))
+            }
+            Condition::PayloadVersion(Compare::Contains, _)
+            | Condition::ChildrenVersion(Compare::Contains, _)
+            | Condition::Children(Compare::Contains, _) => {
+                Err(Error::invalid("a condition asks whether a number contains another; expected a comparison"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! What a node of the tree carries: a JSON value or bytes, kept as encoded.
+//! What a node of the tree carries: a JSON value or bytes, kept in encoded form.
 //!
-//! A JSON value is MessagePack with the names of an object in ascending order and integers as short as they can be, so
+//! A JSON value is MessagePack with the names of an object in ascending order and integers as short as possible, so
 //! equal values have equal bytes.
 
 use std::fmt;
@@ -11,9 +11,9 @@ use triomphe::ThinArc;
 
 use crate::base::{Error, Result};
 
-/// The most bytes of a payload as stored.
+/// The maximum size of a stored payload in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-/// How deep lists and objects may be nested.
+/// How deeply lists and objects may be nested.
 pub const PAYLOAD_DEPTH_MAX: usize = 127;
 
 const JSON: u8 = 0;
@@ -33,7 +33,7 @@ pub enum Content<'a> {
 }
 
 impl Payload {
-    /// A JSON value. Fails if it is larger than [`PAYLOAD_BYTES_MAX`] as stored, or nested too deep.
+    /// A JSON value. Fails if it is larger than [`PAYLOAD_BYTES_MAX`] in stored form, or nested too deeply.
     pub fn json(value: &serde_json::Value) -> Result<Self> {
         let mut writer = PayloadWriter::default();
         write_json(&mut writer, value)?;
@@ -65,7 +65,7 @@ impl Payload {
         }
     }
 
-    /// The bytes, if it is some.
+    /// The bytes, if it is bytes.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.content() {
             Content::Json(_) => None,
@@ -91,7 +91,7 @@ impl Payload {
         &self.0.slice
     }
 
-    /// From what was stored, checked fully.
+    /// From the stored form, fully checked.
     pub fn from_stored(stored: &[u8]) -> Result<Self> {
         let bad = || Error::corrupt("a payload is damaged");
         if stored.len() > PAYLOAD_BYTES_MAX + 1 {
@@ -152,7 +152,7 @@ impl TryFrom<&str> for Payload {
     }
 }
 
-/// In formats for people; others hold what is stored.
+/// The form in human-readable formats; others hold the stored form.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Readable {
@@ -249,7 +249,7 @@ impl PayloadWriter {
         Ok(())
     }
 
-    /// Ends the value. Fails if it is too large, nested too deep, or not written as it should be.
+    /// Ends the value. Fails if it is too large, nested too deeply, or not written correctly.
     pub fn finish(self) -> Result<Payload> {
         let mut rest = &self.stored[1..];
         if check(&mut rest, 0).is_none() || !rest.is_empty() {
@@ -266,7 +266,7 @@ fn count(len: usize) -> Result<u32> {
 }
 
 fn write_json(writer: &mut PayloadWriter, value: &serde_json::Value) -> Result<()> {
-    // Deeper than what is taken is not followed.
+    // Recursion stops at the maximum depth.
     fn write(writer: &mut PayloadWriter, value: &serde_json::Value, depth: usize) -> Result<()> {
         if depth > PAYLOAD_DEPTH_MAX {
             return Err(Error::invalid(format!("the payload is nested more than {PAYLOAD_DEPTH_MAX} deep")));
@@ -321,7 +321,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Reads a value's head: of a list or an object, what it holds is still in `bytes`.
+    /// Reads a value's head: the contents of a list or an object are still in `bytes`.
     fn read(bytes: &mut &'a [u8]) -> Option<Self> {
         let marker = Marker::from_u8(take(bytes, 1)?[0]);
         Some(match marker {
@@ -369,7 +369,7 @@ impl<'a> Value<'a> {
         Some(value)
     }
 
-    /// The same value for itself.
+    /// The same value, owned.
     pub fn to_json(self) -> serde_json::Value {
         match self {
             Value::Null => serde_json::Value::Null,
@@ -425,12 +425,12 @@ pub struct Items<'a> {
 }
 
 impl Items<'_> {
-    /// How many are left.
+    /// The number of items left.
     pub fn len(&self) -> usize {
         self.left
     }
 
-    /// Whether none is left.
+    /// Whether none are left.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
@@ -453,12 +453,12 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// How many are left.
+    /// The number of items left.
     pub fn len(&self) -> usize {
         self.left
     }
 
-    /// Whether none is left.
+    /// Whether none are left.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
@@ -489,7 +489,7 @@ fn number(bytes: &mut &[u8], size: usize) -> Option<u64> {
     Some(take(bytes, size)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-/// The length behind a marker; `long` are the markers with a length of 1, 2 and 4 bytes.
+/// The length after a marker; `long` are the markers with a length of 1, 2 and 4 bytes.
 fn length(bytes: &mut &[u8], marker: Marker, long: &[Marker; 3]) -> Option<usize> {
     match marker {
         Marker::FixStr(len) | Marker::FixArray(len) | Marker::FixMap(len) => Some(len.into()),
@@ -497,7 +497,7 @@ fn length(bytes: &mut &[u8], marker: Marker, long: &[Marker; 3]) -> Option<usize
     }
 }
 
-/// Checks a value and all it holds, and steps over it.
+/// Checks a value and all it holds, and skips it.
 fn check<'a>(bytes: &mut &'a [u8], depth: usize) -> Option<()> {
     if depth > PAYLOAD_DEPTH_MAX {
         return None;
@@ -586,7 +586,7 @@ mod tests {
             }
         }
         assert!(Payload::from_stored(&[]).is_err() && Payload::from_stored(&[7, 1]).is_err());
-        // An array of four billion values that is not there; an object with a name twice.
+        // An array of four billion missing values; an object with a duplicate name.
         assert!(Payload::from_stored(&[JSON, 0xdd, 255, 255, 255, 255]).is_err());
         assert!(Payload::from_stored(&[JSON, 0x82, 0xa1, b'a', 1, 0xa1, b'a', 2]).is_err());
     }

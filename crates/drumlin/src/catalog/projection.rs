@@ -1,5 +1,5 @@
-//! Projections: maps kept in step with part of the tree, as a function of it: whatever order its changes came in, a
-//! projection is what one made anew from the tree would be.
+//! Projections: maps kept in step with part of the tree, as a function of it: whatever the order of changes, a
+//! projection is the same as one newly built from the tree.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,18 +20,19 @@ use crate::base::{Error, Pool, Result};
 /// A projection by fields: each node that matches and carries a payload gives one entry, unless it lacks a field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Projection {
-    /// Which nodes. Conditions may be on the last part only.
+    /// Which nodes. Only the last part may have conditions.
     pub pattern: Pattern,
-    /// What an entry is found by.
+    /// The fields by which an entry is found.
     pub key: Vec<Field>,
-    /// What it gives: a field, or a list of several.
+    /// The value of an entry: a field, or a list of several.
     pub value: Vec<Field>,
-    /// Whether a key has an entry for each node that gives it. Else it has one: that of the first node in path order.
+    /// Whether a key has an entry for each node that gives it. Otherwise it has only one: that of the first node in
+    /// path order.
     pub bag: bool,
 }
 
-/// Gives the entries of a node, keys and values, from its path and payload. Must give the same for the same. For a node of
-/// which it panics there are none.
+/// Returns the entries of a node, keys and values, from its path and payload. Must be deterministic. If it panics, the
+/// node has no entries.
 pub type ProjectionFn = Arc<dyn Fn(&str, &Payload) -> Vec<(Vec<Payload>, Payload)> + Send + Sync>;
 
 /// How a projection finds its entries.
@@ -39,13 +40,13 @@ pub type ProjectionFn = Arc<dyn Fn(&str, &Payload) -> Vec<(Vec<Payload>, Payload
 pub enum Rule {
     /// By fields; part of the store.
     Fields(Projection),
-    /// By a function, for as long as the process registers it.
+    /// By a function, as long as the process has it registered.
     Function {
-        /// Which nodes. Conditions may be on the last part only.
+        /// Which nodes. Only the last part may have conditions.
         pattern: Pattern,
-        /// As of [`Projection::bag`].
+        /// As in [`Projection::bag`].
         bag: bool,
-        /// Gives the entries.
+        /// Returns the entries.
         function: ProjectionFn,
     },
 }
@@ -61,7 +62,7 @@ impl Rule {
         }
         match self {
             Rule::Fields(Projection { key, value, .. }) if key.is_empty() || value.is_empty() => {
-                Err(Error::invalid("a projection needs a field for its key and one for its value at least"))
+                Err(Error::invalid("a projection needs at least one field for its key and one for its value"))
             }
             _ => Ok(()),
         }
@@ -75,7 +76,7 @@ impl Rule {
         }
     }
 
-    /// As of [`Projection::bag`].
+    /// As in [`Projection::bag`].
     pub fn bag(&self) -> bool {
         match self {
             Rule::Fields(projection) => projection.bag,
@@ -117,7 +118,7 @@ pub struct ProjectionEntry {
 #[derive(Clone, Debug)]
 pub struct View {
     rule: Rule,
-    /// Whether it has the entries of a tree yet.
+    /// Whether its entries have been built from a tree.
     built: bool,
     entries: Map<Place, Payload>,
 }
@@ -138,7 +139,7 @@ impl View {
                 });
             }
         }
-        // Of entries with one key by one node the last stays, as when they are inserted.
+        // Of entries of one node with the same key, the last stays, as if they were inserted.
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         entries.reverse();
         entries.dedup_by(|a, b| a.0 == b.0);
@@ -152,7 +153,7 @@ impl View {
         &self.rule
     }
 
-    /// Takes in what differs between two trees.
+    /// Applies the differences between two trees.
     fn follow(&mut self, from: &Tree, to: &Tree) {
         let rule = self.rule.clone();
         let pattern = rule.pattern();
@@ -189,7 +190,8 @@ impl View {
         });
     }
 
-    /// The values of `key`, in the order of their nodes' paths; at most one if the projection is no bag. O(log entries).
+    /// The values of `key`, in the order of their nodes' paths; at most one if the projection is not a bag. O(log
+    /// entries).
     pub fn get(&self, key: &[Payload]) -> Result<Vec<Payload>> {
         let key = Small::new(write_key(key)?.as_bytes());
         let found = self.entries.iter_from(|place| place.key < key).take_while(|(place, _)| place.key == key);
@@ -202,13 +204,13 @@ impl View {
         self.span(self.entries.iter(), |_| true)
     }
 
-    /// How many entries there are. O(1) for a bag, else O(entries).
+    /// The number of entries. O(1) for a bag, else O(entries).
     pub fn count(&self) -> usize {
         if self.rule.bag() { self.entries.len() } else { self.entries().count() }
     }
 
-    /// The entries whose keys lie between the bounds, by key and path. A key of fewer fields comes before those that
-    /// go on.
+    /// The entries whose keys are between the bounds, by key and path. A key that is a prefix of others comes before
+    /// them.
     pub fn range(
         &self,
         low: Bound<&[Payload]>,
@@ -243,7 +245,7 @@ impl View {
         }
         let low = Small::new(prefix.as_bytes());
         let from = self.entries.iter_from(move |place| place.key < low);
-        // A zero that belongs to a text is followed by 0xFF: then the field does not end where `first` does.
+        // A zero that is part of a text is followed by 0xFF: then the field does not end where `first` does.
         let ends = text.is_none();
         let goes_on = move |rest: &[u8]| !(ends && rest.first() == Some(&0xFF));
         Ok(self.span(from, move |key| key.as_bytes().strip_prefix(prefix.as_bytes()).is_some_and(&goes_on)))
@@ -277,7 +279,8 @@ fn write_key(key: &[Payload]) -> Result<KeyWriter> {
     Ok(writer)
 }
 
-/// Calls `found` with the key of each entry that a node may give, and what makes its value. `key` is room to write in.
+/// Calls `found` with the key of each entry that a node may give, and a function that makes its value. `key` is a
+/// buffer.
 fn entries_of(
     rule: &Rule,
     path: &str,
@@ -297,7 +300,7 @@ fn entries_of(
             found(key.as_bytes(), &|| value_of(&projection.value, path, payload));
         }
         Rule::Function { function, .. } => {
-            // A function that panics gives no entry: a commit must not depend on it.
+            // If the function panics, there are no entries: a commit must not depend on it.
             let entries = catch_unwind(AssertUnwindSafe(|| function(path, payload))).unwrap_or_default();
             for (fields, value) in entries {
                 key.clear();
@@ -326,14 +329,14 @@ fn value_of(fields: &[Field], path: &str, payload: &Payload) -> Option<Payload> 
     for field in fields {
         match field.of(path, payload)? {
             Content::Json(value) => value.write(&mut writer).ok()?,
-            // A list is JSON, which has no bytes.
+            // A list is JSON, which cannot hold bytes.
             Content::Bytes(_) => return None,
         }
     }
     writer.finish().ok()
 }
 
-/// All projections, and the tree that they are of.
+/// All projections, and the tree that they are built from.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
     by_name: Arc<BTreeMap<String, Arc<View>>>,
@@ -351,7 +354,7 @@ impl Views {
         self.by_name.iter()
     }
 
-    /// Adds one, or puts it in the place of the one with its name. It has no entries before it is brought to a tree.
+    /// Adds one, or replaces the one with its name. It has no entries until it is brought up to date with a tree.
     pub(super) fn put(&mut self, name: &str, rule: Rule) {
         let view = View { rule, built: false, entries: Map::default() };
         Arc::make_mut(&mut self.by_name).insert(name.to_owned(), Arc::new(view));
@@ -362,14 +365,14 @@ impl Views {
         Arc::make_mut(&mut self.by_name).remove(name);
     }
 
-    /// Whether there are some, none of them by a function. A function must not be called on the pool: it may wait for what
-    /// those who wait for the pool hold.
+    /// Whether there are any, and none by a function. A function must not be called on the pool: it may wait for a lock
+    /// whose holder waits for the pool.
     pub fn are_by_fields(&self) -> bool {
         !self.by_name.is_empty() && self.by_name.values().all(|view| matches!(view.rule, Rule::Fields(_)))
     }
 
-    /// Brings all of them to `tree`, each on a thread of `pool` if one is given. Costs what differs from the tree that they
-    /// are of.
+    /// Updates all of them to `tree`, each on a thread of `pool` if one is given. Costs as much as `tree` differs from the
+    /// tree that they are built from.
     pub(super) fn catch_up(&mut self, tree: &Tree, pool: Option<&Pool>) {
         if self.by_name.is_empty() {
             self.tree = Tree::default();
@@ -433,7 +436,7 @@ mod tests {
         let range = |low, high| values(&mut bag.range(low, high).unwrap());
         assert_eq!(range(Bound::Included(&low[..]), Bound::Excluded(&high[..])), [json!(["b", 20]), json!(["a", 30])]);
         assert_eq!(range(Bound::Excluded(&low[..]), Bound::Unbounded), [json!(["a", 30]), json!(["c", 10])]);
-        // The one that was hidden shows when the first goes.
+        // The hidden entry appears when the first one is removed.
         tree.remove("u/a", |_| Ok::<_, ()>(())).unwrap();
         put(&mut tree, "u/c", json!({"team": "z", "age": 10}));
         views.catch_up(&tree, None);

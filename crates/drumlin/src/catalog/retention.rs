@@ -1,4 +1,5 @@
-//! How many versions a table keeps. Set on a node, inherited by all below it that set none; snapshots always hold.
+//! How many versions a table keeps. Set on a node, inherited by all below it that set none; versions in snapshots are
+//! always kept.
 
 use serde::{Deserialize, Serialize};
 

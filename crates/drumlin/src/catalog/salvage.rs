@@ -1,7 +1,7 @@
-//! The best state that a damaged catalog leads to: what can be read, brought to agree with itself, and the effects that still
-//! apply to it. Each thing that is left out is told.
+//! The best state that can be made from a damaged catalog: what can be read, made consistent, and the effects that still
+//! apply to it. Everything that is left out is reported.
 //!
-//! Pure. What this gives passes [`State::check`] or is refused there.
+//! Pure. The resulting state passes [`State::check`] or is refused there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,31 +13,31 @@ use super::{Effect, Ledger, Path, Sessions, Snapshot, State, Transaction};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{Pin, Table};
 
-/// Something that had to be left out, or put elsewhere, so that a state agrees with itself.
+/// Something that had to be left out, or put elsewhere, to make a state consistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mended {
-    /// A table is gone, as far as is known from this path.
+    /// A table is lost; it was at this path, if known.
     TableGone(TableId, Option<Path>),
-    /// A table whose path is lost is at this one now.
+    /// A table whose path is lost is now at this one.
     TablePlaced(TableId, Path),
-    /// What a snapshot held at a path is gone.
+    /// What a snapshot held at a path is lost.
     SnapshotPart(String, Path),
-    /// Versions that a snapshot held, whose name is lost, are held by one of this name now.
+    /// Versions held by a snapshot whose name is lost are now held by one of this name.
     SnapshotMade(String),
 }
 
-/// Where tables go whose paths are lost, and what snapshots are called whose names are.
+/// Where tables with lost paths are put, and the name of snapshots with lost names.
 const PLACE: &str = "salvaged";
 
 impl State {
-    /// The empty state that the first commit of a log could follow which is all there is.
+    /// The empty state before `first`, the first commit of a log that is all there is.
     pub fn before(first: Seq) -> Self {
         let mut state = Self::default();
         state.seq = Seq(first.0.saturating_sub(1));
         state
     }
 
-    /// Brings what was read partly to agree with itself; gives what had to be changed for it.
+    /// Makes a partly read state consistent; returns what had to be changed for that.
     pub fn mend(&mut self) -> Result<Vec<Mended>> {
         let mut mended = Vec::new();
         let tables = std::mem::take(&mut self.tables);
@@ -60,7 +60,7 @@ impl State {
         Ok(mended)
     }
 
-    /// Takes tables that are not there out of the tree and the trash, and those that are there twice.
+    /// Removes tables that do not exist from the tree and the trash, and those that are there twice.
     fn unlink_missing(&mut self, mended: &mut Vec<Mended>) {
         let mut seen = BTreeSet::new();
         let mut missing = Vec::new();
@@ -86,7 +86,7 @@ impl State {
         }
     }
 
-    /// Brings snapshots and the versions that they hold to agree.
+    /// Makes snapshots and the versions that they hold consistent.
     fn count_pins(&mut self, mended: &mut Vec<Mended>) {
         let mut held: BTreeMap<(TableId, Version), u32> = BTreeMap::new();
         let snapshots = std::mem::take(&mut self.snapshots);
@@ -136,7 +136,7 @@ impl State {
         }
     }
 
-    /// Puts tables that were in the tree, as their versions show, and are not, somewhere.
+    /// Finds a place for tables that were in the tree, as their versions show, but no longer are.
     fn place_strays(&mut self, mended: &mut Vec<Mended>) {
         let is_stray = |(id, table): &(&TableId, &Arc<Table>)| {
             let unheld = table.versions.iter().any(|record| !table.pins.contains_key(&record.version));
@@ -154,7 +154,7 @@ impl State {
         }
     }
 
-    /// Counts the use of blocks anew from what tables refer to. `blocks` are their sizes, where they are known.
+    /// Recounts the use of blocks from what tables refer to. `blocks` are their sizes, where they are known.
     fn use_again(&mut self, blocks: Option<&[(BlockId, u64)]>) -> Result<()> {
         let mut ends: BTreeMap<BlockId, u64> = BTreeMap::new();
         for address in self.tables.values().flat_map(|table| table.addresses()) {
@@ -183,7 +183,7 @@ impl State {
         Ok(())
     }
 
-    /// Applies those effects of an entry that apply; gives what the others are, and why they do not.
+    /// Applies those effects of an entry that can be applied; returns what the others are, and why they cannot.
     pub fn apply_what_applies(
         &mut self,
         transactions: &[Transaction],
@@ -195,7 +195,7 @@ impl State {
             if let Effect::CreateTable { table, .. } = effect
                 && *table > self.next_table()
             {
-                // Of those between nothing is left.
+                // Nothing is left of the tables in between.
                 self.last_table = TableId(table.0 - 1);
             }
             let mut next = self.clone();
@@ -213,8 +213,8 @@ impl State {
         failures
     }
 
-    /// The same tables with other row groups, in blocks of which `written` are all, as a store's first state: no session is
-    /// open, and nothing waits to be deleted.
+    /// The same tables with other row groups, all in the blocks `written`, as a store's first state: no session is open,
+    /// and nothing waits to be deleted.
     pub fn relocated(&self, tables: Vec<Arc<Table>>, written: &[(BlockId, u64)], session: SessionId) -> Result<Self> {
         let mut next = self.clone();
         next.ledger = Ledger::default();
@@ -239,7 +239,7 @@ impl State {
 }
 
 impl Mended {
-    /// The table that is gone.
+    /// The table that is lost.
     fn table(&self) -> Option<TableId> {
         match self {
             Mended::TableGone(id, _) => Some(*id),
@@ -248,7 +248,7 @@ impl Mended {
     }
 }
 
-/// The name itself, or with the least number behind it that makes it free.
+/// The name itself, or the name followed by the smallest number that makes it free.
 fn free(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let numbered = |n: u64| if n == 1 { name.to_owned() } else { format!("{name}-{n}") };
     (1..).map(numbered).find(|name| !taken(name)).expect("there are fewer names than numbers")

@@ -1,5 +1,5 @@
-//! Which processes may still write blocks. A session ends by an effect, not by anybody's clock: what a block of it that no
-//! commit had made known by then is, is settled by the order of the log.
+//! Which processes may still write blocks. A session ends by an effect, not by a clock: so the order of the log decides
+//! that any of its blocks not registered by an earlier commit is garbage.
 
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
@@ -10,19 +10,20 @@ use crate::base::{Error, Result, SessionId, Timestamp};
 /// Processes that write blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// The last number given.
+    /// The last number assigned.
     pub last: SessionId,
     /// Those that may still write, with the time of their last commit.
     #[serde(with = "crate::base::persistent::ordered_map")]
     pub open: OrdMap<SessionId, Timestamp>,
-    /// Those that were ended while others wrote, and when. What they wrote and nothing refers to is garbage, and some may
-    /// still arrive.
+    /// Those that were ended while others wrote, and when. Blocks of theirs that nothing refers to are garbage, and some
+    /// may still arrive.
     #[serde(with = "crate::base::persistent::ordered_map")]
     pub fenced: OrdMap<SessionId, Timestamp>,
 }
 
 impl Sessions {
-    /// The next one begins; if it is `alone`, all others have ended, and it looks for what they left in all of their folders.
+    /// Begins the next session; if it is `alone`, all others have ended, and it looks for what they left in all their
+    /// folders.
     pub(super) fn begin(&mut self, session: SessionId, alone: bool, time: Timestamp) {
         if alone {
             *self = Self::default();
@@ -31,14 +32,14 @@ impl Sessions {
         self.open.insert(session, time);
     }
 
-    /// A session ends, unless it has ended.
+    /// Ends a session, unless it has already ended.
     pub(super) fn fence(&mut self, session: SessionId, time: Timestamp) {
         if self.open.remove(&session).is_some() {
             self.fenced.insert(session, time);
         }
     }
 
-    /// A session has committed.
+    /// Notes that a session has committed.
     pub(super) fn committed(&mut self, session: SessionId, time: Timestamp) {
         if let Some(last) = self.open.get_mut(&session) {
             *last = time;
@@ -50,14 +51,14 @@ impl Sessions {
         self.open.contains_key(&session)
     }
 
-    /// `Unavailable` if a session has ended: its blocks may have been swept.
+    /// `Unavailable` if a session has ended: its blocks may have been deleted.
     pub(super) fn check(&self, session: SessionId) -> Result<()> {
-        // One that this state is too old to know of has not ended.
+        // A session that this state is too old to know has not ended.
         if planted(Bug::SkipFence) || session > self.last || self.is_open(session) {
             return Ok(());
         }
         Err(Error::unavailable(format!(
-            "session {session} was ended by another process, so that blocks of it may have been swept; nothing was done: do it again"
+            "session {session} was ended by another process, so its blocks may have been deleted; nothing was done: try again"
         )))
     }
 }

@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most bytes kept in place.
+/// The maximum number of bytes kept in place.
 const INLINE: usize = 22;
 
-/// Bytes: up to 22 in place, more behind a shared pointer. Ordered as byte strings.
+/// A byte string: up to 22 bytes in place, more behind a shared pointer. Ordered as byte strings.
 #[derive(Clone)]
 pub enum Small {
     /// Kept in place, the rest of the array being zero.
     Short {
-        /// How many bytes.
+        /// The number of bytes.
         len: u8,
         /// The bytes.
         bytes: [u8; INLINE],
@@ -38,7 +38,7 @@ impl Small {
         }
     }
 
-    /// The bytes as text; empty if they are none, which names never are.
+    /// The bytes as text; empty if they are not text, which never happens with names.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
@@ -54,16 +54,16 @@ impl Small {
     }
 }
 
-/// What is looked for, ready to be compared with many [`Small`]s.
+/// A byte string to search for, ready to be compared with many [`Small`]s.
 pub enum Probe<'a> {
     /// Short enough to be copied.
     Short {
-        /// How many bytes.
+        /// The number of bytes.
         len: u8,
         /// The bytes.
         bytes: [u8; INLINE],
     },
-    /// Left where it is.
+    /// Borrowed.
     Long(&'a [u8]),
 }
 

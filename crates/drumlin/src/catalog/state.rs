@@ -1,6 +1,6 @@
 //! The state of a whole store, and `apply`: the only way it changes.
 //!
-//! A value of persistent maps: a reader takes an `Arc<State>` and is never blocked nor sees half a commit.
+//! A value of persistent maps: a reader takes an `Arc<State>`, is never blocked and never sees half a commit.
 
 mod rows;
 
@@ -11,8 +11,8 @@ use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
-use super::draft::refuse_tables;
-use super::keep::Watches;
+use super::tree::refuse_tables;
+use super::watches::Watches;
 use super::{
     Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions,
     Transaction, Tree, Trigger, Views,
@@ -21,12 +21,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{Flush, NewGroup, Rewrite, Table};
 
-/// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
-/// The entry flushes rows with a history.
-pub const FEATURE_HISTORY: u64 = 1;
-
-/// A dropped table that can still be taken back.
+/// A dropped table that can still be restored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trash {
     /// Where it was.
@@ -57,33 +52,33 @@ pub struct State {
     pub sessions: Sessions,
     /// Paths.
     pub tree: Tree,
-    /// Holds where no node sets a retention.
+    /// Applies where no node sets a retention.
     pub default_retention: Option<Retention>,
-    /// Dropped tables that can still be taken back.
+    /// Dropped tables that can still be restored.
     pub trash: OrdMap<TableId, Trash>,
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
     pub ledger: Ledger,
     pub(super) tables: OrdMap<TableId, Arc<Table>>,
-    /// Where each table is in the tree; follows from it.
+    /// Where each table is in the tree; derived from it.
     pub(super) paths: OrdMap<TableId, Path>,
     pub(super) last_table: TableId,
     /// Durable triggers by name.
     pub triggers: OrdMap<String, Trigger>,
     /// The durable projections by name, as JSON text.
     declared: OrdMap<String, Declared>,
-    /// Who lives on whom; follows from the tree.
+    /// Which nodes' lives depend on which paths; derived from the tree.
     pub(super) watches: Watches,
-    /// The projections; follow from the tree, when they are brought to it.
+    /// The projections; derived from the tree when they are updated to it.
     views: Views,
-    /// Tables with rows that are to be settled.
+    /// Tables with rows that must be settled.
     unsettled: OrdSet<TableId>,
-    /// Tables with rewrites that are noted.
+    /// Tables with recorded rewrites.
     moved: OrdSet<TableId>,
 }
 
-/// What is written with every catalog snapshot.
+/// The part that is written with every catalog snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SmallState {
     pub seq: Seq,
@@ -116,7 +111,7 @@ impl State {
         }
     }
 
-    /// What a catalog snapshot holds of it in chunks, without what follows from that. O(1).
+    /// The part that a catalog snapshot holds in chunks, without what is derived from it. O(1).
     pub fn stored(&self) -> Self {
         Self {
             seq: self.seq,
@@ -135,12 +130,12 @@ impl State {
         Self { triggers, declared, ..own }
     }
 
-    /// The table with this id: in the tree, in the trash, or held by snapshots alone.
+    /// The table with this id: in the tree, in the trash, or held only by snapshots.
     pub fn table(&self, id: TableId) -> Option<&Arc<Table>> {
         self.tables.get(&id)
     }
 
-    /// All tables, those in the trash and those held by snapshots alone too.
+    /// All tables, including those in the trash and those held only by snapshots.
     pub fn tables(&self) -> impl Iterator<Item = (&TableId, &Arc<Table>)> {
         self.tables.iter()
     }
@@ -173,27 +168,28 @@ impl State {
         })
     }
 
-    /// The projections, as of the tree that they were last brought to.
+    /// The projections, as of the tree that they were last updated to.
     pub fn views(&self) -> &Views {
         &self.views
     }
 
-    /// Brings the projections to the tree, each on a thread of `pool` if one is given. Costs what has changed since.
+    /// Updates the projections to the tree, each on a thread of `pool` if one is given. Costs as much as has changed
+    /// since.
     pub fn catch_up(&mut self, pool: Option<&Pool>) {
         self.views.catch_up(&self.tree, pool);
     }
 
-    /// Adds a projection that lives in this process only, or puts it in the place of the one with its name.
+    /// Adds a projection that lives only in this process, or replaces the one with its name.
     pub fn put_view(&mut self, name: &str, rule: Rule) {
         self.views.put(name, rule);
     }
 
-    /// Removes a projection that lives in this process only.
+    /// Removes a projection that lives only in this process.
     pub fn drop_view(&mut self, name: &str) {
         self.views.remove(name);
     }
 
-    /// Takes over the projections by functions that `other` has and this one has not.
+    /// Takes over the projections by functions that `other` has and this one does not.
     pub fn take_functions(&mut self, other: &State) {
         for (name, view) in other.views.iter() {
             if matches!(view.rule(), Rule::Function { .. }) && self.views.get(name).is_none() {
@@ -212,7 +208,7 @@ impl State {
         self.declared.get(name) == other.declared.get(name)
     }
 
-    /// Whether nothing that can be read differs. May say `false` although nothing does.
+    /// Whether nothing that can be read differs. May return `false` even if nothing does.
     pub(super) fn same(&self, other: &State) -> bool {
         self.tree.same(&other.tree)
             && self.same_tables(other)
@@ -230,7 +226,7 @@ impl State {
         self.tables.ptr_eq(&other.tables) || !other.tables.diff(&self.tables).any(differs)
     }
 
-    /// Forgets rewrites that nobody who reads a state before `oldest` can ask for.
+    /// Forgets rewrites that can no longer be asked for, given that no state before `oldest` is being read.
     pub fn forget_moves(&mut self, oldest: Option<Seq>) {
         for id in std::mem::take(&mut self.moved) {
             if let Some(table) = self.tables.get_mut(&id)
@@ -254,8 +250,8 @@ impl State {
         self.declared.contains_key(name)
     }
 
-    /// Makes what follows from the rest, after that was read; the projections are still to be brought to the tree, and rows
-    /// written by key to be replayed.
+    /// Rebuilds what is derived from the rest, after that was read. The projections must still be updated to the tree, and
+    /// rows written by key replayed.
     pub fn restore(&mut self) -> Result<()> {
         let with_parts = self.tables.iter().filter(|(_, table)| !table.parts.is_empty());
         for id in with_parts.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -290,7 +286,7 @@ impl State {
         Ok(node)
     }
 
-    /// Sets what a node lives on.
+    /// Sets a node's life conditions.
     pub(super) fn set_keep(&mut self, path: &str, seq: Seq, keep: Keep) {
         let watcher = Path::trusted(path);
         if let Some(old) = self.tree.get(path).and_then(Node::keep).cloned() {
@@ -316,7 +312,7 @@ impl State {
         self.paths.get(&id).map_or(Retention::KeepAll, |path| self.retention_at(path))
     }
 
-    /// The retention that holds at a path.
+    /// The retention that applies at a path.
     pub fn retention_at(&self, path: &Path) -> Retention {
         self.tree.retention(path).or(self.default_retention).unwrap_or_default()
     }
@@ -329,7 +325,7 @@ impl State {
         self.entry = id;
     }
 
-    /// Applies a transaction of the entry `seq`, written at `time`. After an error the state is of no use.
+    /// Applies a transaction of the entry `seq`, written at `time`. After an error, the state must be discarded.
     pub fn apply(&mut self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
         transaction.effects.iter().try_for_each(|effect| self.apply_effect(effect, seq, time))
     }
@@ -445,7 +441,7 @@ impl State {
             }
             Effect::PutTrigger { name, filter, owner } => {
                 filter.check()?;
-                // A new one is called for what comes after it; one that takes another's place goes on where that was.
+                // A new trigger is called for what comes after it; one that replaces another continues where that was.
                 let done = self.triggers.get(name).map_or(seq, |trigger| trigger.done);
                 self.triggers.insert(name.clone(), Trigger { filter: filter.clone(), owner: *owner, done });
             }
@@ -478,7 +474,7 @@ impl State {
         Ok(())
     }
 
-    /// Does to the tree what was done when the effects were made: nothing is decided again.
+    /// Repeats on the tree what was done when the effects were made: nothing is decided again.
     fn apply_nodes(&mut self, nodes: &NodeEffects, seq: Seq) -> Result<()> {
         let mut reader = nodes.reader();
         while let Some((path, effect)) = reader.advance()? {
@@ -488,7 +484,7 @@ impl State {
                     self.tree.edit(path, seq, |node| node.set_payload(Some(payload)));
                 }
                 NodeEffect::Clear { .. } => self.tree.edit(path, seq, |node| node.set_payload(None)),
-                // It went with the one above it.
+                // It was deleted with the one above it.
                 NodeEffect::Delete { cause: Cause::Above } => {}
                 NodeEffect::Delete { .. } => drop(self.remove_node(path, |node| refuse_tables(path, node))?),
                 NodeEffect::Keep { keep } => {
@@ -513,12 +509,12 @@ impl State {
         Ok(())
     }
 
-    /// Frees what no retained version of `table` sees.
+    /// Frees everything that no retained version of `table` sees.
     fn shed(&mut self, table: &mut Table, seq: Seq) -> Result<()> {
         table.shed(seq).iter().try_for_each(|address| self.ledger.release(address, seq))
     }
 
-    /// A table is neither in the tree nor in the trash: only snapshots hold it, if any.
+    /// Handles a table that is neither in the tree nor in the trash: only snapshots hold it, if any.
     fn unlinked(&mut self, id: TableId, seq: Seq) -> Result<()> {
         let mut table = Table::clone(self.get(id)?);
         table.keep_pins_only();

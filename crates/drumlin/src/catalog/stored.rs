@@ -1,4 +1,5 @@
-//! The tree as stored in a catalog snapshot: its nodes in path order, each path without what it shares with the one before.
+//! The tree as stored in a catalog snapshot: its nodes in path order, each path without the prefix that it shares with the
+//! previous one.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use super::tree::{Branch, Extra, Name};
 use super::{Keep, Node, Payload, Retention, Tree};
 use crate::base::{Error, Result, Seq, TableId};
 
-/// One node. Borrowed from what is read.
+/// One node, borrowed from the bytes read.
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
-    /// Bytes that its path shares with that of the node before.
+    /// Bytes that its path shares with that of the previous node.
     shared: u32,
     /// The other bytes of its path.
     rest: &'a [u8],
@@ -32,7 +33,7 @@ struct StoredExtra {
 }
 
 impl Stored<'_> {
-    /// The node, without what lies below it.
+    /// The node, without what is below it.
     fn node(&self) -> std::result::Result<Node, String> {
         let mut node = Node::default();
         (node.payload_version, node.seq) = (self.payload_version, self.seq);
@@ -81,7 +82,7 @@ impl Writer {
     }
 }
 
-/// A node whose children are still coming.
+/// A node whose children are still to come.
 struct Open {
     /// Where its name begins in the path.
     name: usize,
@@ -90,7 +91,7 @@ struct Open {
     children: Vec<(Name, Node)>,
 }
 
-/// Builds a tree from nodes in path order, without a search.
+/// Builds a tree from nodes in path order, without searching.
 #[derive(Default)]
 pub(super) struct Builder {
     path: Vec<u8>,
@@ -100,7 +101,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Adds what one [`Writer`] wrote, behind what was added before.
+    /// Appends what one [`Writer`] wrote to what was added before.
     pub fn read(&mut self, mut bytes: &[u8]) -> std::result::Result<(), String> {
         while !bytes.is_empty() {
             let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
@@ -123,7 +124,7 @@ impl Builder {
         let siblings = self.open.last().map_or(&self.top, |open| &open.children);
         let in_order = siblings.last().is_none_or(|(last, _)| last.as_bytes() < &path[name..]);
         if path[name..].contains(&b'/') || !in_order {
-            return Err(format!("'{text}' has no parent, or stands in the wrong place"));
+            return Err(format!("'{text}' has no parent, or is in the wrong place"));
         }
         let node = stored.node()?;
         self.open.push(Open { name, node, children_version: stored.children_version, children: Vec::new() });
@@ -136,7 +137,7 @@ impl Builder {
     fn close(&mut self) -> std::result::Result<(), String> {
         let Open { name, mut node, children_version, children } = self.open.pop().expect("one is open");
         if node.is_bare() && children.is_empty() {
-            return Err(format!("'{}' is there for nothing", String::from_utf8_lossy(&self.path)));
+            return Err(format!("'{}' is an empty node", String::from_utf8_lossy(&self.path)));
         }
         if children_version > 0 || !children.is_empty() {
             node.set_branch(Branch { version: children_version, children: Map::from_sorted(children.into_iter()) });
@@ -147,8 +148,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The tree of nodes out of chunks of which others cannot be read: a parent that is missing is made, bare; a node that
-    /// would be there for nothing is left out. Gives what is wrong with chunks, by their places.
+    /// The tree of the nodes in the readable chunks, if others cannot be read: missing parents are created, bare, and
+    /// nodes that would be empty are left out. Also returns what is wrong with chunks, by their positions.
     pub fn scattered(chunks: &[Option<&[u8]>]) -> (Tree, Vec<(usize, String)>) {
         let (mut nodes, mut lists, mut failures) = (Tree::default(), Vec::new(), Vec::new());
         for (at, bytes) in chunks.iter().enumerate() {
@@ -157,7 +158,7 @@ impl Builder {
                 failures.push((at, e));
             }
         }
-        // Adding children has counted as changes of their parents' lists.
+        // Adding children was counted as changes of their parents' lists.
         for (path, seq, version) in lists {
             nodes.edit(&path, seq, |node| {
                 let children = node.below().cloned().unwrap_or_default();
@@ -196,7 +197,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The tree of all that was added.
+    /// The tree of everything that was added.
     pub fn finish(mut self) -> std::result::Result<Tree, String> {
         while !self.open.is_empty() {
             self.close()?;

@@ -1,20 +1,20 @@
 //! The tree of nodes: each node holds its children in a persistent ordered map by name, so that a copy of the whole tree
-//! is O(1) and two copies share what is alike.
+//! is O(1) and two copies share what they have in common.
 //!
-//! A node without payload, table, retention and life condition is bare: it is there while it has children; parents appear
-//! with their first child and go with their last.
+//! A node without payload, table, retention and life condition is bare: it exists while it has children. Parents appear
+//! with their first child and disappear with their last.
 
 use triomphe::Arc;
 
 use super::map::Map;
 use super::small::{Probe, Small};
-use super::{Keep, Path, Payload, Retention};
-use crate::base::{Seq, TableId};
+use super::{Condition, Keep, NodeInfo, Path, Payload, Retention};
+use crate::base::{Error, Result, Seq, TableId};
 
 /// A node's name.
 pub(super) type Name = Small;
 
-/// One entry of the tree. What most nodes do not have is behind a pointer.
+/// One entry of the tree. Parts that most nodes do not have are behind a pointer.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// What it carries.
@@ -34,7 +34,7 @@ pub(super) struct Branch {
     pub children: Map<Name, Node>,
 }
 
-/// What few nodes have.
+/// Parts that few nodes have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Extra {
     /// The table it holds.
@@ -43,23 +43,6 @@ pub(super) struct Extra {
     pub retention: Option<Retention>,
     /// What must hold for it to live.
     pub keep: Option<std::sync::Arc<Keep>>,
-}
-
-/// What a node is, without what lies below it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeInfo {
-    /// What it carries.
-    pub payload: Option<Payload>,
-    /// How often the payload has been changed since the node appeared.
-    pub payload_version: u64,
-    /// Whether it holds a table.
-    pub table: bool,
-    /// Its children.
-    pub children: u64,
-    /// How often the list of children has changed since the node appeared.
-    pub children_version: u64,
-    /// The last commit that changed its payload, table, retention or life condition.
-    pub seq: Seq,
 }
 
 impl PartialEq for Node {
@@ -73,7 +56,7 @@ impl PartialEq for Node {
 }
 
 impl Node {
-    /// What it is, without what lies below it.
+    /// What it is, without what is below it.
     pub fn info(&self) -> NodeInfo {
         NodeInfo {
             payload: self.payload.clone(),
@@ -95,8 +78,8 @@ impl Node {
         self.extra.as_ref()?.retention
     }
 
-    /// What it lives on: conditions on the nodes at paths.
-    pub fn keep_while(&self) -> &[(Path, super::Condition)] {
+    /// Its life conditions: conditions on the nodes at paths.
+    pub fn keep_while(&self) -> &[(Path, Condition)] {
         self.keep().map_or(&[], |keep| &keep.conditions)
     }
 
@@ -119,7 +102,7 @@ impl Node {
         self.branch.as_ref().map(|branch| &branch.children).filter(|children| !children.is_empty())
     }
 
-    /// Whether all below the two is the same, or, rarely, only equal and not known to be.
+    /// Whether everything below the two is the same. May return `false` for parts that are equal but not shared.
     pub(super) fn same_below(&self, other: &Self) -> bool {
         match (&self.branch, &other.branch) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -127,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Whether the two are equal but for what lies below them.
+    /// Whether the two are equal, ignoring what is below them.
     pub(super) fn own_eq(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.payload_version == other.payload_version
@@ -139,12 +122,12 @@ impl Node {
         self.payload.is_none() && self.extra.is_none()
     }
 
-    /// Whether nothing is left of it: a node that is in the tree never is.
+    /// Whether nothing is left of it; never true for a node in the tree.
     pub(super) fn is_nothing(&self) -> bool {
         self.is_bare() && self.below().is_none()
     }
 
-    /// Whether the two are equal but for what their children are.
+    /// Whether the two are equal, ignoring what their children are.
     pub(super) fn same_itself(&self, other: &Self) -> bool {
         self.own_eq(other) && self.children_version() == other.children_version()
     }
@@ -155,7 +138,7 @@ impl Node {
         self.payload.is_none() && self.below().is_none() && self.extra.as_deref().is_none_or(bare)
     }
 
-    /// Changes what few nodes have.
+    /// Changes the parts that few nodes have.
     pub(super) fn edit_extra(&mut self, edit: impl FnOnce(&mut Extra)) {
         let mut extra = self.extra.as_deref().cloned().unwrap_or_default();
         edit(&mut extra);
@@ -226,21 +209,21 @@ impl Tree {
         &self.top
     }
 
-    /// Whether the two are copies of one tree, neither changed since. O(1).
+    /// Whether the two are unchanged copies of one tree. O(1).
     pub fn same(&self, other: &Self) -> bool {
         self.top.same(&other.top)
     }
 
-    /// Changes the node at `path`, made with its parents if it is not there; a node left bare and childless goes, and so
-    /// do its parents.
+    /// Changes the node at `path`, which is created with its parents if it does not exist. If it is left bare and
+    /// childless, it is removed, and so are its parents.
     pub(super) fn edit<R>(&mut self, path: &str, seq: Seq, edit: impl FnOnce(&mut Node) -> R) -> R {
         let (result, grown) = edit_below(&mut self.top, path, seq, edit);
         self.len = self.len.wrapping_add_signed(grown);
         result
     }
 
-    /// Removes the node at `path`, with all below it; parents left bare and childless go too. Gives the node. `permit` is
-    /// asked first; what it refuses stays.
+    /// Removes the node at `path`, with all below it; parents left bare and childless are removed too. Returns the node.
+    /// `permit` is called first; what it refuses stays.
     pub(super) fn remove<E>(
         &mut self,
         path: &str,
@@ -263,7 +246,7 @@ impl Tree {
         found
     }
 
-    /// Whether a node at or below `node` holds a table: gives its path.
+    /// The path of a node at or below `node` that holds a table, if there is one.
     pub(super) fn table_within(path: &str, node: &Node) -> Option<String> {
         if node.table().is_some() {
             return Some(path.to_owned());
@@ -276,14 +259,22 @@ impl Tree {
     }
 }
 
-/// How many nodes there are among `children` and below them.
+/// Fails if the node at `path` or one below it holds a table.
+pub(super) fn refuse_tables(path: &str, node: &Node) -> Result<()> {
+    match Tree::table_within(path, node) {
+        Some(held) => Err(Error::invalid(format!("'{held}' holds a table; drop the table instead"))),
+        None => Ok(()),
+    }
+}
+
+/// The number of nodes among `children` and below them.
 fn count(children: &Map<Name, Node>) -> usize {
     children.len() + children.iter().filter_map(|(_, node)| node.below()).map(count).sum::<usize>()
 }
 
 /// The first name of a path, and the rest.
 fn split(path: &str) -> (&str, Option<&str>) {
-    // Names are short, so that a plain loop is quicker than a search that is ready for long ones.
+    // Names are short, so a plain loop is faster than a search made for long texts.
     match path.as_bytes().iter().position(|byte| *byte == b'/') {
         Some(at) => (&path[..at], Some(&path[at + 1..])),
         None => (path, None),
@@ -328,7 +319,7 @@ fn edit_below<R>(
     (result, grown + 1)
 }
 
-/// Gives the node removed, and how many went with it that did not lie below it, itself included.
+/// Returns the removed node, and the number of nodes removed, including itself but not those below it.
 fn remove_below<E>(
     children: &mut Map<Name, Node>,
     path: &str,

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{NodeInfo, Pattern};
 use crate::base::{Error, Result, Seq, SessionId};
 
-/// What happened to a node, in one word.
+/// The kind of an event on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It was not there before.
+    /// It did not exist before.
     Create,
-    /// It was there, and its payload was set or taken off.
+    /// It existed, and its payload was set or removed.
     Update,
     /// It was deleted.
     Delete,
@@ -20,16 +20,16 @@ pub enum Action {
 /// Which events a trigger is called for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriggerFilter {
-    /// Which nodes, as they are after the event; a deleted one as it was before. Conditions may be on the last part only.
+    /// Which nodes, as they are after the event; a deleted one as it was before. Only the last part may have conditions.
     pub pattern: Pattern,
     /// Which actions; none for all.
     pub actions: Vec<Action>,
-    /// Of two triggers the one with the higher number is called first for an event; with the same number, by name.
+    /// Of two triggers, the one with the higher number is called first for an event; with the same number, by name.
     pub priority: i32,
 }
 
 impl TriggerFilter {
-    /// Fails if it cannot be told from the event alone whether it is meant.
+    /// Fails if the event alone does not show whether it matches.
     pub fn check(&self) -> Result<()> {
         if self.pattern.is_of_node() {
             return Ok(());
@@ -40,7 +40,7 @@ impl TriggerFilter {
         )))
     }
 
-    /// Whether an event is meant.
+    /// Whether an event matches.
     pub fn matches(&self, path: &str, action: Action, node: &NodeInfo) -> bool {
         (self.actions.is_empty() || self.actions.contains(&action)) && self.pattern.matches(path, node)
     }

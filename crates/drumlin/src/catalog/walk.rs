@@ -1,23 +1,23 @@
-//! Walking the tree: what matches a pattern, and what differs between two states of it.
+//! Walking the tree: finds what matches a pattern, and what differs between two states of it.
 
 use super::map::{Iter, Map};
 use super::pattern::{Part, Positions};
 use super::tree::{Name, child};
 use super::{Node, Path, Pattern, Tree};
 
-/// Walks the nodes that match a pattern, in path order. Visits only what can match: a name costs a look-up, a glob the
-/// names that begin as it does.
+/// Walks the nodes that match a pattern, in path order. Visits only what can match: a name costs a look-up, a glob as
+/// much as there are names with its prefix.
 pub struct Walker<'a> {
     pattern: &'a Pattern,
     path: String,
     levels: Vec<Level<'a>>,
-    /// How many nodes were looked at.
+    /// The number of nodes visited.
     pub visited: u64,
 }
 
 struct Level<'a> {
     source: Source<'a>,
-    /// Where the pattern stands before the names of this level.
+    /// The positions in the pattern before the names of this level.
     positions: Positions,
     /// The length of the path above.
     above: usize,
@@ -101,13 +101,13 @@ impl Tree {
         each_below(&mut String::new(), self.top(), &mut found);
     }
 
-    /// Calls `found` for the nodes from the path `from` on, in path order, until it gives `false`.
+    /// Calls `found` for the nodes from the path `from` on, in path order, until it returns `false`.
     pub(super) fn each_from<'a>(&'a self, from: Option<&str>, mut found: impl FnMut(&str, &'a Node) -> bool) {
         each_from(&mut String::new(), self.top(), from, &mut found);
     }
 
     /// Calls `found` for each node that differs between the two or has something below it that does, in path order,
-    /// with what it is in `self` and in `other`. Costs what differs.
+    /// with what it is in `self` and in `other`. Costs as much as differs.
     pub fn diff<'a>(&'a self, other: &'a Tree, mut found: impl FnMut(&str, Option<&'a Node>, Option<&'a Node>)) {
         diff_below(&mut String::new(), self.top(), other.top(), &mut found);
     }
@@ -137,7 +137,8 @@ pub(super) fn each_below<'a>(path: &mut String, children: &'a Map<Name, Node>, f
     }
 }
 
-/// Calls `found` for all below `path` from the path `from` on, which continues it; `false` once that gave `false`.
+/// Calls `found` for all below `path` from the path `from` on, which continues it; `false` once that has returned
+/// `false`.
 fn each_from<'a>(
     path: &mut String,
     children: &'a Map<Name, Node>,

@@ -1,7 +1,7 @@
 //! Arithmetic, row by row: exact in 128 bits at a scale, or in floats.
 //!
 //! Invariants: nothing wraps (an exact result beyond 128 bits is an error naming the operation); a division or a remainder by
-//! zero is null, and so is every operation with a null; values below a null are never looked at.
+//! zero is null, and so is every operation with a null; values under a null are never read.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ use super::syntax::{ArithmeticOp, CompareOp};
 use crate::base::{Error, Result};
 use crate::segment::compare_floats;
 
-/// The values of an expression: one for each row, or one for all.
+/// The values of an expression: one per row, or one for all rows.
 pub struct Operand {
     data: Data,
     nulls: Option<NullBuffer>,
@@ -132,7 +132,7 @@ impl Operand {
                 (Data::Exact(a, a_scale), Data::Exact(b, b_scale)) => compare_scaled(a[i], *a_scale, b[j], *b_scale),
                 (Data::Exact(a, 0), Data::Float(b)) => compare_int_float(a[i], b[j]),
                 (Data::Float(a), Data::Exact(b, 0)) => compare_int_float(b[j], a[i]).reverse(),
-                // A decimal beside a float is its nearest float, as a literal would be.
+                // A decimal compared with a float becomes its nearest float, as a literal would.
                 _ => compare_floats(left.float(row), right.float(row)),
             }
         };
@@ -196,7 +196,7 @@ fn apply(op: ArithmeticOp, left: &Operand, right: &Operand) -> Result<Operand> {
     Ok(Operand { data, nulls, stride })
 }
 
-/// An exact operation, with what brings its operands to one scale.
+/// An exact operation, with the factors that bring its operands to one scale.
 struct Exact {
     op: ArithmeticOp,
     a_scale: i32,
@@ -225,11 +225,11 @@ impl Exact {
             op => raise(a, self.a_scale).zip(raise(b, self.b_scale)).and_then(|(a, b)| match op {
                 ArithmeticOp::Add => a.checked_add(b),
                 ArithmeticOp::Subtract => a.checked_sub(b),
-                // The one remainder that overflows, of the least value by -1, is zero.
+                // The only remainder that overflows, that of the smallest value by -1, is zero.
                 _ => Some(a.wrapping_rem(b)),
             }),
         };
-        // The least value stands for literals below the domain.
+        // The smallest value represents literals below the domain.
         match result.filter(|value| *value != i128::MIN) {
             Some(value) => Ok(Some(value)),
             None => {

@@ -1,6 +1,6 @@
-//! Typing: syntax against a schema gives a plan.
+//! Type checking: turns syntax and a schema into a plan.
 //!
-//! Invariant: what binds evaluates; the only errors left for rows are sums and products beyond 128 bits.
+//! Invariant: what binds can be evaluated; the only errors left for rows are sums and products beyond 128 bits.
 
 use arrow::datatypes::{DataType, Schema};
 
@@ -80,7 +80,8 @@ impl Binder<'_> {
         })
     }
 
-    /// A side of a comparison with `other`. What stands where a text may is probably one, if no column is called so.
+    /// A side of a comparison with `other`. A name where a text may be is probably meant as a text if there is no
+    /// column of that name.
     fn side<'e>(&self, expr: &'e Expr, other: &Expr) -> Result<Operand<'e>> {
         self.operand(expr).map_err(|e| match expr {
             Expr::Column(path) if self.data_type(path).is_none() && !matches!(other, Expr::Literal(_)) => {
@@ -147,7 +148,7 @@ impl Binder<'_> {
                 }
                 (_, left, _, right) => Ok(Node::CompareValues { op, left, right }),
             },
-            // A column of nulls only has a value, and compares with anything.
+            // A column of only nulls counts as a value, and compares with anything.
             (Operand::Value(value), _) | (_, Operand::Value(value)) if value.kind() == Some(Kind::Null) => {
                 Ok(Node::Constant(None))
             }

@@ -1,6 +1,6 @@
-//! A column's array against a test, in whatever physical form the batch holds it.
+//! Tests a column's array, in whatever physical form the batch holds it.
 //!
-//! Invariant: a form of the bound kind gives the answer of any other. A dictionary's values are tested once each.
+//! Invariant: all physical forms of the bound kind give the same result. A dictionary's values are tested once each.
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray,
@@ -11,12 +11,12 @@ use arrow::compute::kernels::comparison::{ilike, like};
 use arrow::compute::take;
 use arrow::datatypes::*;
 
-use super::evaluate::{compare, constant};
 use super::kind::Kind;
 use super::names::written;
 use super::number::{float_key, key_float};
 use super::plan::{Column, Pattern, Test};
 use super::syntax::CompareOp;
+use super::truth::{compare, constant};
 use crate::base::{Error, Result};
 
 /// Runs the body with the array as one of a type whose native value is an integer.
@@ -139,7 +139,7 @@ where
             let bound = PrimitiveArray::<T>::from_value(bound, 1).with_data_type(array.data_type().clone());
             Ok(compare(*op, array, &Scalar::new(bound))?)
         }
-        // The bound lies beyond this physical type: every value stands on one side of it.
+        // The bound is outside the range of this physical type: every value is on one side of it.
         Err(_) => {
             let answer = op.holds(0.cmp(bound));
             Ok(BooleanArray::new(constant(Some(answer), array.len()).values().clone(), array.nulls().cloned()))
@@ -147,8 +147,8 @@ where
     }
 }
 
-/// Arrow's kernels order floats by their bits; here NaN of any sign is greatest and zeros are equal, which IEEE
-/// comparisons give when the bound is no NaN: `value < bound` is false for a NaN, as it should be.
+/// Arrow's kernels order floats by their bits; here, NaN of any sign is greatest and zeros are equal. IEEE comparisons
+/// give that if the bound is not NaN: `value < bound` is false for a NaN, as it should be.
 fn test_floats<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     test: &Test,
@@ -193,7 +193,7 @@ fn compare_bytes(array: &dyn Array, op: CompareOp, bytes: &[u8]) -> Result<Boole
         DataType::Binary => compare(op, &array.as_binary::<i32>(), &BinaryArray::new_scalar(bytes))?,
         DataType::LargeBinary => compare(op, &array.as_binary::<i64>(), &LargeBinaryArray::new_scalar(bytes))?,
         DataType::BinaryView => compare(op, &array.as_binary_view(), &BinaryViewArray::new_scalar(bytes))?,
-        // Arrow compares no binaries of different fixed sizes.
+        // Arrow does not compare binaries of different fixed sizes.
         _ => each_bytes(array, |value| op.holds(value.cmp(bytes)))?,
     })
 }
@@ -211,7 +211,7 @@ fn test_like(array: &dyn Array, pattern: &Pattern) -> Result<BooleanArray> {
 
 fn each_bytes(array: &dyn Array, holds: impl Fn(&[u8]) -> bool) -> Result<BooleanArray> {
     let rows = array.len();
-    // Bytes below a null are any bytes of the buffer: the answer is masked.
+    // Bytes under a null may be any bytes of the buffer; the result is masked.
     let values = match array.data_type() {
         DataType::Utf8 => {
             BooleanBuffer::collect_bool(rows, |row| holds(array.as_string::<i32>().value(row).as_bytes()))

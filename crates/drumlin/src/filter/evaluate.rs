@@ -1,19 +1,17 @@
 //! Truth values of a batch's rows.
 //!
-//! Invariant: null means unknown, and nothing else; the answer has one value for each row.
+//! Invariant: null means unknown, and nothing else; the result has one value per row.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, new_null_array};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::kernels::{boolean, cmp};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::kernels::boolean;
 use arrow::compute::{cast, is_null};
 use arrow::datatypes::DataType;
-use arrow::error::ArrowError;
 
 use super::arithmetic::{self, Operand};
 use super::column;
 use super::kind::Kind;
 use super::plan::{Node, Value};
-use super::syntax::CompareOp;
+use super::truth::{compare, constant, is_truth};
 use crate::base::Result;
 
 /// Evaluates a predicate on every row.
@@ -43,27 +41,6 @@ pub fn evaluate(node: &Node, batch: &RecordBatch) -> Result<BooleanArray> {
     }
 }
 
-/// Arrow's comparison kernel for an operator.
-pub fn compare(op: CompareOp, left: &dyn Datum, right: &dyn Datum) -> Result<BooleanArray, ArrowError> {
-    match op {
-        CompareOp::Eq => cmp::eq(left, right),
-        CompareOp::Ne => cmp::neq(left, right),
-        CompareOp::Lt => cmp::lt(left, right),
-        CompareOp::Le => cmp::lt_eq(left, right),
-        CompareOp::Gt => cmp::gt(left, right),
-        CompareOp::Ge => cmp::gt_eq(left, right),
-    }
-}
-
-/// `value` in every row.
-pub fn constant(value: Option<bool>, rows: usize) -> BooleanArray {
-    match value {
-        Some(true) => BooleanArray::new(BooleanBuffer::new_set(rows), None),
-        Some(false) => BooleanArray::new(BooleanBuffer::new_unset(rows), None),
-        None => new_null_array(&DataType::Boolean, rows).as_boolean().clone(),
-    }
-}
-
 /// `and` (if `all`) or `or` of terms; stops once every row is decided.
 fn fold(terms: &[Node], batch: &RecordBatch, all: bool) -> Result<BooleanArray> {
     let mut answer = constant(Some(all), batch.num_rows());
@@ -76,16 +53,4 @@ fn fold(terms: &[Node], batch: &RecordBatch, all: bool) -> Result<BooleanArray> 
         }
     }
     Ok(answer)
-}
-
-fn is_truth(answer: &BooleanArray, truth: Option<bool>) -> BooleanArray {
-    let known = answer.nulls().map(NullBuffer::inner);
-    let found = match truth {
-        None => known.map_or_else(|| BooleanBuffer::new_unset(answer.len()), |known| !known),
-        Some(truth) => {
-            let values = if truth { answer.values().clone() } else { !answer.values() };
-            known.map_or(values.clone(), |known| known & &values)
-        }
-    };
-    BooleanArray::new(found, None)
 }

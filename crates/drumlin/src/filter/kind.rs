@@ -1,7 +1,7 @@
 //! Kinds: what Arrow's types mean for comparison.
 //!
-//! Invariant: types of one kind compare alike whatever their physical form, so a bound filter runs on every variant of
-//! the schema's type. The value of a numeric or temporal kind is an integer at a scale.
+//! Invariant: types of one kind compare in the same way whatever their physical form, so a bound filter runs on every
+//! variant of the schema's type. The value of a numeric or temporal kind is an integer at a scale.
 
 use std::cmp::Ordering;
 
@@ -40,7 +40,7 @@ pub enum Kind {
     Binary,
 }
 
-/// A literal moved into the domain of a kind.
+/// A literal converted to the domain of a kind.
 #[derive(Clone, Debug)]
 pub enum Placed {
     Key(Place<i128>),
@@ -63,7 +63,7 @@ impl Kind {
             DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
                 Kind::Number { scale: i32::from(*scale) }
             }
-            // Wider ones have values that 128 bits do not hold.
+            // Wider types have values that do not fit in 128 bits.
             DataType::Decimal256(digits, scale) if *digits <= DECIMAL128_MAX_PRECISION => {
                 Kind::Number { scale: i32::from(*scale) }
             }
@@ -108,7 +108,7 @@ impl Kind {
         }
     }
 
-    /// Moves a literal into this kind's domain, or says what was expected instead.
+    /// Converts a literal to this kind's domain, or says what was expected instead.
     pub fn place(self, literal: &Literal) -> Result<Placed, String> {
         let mismatch =
             || Err(format!("expected {} to compare with, found {}", self.noun(), clip(&literal.to_string())));
@@ -161,7 +161,7 @@ impl Kind {
     }
 }
 
-/// The floats that no number can write.
+/// The floats that cannot be written as a number.
 fn special_float(text: &str) -> Option<f64> {
     match text.trim().to_ascii_lowercase().as_str() {
         "nan" => Some(f64::NAN),

@@ -1,15 +1,15 @@
 //! Filters: a row predicate parsed from text, typed against a schema, pruned by statistics and evaluated exactly.
 //!
 //! Text becomes a [`Filter`] (names, no types), [`Filter::bind`] makes it a [`BoundFilter`] (columns, kinds, and
-//! literals moved into their column's own domain), and that answers two questions: can this row group be skipped
+//! literals converted to their column's own domain), which answers two questions: can this row group be skipped
 //! ([`BoundFilter::verdict`]), and which rows of this batch match ([`BoundFilter::evaluate`]).
 //!
 //! Invariants:
 //! - The answer is exact: no engine applies the filter again. Numbers and instants compare by value, whatever the widths
-//!   and units; nothing is rounded but what the text itself says (`/` and floats).
+//!   and units; nothing is rounded except where the text itself says so (`/` and floats).
 //! - SQL's three truth values. A row matches only if the predicate is true; null is "unknown".
-//! - A verdict follows from the statistics alone and is true of every row; in doubt it is [`Verdict::Some`].
-//! - Text of any length and nesting gives a filter or an error: nesting is bounded before anything recurses.
+//! - A verdict follows from the statistics alone and holds for every row; if in doubt, it is [`Verdict::Some`].
+//! - Text of any length and nesting gives a filter or an error: nesting is limited before anything recurses.
 
 mod arithmetic;
 mod bind;
@@ -25,10 +25,12 @@ mod span;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod truth;
 mod verdict;
 mod words;
 
 pub use names::meant as column_meant;
+pub use verdict::Verdict;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,7 +56,7 @@ impl Filter {
         parse::parse(text).map(Filter)
     }
 
-    /// The names of the columns referred to; of `a.b`, the name `a`.
+    /// The names of the columns referred to; for `a.b`, the name `a`.
     pub fn columns(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         self.0.collect_columns(&mut names);
@@ -64,7 +66,7 @@ impl Filter {
     /// Ties the filter to a schema.
     ///
     /// # Errors
-    /// `InvalidArgument` for a column that the schema lacks, or for operands of types that do not go together.
+    /// `InvalidArgument` for a column that the schema lacks, or for operands of incompatible types.
     pub fn bind(&self, schema: &Schema) -> Result<BoundFilter> {
         let root = bind::bind(&self.0, schema)
             .map_err(|error| error.context(format_args!("filter `{}`", names::clip(&self.to_string()))))?;
@@ -82,17 +84,6 @@ impl fmt::Display for Filter {
     }
 }
 
-/// What statistics say about the rows of a row group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// No row matches.
-    None,
-    /// Every row matches.
-    All,
-    /// Unknown: the rows must be looked at.
-    Some,
-}
-
 /// A [`Filter`] tied to a schema.
 #[derive(Clone, Debug)]
 pub struct BoundFilter {
@@ -106,7 +97,8 @@ impl BoundFilter {
         &self.columns
     }
 
-    /// What follows for `rows` rows from the statistics of their columns; `stats` is asked by index in the bound schema.
+    /// What follows for `rows` rows from the statistics of their columns; `stats` is called with an index in the bound
+    /// schema.
     pub fn verdict(&self, rows: u64, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> Verdict {
         verdict::verdict(&self.root, rows, stats)
     }
@@ -117,8 +109,8 @@ impl BoundFilter {
     /// integers and decimals, string views, dictionaries).
     ///
     /// # Errors
-    /// `InvalidArgument` if an integer or decimal calculation leaves 128 bits, naming the operation, or if the batch lacks
-    /// a column; `SchemaMismatch` if it holds a column in another type.
+    /// `InvalidArgument` if an integer or decimal calculation overflows 128 bits, naming the operation, or if the batch
+    /// lacks a column; `SchemaMismatch` if a column has another type.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         evaluate::evaluate(&self.root, batch)
     }

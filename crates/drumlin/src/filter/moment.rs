@@ -1,11 +1,11 @@
 //! Dates, timestamps and times of day as text.
 //!
 //! Invariant: a [`Moment`] is exact: `value / 10^scale` seconds since 1970-01-01T00:00:00 (UTC if `zoned`), or since
-//! midnight for a time of day. `scale` is the least that holds the value.
+//! midnight for a time of day. `scale` is the smallest that represents the value.
 
 use std::fmt;
 
-/// Which form a literal has.
+/// The form of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Date,
@@ -23,7 +23,7 @@ pub struct Moment {
 
 const DAY: i64 = 86_400;
 
-/// Digits of a second's fraction that are read.
+/// The maximum number of digits read of a second's fraction.
 const FRACTION_DIGITS_MAX: usize = 18;
 
 impl Moment {
@@ -58,7 +58,7 @@ impl Moment {
     }
 }
 
-/// Takes between `least` and `most` digits off the front.
+/// Takes `least` to `most` digits off the front.
 fn digits(text: &str, least: usize, most: usize) -> Option<(i64, &str)> {
     let count = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
     (count >= least).then(|| Some((text[..count].parse().ok()?, &text[count..])))?
@@ -74,7 +74,7 @@ fn read_date(text: &str) -> Option<(i64, &str)> {
     let (month, text) = digits(text.strip_prefix('-')?, 1, 2)?;
     let (day, text) = digits(text.strip_prefix('-')?, 1, 2)?;
     let days = days_from_civil(year, month, day);
-    // A day that does not exist comes back as another.
+    // A day that does not exist is converted back to another day.
     ((1..=12).contains(&month) && civil_from_days(days) == (year, month, day)).then_some((days, text))
 }
 

@@ -1,4 +1,5 @@
-//! Names of columns: which one is meant; in messages, which words need quotes, and which column was probably meant.
+//! Names of columns: which column a name means; in messages, which words need quotes, and which column was probably
+//! meant.
 
 use arrow::datatypes::{Fields, Schema};
 
@@ -10,18 +11,18 @@ const RESERVED: [&str; 18] = [
     "null", "or", "some", "true",
 ];
 
-/// Columns named in a message.
+/// The maximum number of columns named in a message.
 const LISTED_MAX: usize = 20;
 
-/// Characters of a filter shown in a message.
+/// The maximum number of characters of a filter shown in a message.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// What pandas calls an index without a name, and what its column is called, as pyarrow does.
+/// The name that pandas gives an unnamed index, and that of its column, as in pyarrow.
 const INDEX: &str = "index";
 const INDEX_COLUMN: &str = "__index_level_0__";
 
-/// The name of the column that `name` means in `schema`: `index` means the column of a pandas index without a name, unless a
-/// column is called so.
+/// The name of the column that `name` means in `schema`: `index` means the column of an unnamed pandas index, unless a
+/// column has that name.
 pub fn meant<'a>(name: &'a str, schema: &Schema) -> &'a str {
     let is_index = name == INDEX && schema.index_of(INDEX).is_err() && schema.index_of(INDEX_COLUMN).is_ok();
     if is_index { INDEX_COLUMN } else { name }
@@ -42,12 +43,12 @@ pub fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| word.eq_ignore_ascii_case(reserved))
 }
 
-/// How to write what may have been meant as a text.
+/// A hint how to write `text` if it was meant as a text.
 pub fn quotes(text: &str) -> String {
     format!("a text takes single quotes: '{}'", clip(&text.replace('\'', "''")))
 }
 
-/// The head of a long text.
+/// The beginning of a long text.
 pub fn clip(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -70,7 +71,7 @@ pub fn unknown(name: &str, within: &str, fields: &Fields) -> Error {
     Error::invalid(format!("{within} has no column {}{hint} (columns: {listed})", clip(&written(name))))
 }
 
-/// Edits from one name to the other.
+/// The edit distance between two names.
 fn distance(a: &str, b: &str) -> usize {
     let b = b.chars().collect::<Vec<_>>();
     let mut row = (0..=b.len()).collect::<Vec<_>>();

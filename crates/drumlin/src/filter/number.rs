@@ -1,14 +1,14 @@
 //! Exact decimal literals of any size, and their place among the values of a column.
 //!
-//! Invariants: `digits` has no zero at either end, and is empty for zero, which is never negative. A [`Place`]
-//! `(floor, exact)` says that `floor` is the greatest value of the domain that is not above the literal, and whether it
-//! equals it; so every comparison with the literal becomes one with `floor`.
+//! Invariants: `digits` has no zero at either end, and is empty for zero, which is never negative. In a [`Place`]
+//! `(floor, exact)`, `floor` is the greatest value of the domain that is not above the literal, and `exact` says
+//! whether it equals the literal; so every comparison with the literal becomes one with `floor`.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The value is `digits * 10^exponent`. `fractional` records that the text had a point or an exponent: such a
-/// number stands for the nearest float beside floats.
+/// The value is `digits * 10^exponent`. `fractional` records that the text had a point or an exponent: compared with
+/// floats, such a number means the nearest float.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
     negative: bool,
@@ -20,7 +20,7 @@ pub struct Number {
 /// The floor of a literal in a domain, and whether it equals the literal.
 pub type Place<T> = (T, bool);
 
-/// Exponents beyond this act the same: past the ends of every column type.
+/// All exponents beyond this have the same effect: the number is outside the range of every column type.
 const EXPONENT_MAX: i64 = 1_000_000_000;
 
 impl Number {
@@ -74,7 +74,7 @@ impl Number {
         self
     }
 
-    /// Floor of `self * 10^scale`, at the ends of `i128` if it lies outside.
+    /// Floor of `self * 10^scale`, clamped to the range of `i128`.
     pub fn floor(&self, scale: i32) -> Place<i128> {
         if self.digits.is_empty() {
             return (0, true);
@@ -104,7 +104,7 @@ impl Number {
         exact.then_some((value, scale))
     }
 
-    /// The nearest float, infinite beyond the greatest.
+    /// The nearest float; infinite beyond the greatest.
     pub fn nearest(&self) -> f64 {
         let sign = if self.negative { "-" } else { "" };
         let digits = if self.digits.is_empty() { "0" } else { &self.digits };
@@ -116,7 +116,8 @@ impl Number {
         self.fractional
     }
 
-    /// Floor among floats. Integers are placed exactly; a fractional literal is its nearest float, unless it is beyond all.
+    /// Floor among floats. Integers are placed exactly; a fractional literal becomes its nearest float, unless it is beyond
+    /// all floats.
     pub fn floor_float(&self) -> Place<f64> {
         let near = self.nearest();
         if near.is_infinite() {
@@ -147,7 +148,7 @@ impl Number {
             return order;
         }
         let lead = |number: &Number| number.digits.len() as i64 + number.exponent;
-        // Without trailing zeros, digits after the same leading power order as text does.
+        // Without trailing zeros, digits with the same leading power sort like text.
         let size = lead(self).cmp(&lead(other)).then_with(|| self.digits.cmp(&other.digits));
         if self.negative { size.reverse() } else { size }
     }
@@ -221,7 +222,7 @@ pub fn to_float(value: i128, scale: i32) -> f64 {
     if scale == 0 {
         return value as f64;
     }
-    // Both operands are exact floats, so one division rounds once.
+    // Both operands are exact floats, so the division rounds only once.
     if (0..=22).contains(&scale) && value.unsigned_abs() <= 1 << 53 {
         return value as f64 / 10f64.powi(scale);
     }

@@ -1,7 +1,7 @@
 //! Text to syntax tree, by the `sqlparser` crate.
 //!
 //! Invariants: words are checked before the parser runs, and nesting is bounded by [`DEPTH_MAX`], in the parser and here.
-//! Left-deep chains are taken apart by a loop. What the language lacks is named in the error.
+//! Left-deep chains are flattened by a loop. Errors name what the language does not support.
 
 use std::fmt::{self, Write as _};
 
@@ -19,7 +19,7 @@ use crate::base::{Error, Result};
 /// The longest text parsed, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Parses one predicate and nothing behind it.
+/// Parses one predicate; nothing may follow it.
 pub fn parse(text: &str) -> Result<Expr> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::invalid(format!("filter of {} bytes: at most {TEXT_BYTES_MAX} are parsed", text.len())));
@@ -43,7 +43,7 @@ fn parse_tokens(text: &str) -> Result<Expr> {
     })?;
     let behind = parser.peek_token_ref();
     if behind.token != Token::EOF {
-        // Convert first, so that the tree is taken apart by the loop below and not by a deep drop.
+        // Convert first, so that the tree is consumed by the loop below and not by a deeply recursive drop.
         let (found, start) = (clip(&behind.token.to_string()), behind.span.start);
         convert(parsed, 0)?;
         return Err(Error::invalid(format!("expected the end of the filter, `and` or `or`, found `{found}`{start}")));
@@ -95,7 +95,7 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
         Sql::Value(value) => Expr::Literal(literal(value.value)?),
         Sql::TypedString(typed) => Expr::Literal(moment(&typed.data_type, typed.value.value)?),
         Sql::UnaryOp { op: UnaryOperator::Not, expr } => Expr::Not(part(expr)?),
-        // `+x` is `x`; it counts as nesting all the same.
+        // `+x` is `x`, but it counts as nesting.
         Sql::UnaryOp { op: UnaryOperator::Plus, expr } => return convert(*expr, depth + 1),
         Sql::UnaryOp { op: UnaryOperator::Minus, expr } => match convert(*expr, depth + 1)? {
             Expr::Literal(Literal::Number(number)) => Expr::Literal(Literal::Number(number.negated())),
@@ -131,7 +131,7 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
     })
 }
 
-/// Takes a left-deep chain of operators of one class apart, by a loop.
+/// Flattens a left-deep chain of operators of one class, by a loop.
 fn chain(left: Sql, class: ChainOp, right: Sql, depth: usize) -> Result<Expr> {
     let mut terms = vec![(class, right)];
     let mut first = left;
@@ -148,7 +148,7 @@ fn chain(left: Sql, class: ChainOp, right: Sql, depth: usize) -> Result<Expr> {
     let first = convert(first, depth + 1)?;
     let terms = terms.into_iter().rev();
     if !matches!(class, ChainOp::Arithmetic(_)) {
-        // Peeling `+(...)` can bring up another chain of the class.
+        // Removing `+(...)` can expose another chain of the class.
         let mut flat = match (first, class) {
             (Expr::And(inner), ChainOp::And) | (Expr::Or(inner), ChainOp::Or) => inner,
             (first, _) => vec![first],
@@ -213,7 +213,7 @@ fn bytes_of_hex(text: &str) -> Result<Vec<u8>> {
 
 fn moment(kind: &DataType, value: Value) -> Result<Literal> {
     let Value::SingleQuotedString(text) = value else {
-        return Err(Error::invalid(format!("expected a text behind `{kind}`, found `{}`", clip(&value.to_string()))));
+        return Err(Error::invalid(format!("expected a text after `{kind}`, found `{}`", clip(&value.to_string()))));
     };
     let (read, expected) = match kind {
         DataType::Date => (Moment::date(&text), "YYYY-MM-DD"),
@@ -225,7 +225,7 @@ fn moment(kind: &DataType, value: Value) -> Result<Literal> {
             match zone {
                 TimezoneInfo::None => {}
                 TimezoneInfo::WithoutTimeZone => read = read.filter(|moment| !moment.zoned),
-                // What the text does not say is read as UTC.
+                // Without a zone, the text is read as UTC.
                 _ => read = read.map(|moment| Moment { zoned: true, ..moment }),
             }
             (read, "YYYY-MM-DD[ HH:MM[:SS[.f]][zone]]")
@@ -252,7 +252,7 @@ fn as_literal(expr: Expr, place: &str) -> Result<Literal> {
 fn like(expr: Box<Expr>, negated: bool, insensitive: bool, pattern: Expr, escape: Option<Box<Sql>>) -> Result<Expr> {
     let pattern = match as_literal(pattern, "like ...")? {
         pattern @ (Literal::Text(_) | Literal::Null) => pattern,
-        other => return Err(Error::invalid(format!("expected a text behind `like`, found `{other}`"))),
+        other => return Err(Error::invalid(format!("expected a text after `like`, found `{other}`"))),
     };
     let escape = match escape {
         None => None,
@@ -260,7 +260,7 @@ fn like(expr: Box<Expr>, negated: bool, insensitive: bool, pattern: Expr, escape
             Expr::Literal(Literal::Text(text)) if text.chars().count() == 1 => text.chars().next(),
             other => {
                 return Err(Error::invalid(format!(
-                    "expected one character behind `escape`, found `{}`",
+                    "expected one character after `escape`, found `{}`",
                     clip(&other.to_string())
                 )));
             }
@@ -282,7 +282,7 @@ fn check_escapes(pattern: &str, escape: Option<char>) -> Result<()> {
     Ok(())
 }
 
-/// A construct of SQL outside the language, by its head: printing a whole tree could go deep.
+/// The name of an SQL construct outside the language: printing the whole tree could recurse deeply.
 fn shown(sql: &Sql) -> String {
     match sql {
         Sql::Function(function) => format!("{}(...)", written(&function.name.to_string())),
@@ -290,14 +290,14 @@ fn shown(sql: &Sql) -> String {
         Sql::Tuple(_) => "a list outside `in`".to_owned(),
         other => {
             let mut head = Head(String::new());
-            // It ends in an error as soon as the name is complete.
+            // This ends with an error as soon as the name is complete.
             let _ = write!(head, "{other:?}");
             head.0
         }
     }
 }
 
-/// Takes the name of a construct from its debug print, and stops the print before it goes deep.
+/// Takes the name of a construct from its debug output, and stops the output before it recurses.
 struct Head(String);
 
 impl fmt::Write for Head {

@@ -1,6 +1,6 @@
 //! The bound form of a filter: columns, kinds, and literals in their column's domain.
 //!
-//! Invariant: every node yields one of three truth values for each row; every value has one kind, known here.
+//! Invariant: every node yields one of three truth values per row; every value has one kind, known here.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -21,7 +21,7 @@ pub enum Node {
     IsNull(Value),
     /// A boolean column.
     Flag(Column),
-    /// A value against literals; null where the value is.
+    /// Tests a value against literals; null where the value is null.
     Test(Value, Test),
     CompareValues {
         op: CompareOp,
@@ -49,7 +49,7 @@ pub struct Column {
     pub kind: Option<Kind>,
 }
 
-/// What is computed row by row.
+/// A value that is computed row by row.
 #[derive(Clone, Debug)]
 pub enum Value {
     Column(Column),
@@ -87,14 +87,14 @@ pub struct ByteSet {
 pub struct Pattern {
     pub text: String,
     pub insensitive: bool,
-    /// What every match starts with; empty if unknown.
+    /// The prefix of every match; empty if unknown.
     pub prefix: Vec<u8>,
-    /// Whether all that starts so matches.
+    /// Whether everything with this prefix matches.
     pub prefix_only: bool,
 }
 
 impl Test {
-    /// The comparison with a literal as one with its floor.
+    /// A comparison with a literal, expressed as one with its floor.
     pub fn compare(op: CompareOp, placed: Placed) -> Test {
         match placed {
             Placed::Bytes(bytes) => Test::Bytes(op, bytes),
@@ -148,7 +148,7 @@ impl Test {
 }
 
 impl Pattern {
-    /// Translates a pattern of SQL; `None` stands for one without wildcards, which is the text it returns beside.
+    /// Translates an SQL pattern; `None` for one without wildcards, which matches exactly the returned text.
     pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> (Option<Pattern>, String) {
         let (mut text, mut prefix) = (String::new(), String::new());
         let mut wildcards = String::new();
@@ -170,7 +170,7 @@ impl Pattern {
             if wildcards.is_empty() {
                 prefix.push(plain);
             } else {
-                // Something behind a wildcard: no match is decided by the prefix alone.
+                // Something follows a wildcard: the prefix alone does not decide a match.
                 wildcards.push('.');
             }
         }
@@ -184,7 +184,7 @@ impl Pattern {
 }
 
 impl Value {
-    /// The kind of the value: a decimal at the scale that its operators give, or a float.
+    /// The kind of the value: a decimal at the scale that results from its operators, or a float.
     pub fn kind(&self) -> Option<Kind> {
         match self {
             Value::Column(column) => column.kind,
@@ -212,7 +212,7 @@ impl ArithmeticOp {
     }
 }
 
-/// Mixes a key by one multiplication: keys come from the caller's own literals, so floods are no concern.
+/// Mixes a key by one multiplication: keys come from the caller's own literals, so hash flooding is no concern.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyHasher(u64);
 

@@ -4,7 +4,7 @@
 //! duration = [-] part { part } [[+|-] HH:MM[:SS[.f]]]  |  [+|-] HH:MM[:SS[.f]]
 //! part     = number [space] unit          units: weeks, days, hours, minutes, seconds, milli-, micro-, nanoseconds
 //! ```
-//! A minus at the beginning is the number's own that follows it, as in SQL's intervals. Exact to the nanosecond.
+//! A minus at the beginning applies only to the number that follows it, as in SQL's intervals. Exact to the nanosecond.
 
 use super::moment::Moment;
 
@@ -28,7 +28,8 @@ fn unit(name: &str) -> Option<i128> {
     })
 }
 
-/// `number` units of so many nanoseconds; `None` if that is no whole number of them, or beyond all durations.
+/// `number` units of `unit` nanoseconds; `None` if that is not a whole number of nanoseconds, or too large for a
+/// duration.
 fn scaled(number: &str, unit: i128) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -46,7 +47,7 @@ fn scaled(number: &str, unit: i128) -> Option<i128> {
     whole.checked_mul(unit)?.checked_add(parts * unit / of)
 }
 
-/// The nanoseconds of a duration; `None` if the text is none.
+/// The nanoseconds of a duration; `None` if the text is not a duration.
 pub fn parse(text: &str) -> Option<i128> {
     let mut rest = text.trim();
     let (mut total, mut parts): (i128, usize) = (0, 0);
@@ -59,7 +60,7 @@ pub fn parse(text: &str) -> Option<i128> {
         let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
         let (number, behind) = unsigned.split_at(end);
         if behind.starts_with(':') {
-            // Hours, minutes and so on come last.
+            // `HH:MM…` comes last.
             let time = Moment::time(unsigned)?;
             let nanos = time.value * 10_i128.pow(u32::try_from(9 - time.scale).ok()?);
             return total.checked_add(sign * nanos);

@@ -1,7 +1,7 @@
 //! The syntax tree of a filter, and its canonical text.
 //!
 //! Invariants: chains (`and`, `or`, sums, products) are flat, so depth is nesting in the text, bounded by the parser;
-//! whatever recurses over the tree is safe on any stack. Text printed needs no deeper nesting than text parsed.
+//! so recursion over the tree is safe on any stack. Printed text is never nested more deeply than the text parsed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -138,7 +138,7 @@ impl ArithmeticOp {
     }
 }
 
-/// How tightly an expression binds; an operand that binds less is put in parentheses.
+/// How tightly an expression binds; an operand that binds less tightly is put in parentheses.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Binding {
     Or,

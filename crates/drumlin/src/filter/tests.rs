@@ -54,7 +54,7 @@ fn decimals_of_256_bits_compare_where_their_digits_fit_128() {
     assert_eq!(rows("beyond is null", &batch), "ftff");
     let error = Filter::parse("beyond = 1").unwrap().bind(batch.schema_ref()).unwrap_err();
     assert!(error.message().contains("do not compare"), "{error}");
-    // As the store hands out decimals of few digits to filters.
+    // As the store passes decimals of few digits to filters.
     let narrow = RecordBatch::try_from_iter([(
         "few",
         Arc::new(Decimal64Array::from(vec![Some(5), None]).with_precision_and_scale(11, 2).unwrap()) as ArrayRef,

@@ -1,13 +1,23 @@
-//! What statistics say of a filter, without reading a row.
+//! What statistics say about a filter, without reading a row.
 //!
-//! Invariant: [`Outcomes`] holds every truth value that some row can have, and maybe more.
+//! Invariant: [`Outcomes`] holds every truth value that some row can have, and perhaps others.
 
-use super::Verdict;
 use super::kind::Kind;
 use super::number::float_key;
 use super::plan::{Column, Node, Test, Value};
 use super::syntax::CompareOp;
 use crate::segment::{ColumnStats, Stat};
+
+/// What statistics say about the rows of a row group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No row matches.
+    None,
+    /// Every row matches.
+    All,
+    /// Unknown: the rows must be evaluated.
+    Some,
+}
 
 type Lookup<'a> = &'a dyn Fn(usize) -> Option<ColumnStats>;
 
@@ -69,7 +79,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Statistics are of whole columns: nothing is known of fields below.
+    /// Statistics are about whole columns: nothing is known about the fields within them.
     fn stats(&self, column: &Column) -> Option<ColumnStats> {
         let stats = if column.path.len() == 1 { (self.stats)(column.index)? } else { return None };
         (stats.nulls <= self.rows).then_some(stats)
@@ -177,7 +187,7 @@ fn compare(op: CompareOp, left: Outcomes, right: Outcomes) -> Outcomes {
     left.combine(right, |a, b| Some(op.holds(a?.cmp(&b?))))
 }
 
-/// A bound as a key of the kind; `None` if its variant is not what the kind has.
+/// A bound as a key of the kind; `None` if its variant is not that of the kind.
 fn key(stat: &Stat, kind: Kind) -> Option<i128> {
     match (stat, kind) {
         (Stat::Float(value), Kind::Float) => Some(i128::from(float_key(*value))),
@@ -198,7 +208,7 @@ fn bytes(stat: &Stat) -> Option<&Vec<u8>> {
 
 /// `value op bound` for values within `min..=max`.
 fn compare_bounds<T: Ord>(op: CompareOp, min: Option<&T>, max: Option<&T>, bound: &T) -> Outcomes {
-    // What lies below, at and above the bound.
+    // Whether values may be below, at and above the bound.
     let below = min.is_none_or(|min| min < bound);
     let above = max.is_none_or(|max| max > bound);
     let at = min.is_none_or(|min| min <= bound) && max.is_none_or(|max| max >= bound);
@@ -223,7 +233,8 @@ fn among_bounds<T: Ord>(sorted: &[T], min: Option<&T>, max: Option<&T>) -> Outco
 
 /// Patterns that start with `prefix`, for values within `min..=max`.
 fn like_bounds(prefix: &[u8], prefix_only: bool, min: Option<&Vec<u8>>, max: Option<&Vec<u8>>) -> Outcomes {
-    // The values with a prefix are an interval: outside it lies what is below the prefix, or above and does not start so.
+    // The values with a prefix are an interval: outside it are the values below the prefix, and those above that do not
+    // start with it.
     let beneath = max.is_some_and(|max| max.as_slice() < prefix);
     let beyond = min.is_some_and(|min| min.as_slice() > prefix && !min.starts_with(prefix));
     let within = prefix_only && [min, max].iter().all(|bound| bound.is_some_and(|bound| bound.starts_with(prefix)));

@@ -1,7 +1,7 @@
-//! The language at the level of words: a dialect for the `sqlparser` crate, and what may reach its parser at all.
+//! The language at the level of words: a dialect for the `sqlparser` crate, and a check of what may reach its parser.
 //!
-//! Invariant: tokens that pass [`check_tokens`] make no tree deeper than [`OPERATORS_MAX`] and no construct that the
-//! parser would explore at length.
+//! Invariant: tokens that pass [`check_tokens`] give no tree deeper than [`OPERATORS_MAX`] and no construct on which
+//! the parser would backtrack at length.
 
 use std::any::TypeId;
 
@@ -17,15 +17,15 @@ use crate::base::{Error, Result};
 /// The deepest nesting of a tree.
 pub const DEPTH_MAX: usize = 28;
 
-/// Calls of the parser within each other, of some 6 KiB of stack each: up to two for a level of nesting, and some for
-/// redundant parentheses.
+/// Nested calls of the parser, of about 6 KiB of stack each: up to two per level of nesting, and some for redundant
+/// parentheses.
 pub const PARSER_DEPTH_MAX: usize = 64;
 
-/// Operators, keywords and parentheses in one filter, less one comparison in each term. The parser drops its tree by
-/// recursion, one small frame for each.
+/// Operators, keywords and parentheses in one filter, less one comparison per term. The parser drops its tree by
+/// recursion, with one small frame for each.
 pub const OPERATORS_MAX: usize = 4_000;
 
-/// SQL expressions where every word that the grammar does not need is a column.
+/// SQL expressions in which every word that the grammar does not need is a column.
 #[derive(Debug)]
 pub struct FilterDialect;
 
@@ -81,11 +81,12 @@ impl Dialect for FilterDialect {
     }
 }
 
-/// Refuses tokens outside the language, and more of them than the parser's tree may be deep.
+/// Refuses tokens outside the language, and more of them than the maximum depth of the parser's tree.
 pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut operators = 0usize;
     let mut depth = 0usize;
-    // Whether the next comparison is the first of its term: then it lies beside the terms before it, not above them.
+    // Whether the next comparison is the first of its term: then it is beside the previous terms in the tree, not above
+    // them.
     let mut first = true;
     for found in tokens {
         match &found.token {

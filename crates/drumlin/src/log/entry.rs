@@ -1,4 +1,4 @@
-//! What the log holds: entries, and the name of the catalog snapshot they continue.
+//! The content of the log: entries, and the name of the catalog snapshot that they continue.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::base::{EntryId, Seq, SessionId, Timestamp};
 /// One commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number: one more than the entry's before it.
+    /// Its number: one more than that of the previous entry.
     pub seq: Seq,
     /// Names this attempt, so that a retry is recognised.
     pub id: EntryId,
@@ -16,7 +16,7 @@ pub struct Entry {
     pub session: SessionId,
     /// The later of the clock's time and the previous entry's.
     pub time: Timestamp,
-    /// Format features that a reader must know; a bit each.
+    /// Format features that a reader must know, one bit each.
     pub features: u64,
     /// The encoded effects.
     pub payload: Bytes,
@@ -27,8 +27,8 @@ pub struct Entry {
 pub struct Base {
     /// The state's seq. Entries after it are in the log.
     pub seq: Seq,
-    /// Entries from this one on are in the log: those up to `seq` for the rows written by key, of which the snapshot holds
-    /// only that they are there.
+    /// Entries from this one on are in the log: those up to `seq` for the rows written by key, of which the snapshot
+    /// records only that they exist.
     pub from: Seq,
     /// Where its index begins in its object.
     pub offset: u64,

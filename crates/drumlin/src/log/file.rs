@@ -1,9 +1,9 @@
-//! The commit log in files: segments that are only appended to, one sync for each append.
+//! The commit log in files: append-only segments, with one sync per append.
 //!
 //! Recovery trusts nothing it cannot prove. A bad record, with everything after it, is cut only if nothing shows that it had
-//! been synced: no later good record, no later segment, and not the mark beside the log; otherwise the log is `Corrupt`.
+//! been synced: no later good record, no later segment, and not the mark next to the log. Otherwise the log is `Corrupt`.
 //! After a write or sync whose outcome is unknown the handle is poisoned: nothing is retried, the store must be opened
-//! again. The system reports a failed write-back to one caller only, so one thread syncs at a time, and asks whether the
+//! again. The system reports a failed write-back to only one caller, so one thread syncs at a time, and checks whether the
 //! handle is poisoned once it has its turn.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
 
-/// The length of a record is told in 32 bits.
+/// The length of a record is stored in 32 bits.
 pub const ENTRY_BYTES_MAX: u64 = (4 << 30) - (4 << 10);
 
 /// Settings of a [`FileLog`].
@@ -26,7 +26,8 @@ pub const ENTRY_BYTES_MAX: u64 = (4 << 30) - (4 << 10);
 pub struct LogOptions {
     /// A segment that has grown past this is followed by a new one. Default 64 MiB.
     pub segment_bytes_max: u64,
-    /// The most bytes that a commit may take in the log. Default, and at most, a little less than 4 GiB.
+    /// The maximum size of a commit in the log, in bytes. The default, and the upper limit, is a little less than 4
+    /// GiB.
     pub entry_bytes_max: u64,
 }
 
@@ -51,7 +52,7 @@ pub struct FileLog {
     disk: Arc<dyn Disk>,
     options: LogOptions,
     mark: Mark,
-    /// Held by whoever syncs; taken before `tail`.
+    /// Held by the thread that syncs; taken before `tail`.
     syncing: Mutex<()>,
     tail: Mutex<Tail>,
 }
@@ -67,7 +68,7 @@ struct Tail {
     /// The last entry known to be durable.
     synced: Seq,
     base: Option<Base>,
-    /// Bytes of the entries behind the base.
+    /// Bytes of the entries after the base.
     bytes: u64,
     ended: bool,
     poisoned: bool,
@@ -79,9 +80,9 @@ struct Segment {
     name: String,
     header: Header,
     entries: Vec<Entry>,
-    /// Offset behind the last good record.
+    /// Offset past the last good record.
     end: u64,
-    /// Whether bytes behind `end` are to be cut.
+    /// Whether bytes past `end` must be cut.
     torn: bool,
     /// Whether the last record is an end mark.
     ended: bool,
@@ -92,20 +93,20 @@ struct Segment {
 }
 
 impl Segment {
-    /// The number that the entry behind this segment has.
+    /// The number of the entry that follows this segment.
     fn next(&self) -> Seq {
         self.entries.last().map_or(self.header.first, |entry| entry.seq.next())
     }
 }
 
 impl FileLog {
-    /// Makes the log of a new store.
+    /// Creates the log of a new store.
     pub fn create(disk: Arc<dyn Disk>, options: LogOptions) -> Result<Self> {
         Self::create_behind(disk, options, Seq(0), None)
     }
 
-    /// Makes the log of a new store whose next entry is the one behind `last`, and which begins with the catalog snapshot
-    /// `base`, if there is one.
+    /// Creates the log of a new store whose next entry is the one after `last`, and which begins with the catalog
+    /// snapshot `base`, if there is one.
     pub fn create_behind(disk: Arc<dyn Disk>, options: LogOptions, last: Seq, base: Option<Base>) -> Result<Self> {
         let first = last.next();
         disk.make_dir(names::LOG)?;
@@ -136,7 +137,7 @@ impl FileLog {
         Ok(Opened { base, entries })
     }
 
-    /// Opens the log for writing: cuts a torn tail, and removes segments that the newest base makes needless.
+    /// Opens the log for writing: cuts a torn tail, and removes segments that the newest base makes unnecessary.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions, loss: Loss) -> Result<(Self, Opened)> {
         let (newest, base, entries) = recover(&*disk, loss)?;
         let file = disk.open(&newest.name, Access::Write)?;
@@ -178,13 +179,13 @@ impl FileLog {
 
     /// Continues in a new segment.
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
-        // A later segment says that this one was synced.
+        // A later segment implies that this one was synced.
         tail.sync()?;
         self.mark.say(tail.last);
         self.mark.sync();
         let first = tail.last.next();
         let made = prepare_segment(&*self.disk, &Header { first, base })?;
-        // From the rename on the new segment may be what the next open finds, whatever the answer: a later append to
+        // From the rename on, the next open may find the new segment, whatever the rename returned: a later append to
         // the old one would be lost.
         let (name, file) = made.publish(&*self.disk).inspect_err(|_| tail.poisoned = true)?;
         tail.file = file.into();
@@ -201,12 +202,12 @@ impl FileLog {
         (!planted(Bug::SyncTogether)).then(|| self.syncing.lock())
     }
 
-    /// Whether the newest segment has grown past its bound.
+    /// Whether the newest segment has grown past its limit.
     fn is_full(&self, tail: &Tail) -> bool {
         tail.offset > self.options.segment_bytes_max && tail.first <= tail.last
     }
 
-    /// Removes segments whose entries the base holds. What cannot be removed now is removed at the next chance.
+    /// Removes segments whose entries the base holds. What cannot be removed now is removed at the next opportunity.
     fn cut(&self) -> Result<()> {
         let (base, newest) = {
             let tail = self.tail.lock();
@@ -228,9 +229,9 @@ impl FileLog {
 }
 
 impl CommitLog for FileLog {
-    /// After `InDoubt` this log takes no more.
+    /// After `InDoubt`, this log accepts no more entries.
     fn append(&self, entry: &Entry, later: bool) -> Result<Appended> {
-        // An append that may be synced later need not wait for a sync, unless a new segment is due.
+        // An append that may be synced later need not wait for a sync, unless a new segment must be started.
         let turn = if later { None } else { Some(self.turn()) };
         let mut tail = self.tail.lock();
         let _turn = turn
@@ -265,7 +266,7 @@ impl CommitLog for FileLog {
         Self::read(&*self.disk)
     }
 
-    /// Appends go on meanwhile. After a failure this log takes no more.
+    /// Appends continue during the sync. After a failure, this log accepts no more entries.
     fn sync(&self) -> Result<()> {
         let _turn = self.turn();
         let (file, last) = {
@@ -292,7 +293,7 @@ impl CommitLog for FileLog {
         Ok(())
     }
 
-    /// Removes the segments that the snapshot makes needless.
+    /// Removes the segments that the snapshot makes unnecessary.
     fn rebase(&self, _: Option<Base>, base: Base, bytes: u64) -> Result<bool> {
         {
             let _turn = self.turn();
@@ -338,7 +339,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes the end mark, so that a later damage of the last entry is told from a torn write.
+    /// Writes the end mark, so that later damage to the last entry can be distinguished from a torn write.
     fn end(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.poisoned, true) || self.ended {
             return match self.synced < self.last && !self.closed {
@@ -347,7 +348,7 @@ impl Tail {
             };
         }
         self.closed = true;
-        // The end mark says that what is before it was synced.
+        // The end mark says that everything before it was synced.
         self.sync()?;
         let record = Record { seq: self.last, synced: self.last, body: Body::End };
         self.write(&record, true)?;
@@ -370,7 +371,7 @@ impl Tail {
     fn write(&mut self, record: &Record, sync: bool) -> Result<()> {
         let bytes = frame::encode_record(record, &self.name, self.offset)?;
         if let Err(error) = self.file.write_at(self.offset, &bytes) {
-            // Take back what may have been written; if even that fails, nobody knows what is there.
+            // Undo what may have been written; if even that fails, the content is unknown.
             let cut = self.file.set_len(self.offset);
             let undone = if planted(Bug::SkipUndoSync) { cut } else { cut.and_then(|()| self.file.sync()) };
             if undone.is_ok() {
@@ -417,13 +418,13 @@ fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<Prepared> {
 }
 
 impl Prepared {
-    /// Gives it its name, durably.
+    /// Gives it its final name, durably.
     fn publish(self, disk: &dyn Disk) -> Result<(String, Box<dyn DiskFile>)> {
         disk.rename(&self.temporary, &self.name, Rename::Replace)?;
         if !planted(Bug::SkipLogNameSync) {
             disk.sync_dir(names::LOG)?;
         }
-        // Opened anew, so that errors name the file as it is called now; if that fails, the old handle serves.
+        // Opened again, so that errors show the file's new name; if that fails, the old handle is used.
         let file = disk.open(&self.name, Access::Write).unwrap_or(self.file);
         Ok((self.name, file))
     }
@@ -439,11 +440,11 @@ fn list_segments(disk: &dyn Disk) -> Result<Vec<Seq>> {
 
 /// Reads all segments that the newest one's base needs.
 fn recover(disk: &dyn Disk, loss: Loss) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
-    // Before the log, which another process may be writing.
+    // Read before the log, which another process may be writing.
     let marked = Mark::read(disk);
     let firsts = list_segments(disk)?;
     let Some((&newest_first, older)) = firsts.split_last() else {
-        return Err(Error::corrupt(format!("{}: no log segment is there", names::LOG)));
+        return Err(Error::corrupt(format!("{}: there is no log segment", names::LOG)));
     };
     let newest = read_segment(disk, newest_first, true, loss)?;
     let base = newest.header.base;
@@ -495,7 +496,7 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result
         return Err(Error::corrupt(format!("{name}: its header names a catalog snapshot of a later state")));
     }
     if header.base.is_some_and(|base| base.from > base.seq.next()) {
-        return Err(Error::corrupt(format!("{name}: its header leaves out entries behind the catalog snapshot")));
+        return Err(Error::corrupt(format!("{name}: its header leaves out entries after the catalog snapshot")));
     }
     let mut segment = Segment {
         name,
@@ -543,9 +544,9 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result
     Ok(segment)
 }
 
-/// What to do about a log that has lost what was synced.
+/// What to do about a log that has lost synced entries.
 const WAYS_OUT: &str = "restore a backup, copy what can be read with `drumlin salvage`, or open the store with \
-                        accept_loss to go on without those commits";
+                        accept_loss to continue without those commits";
 
 /// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
 pub(super) fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool, loss: Loss) -> Result<()> {
@@ -559,14 +560,14 @@ pub(super) fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, ne
     }
     let mut at = frame::align(offset);
     while at < bytes.len() {
-        // Most offsets are told by their header: no checksum over bytes that a wrong length claims.
+        // Most offsets are ruled out by the header: no checksum is computed over bytes that a wrong length claims.
         if frame::may_show_synced(bytes, at, next)
             && let Some((record, _)) = frame::decode_record(bytes, name, at)
         {
             if record.synced >= next {
                 return corrupt(format!("the record at {at} shows that it had been synced"));
             }
-            // What stands before that entry is an end mark, which was synced before the entry was written.
+            // What precedes that entry is an end mark, which was synced before the entry was written.
             if record.seq == next && matches!(record.body, Body::Entry(_)) {
                 return corrupt(format!("entry {next} follows at {at}: an end mark is damaged"));
             }

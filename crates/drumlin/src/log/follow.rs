@@ -1,8 +1,8 @@
-//! A commit log in files that another process writes, as its readers see it.
+//! A commit log in files that another process writes, seen by its readers.
 //!
-//! A reader goes on where it was: of the newest segment it reads the last record that it knows, which must still be the one
-//! it was, and what has come after it. If anything else has changed, the log is read as recovery reads it. A record of
-//! which only a part is there is left for the next time, unless one after it says that it had been whole.
+//! A reader continues where it was: in the newest segment, it reads the last record that it knows, which must be unchanged,
+//! and what follows it. If anything else has changed, the log is read as recovery reads it. A record that is only partly
+//! there is left for the next time, unless a later one shows that it had been complete.
 
 use std::sync::Arc;
 
@@ -31,11 +31,11 @@ struct Seen {
     place: Option<Place>,
 }
 
-/// Where the newest segment is to be read on.
+/// Where to continue reading the newest segment.
 #[derive(Clone)]
 struct Place {
     name: String,
-    /// Where the last entry that was read begins, or the first one.
+    /// Where the last entry read begins, or the first one.
     offset: u64,
     /// The number of the entry there, and its id if it was read.
     seq: Seq,
@@ -50,8 +50,7 @@ impl Place {
         Some(Self { name, offset: frame::HEADER_BYTES as u64, seq: first, id: None })
     }
 
-    /// The entries from here on but for the one that was read, and the place of the last one. `None` if what was read is no
-    /// longer there.
+    /// The entries after the one that was read, and the place of the last one. `None` if what was read is no longer there.
     fn read(&self, disk: &dyn Disk) -> Result<Option<(Self, Vec<Entry>)>> {
         let corrupt = || Error::corrupt(format!("{}: too large", self.name));
         let file = disk.open(&self.name, Access::Read)?;
@@ -60,7 +59,7 @@ impl Place {
         if length < start {
             return Ok(None);
         }
-        // Offsets are those in the file; what is not read is never touched.
+        // Offsets are those in the file; the part that is not read is never touched.
         let mut bytes = vec![0; length];
         let n = file.read_at(self.offset, &mut bytes[start..])?;
         bytes.truncate(start + n);
@@ -79,7 +78,7 @@ impl Place {
                     (at, next) = (behind, seq.next());
                 }
                 Some((Record { seq, body: Body::End, .. }, behind)) if seq.next() == next => at = behind,
-                // Whoever reads it as recovery does says what is wrong.
+                // Reading it as recovery does will report what is wrong.
                 _ if known.is_some() || judge_tail(&bytes, &self.name, at, next, true, Loss::Refuse).is_err() => {
                     return Ok(None);
                 }
@@ -90,8 +89,8 @@ impl Place {
     }
 }
 
-/// Looks at the log while its writer may move on: cut it, replace the catalog snapshot. Then what was listed is gone, and a
-/// fresh look finds what replaced it.
+/// Reads the log while its writer may change it: cut it, or replace the catalog snapshot. Then what was listed is gone, and
+/// another read finds what replaced it.
 pub fn retry_while_moving<T>(look: impl Fn() -> Result<T>) -> Result<T> {
     const LOOKS: usize = 5;
     for _ in 1..LOOKS {
@@ -113,7 +112,7 @@ fn read_only() -> Error {
 }
 
 impl FileFollower {
-    /// Follows the log on `disk`, of which `opened` is known.
+    /// Follows the log on `disk`, whose content `opened` is known.
     pub fn new(disk: Arc<dyn Disk>, opened: &Opened) -> Self {
         let id = opened.entries.last().map(|entry| entry.id);
         let seen = Seen { base: opened.base, last: last_of(opened), id, files: Vec::new(), place: None };
@@ -122,7 +121,7 @@ impl FileFollower {
 }
 
 impl Seen {
-    /// What has come to the newest segment, if nothing else has changed.
+    /// What was added to the newest segment, if nothing else has changed.
     fn read_on(&self, disk: &dyn Disk, files: &[(String, u64)]) -> Result<Option<(Place, Vec<Entry>)>> {
         let (Some(place), Some((then, old)), Some((now, newer))) =
             (&self.place, self.files.split_last(), files.split_last())
@@ -133,7 +132,7 @@ impl Seen {
             return Ok(None);
         }
         match place.read(disk) {
-            // It was cut meanwhile.
+            // It has been cut since.
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             other => other,
         }
@@ -167,7 +166,7 @@ impl CommitLog for FileFollower {
         let mut opened = retry_while_moving(|| FileLog::read(&*self.disk))?;
         let (last, known) = (last_of(&opened), seen.last);
         let reaches = opened.base.is_none_or(|base| base.seq <= known);
-        // A record that could not be synced is taken back by its writer, and another may be in its place.
+        // A record that could not be synced is undone by its writer, and another may have taken its place.
         let there = opened.entries.iter().find(|entry| entry.seq == known).map(|entry| entry.id);
         let same = there.is_none() || seen.id.is_none() || there == seen.id;
         let id = opened.entries.last().map(|entry| entry.id);

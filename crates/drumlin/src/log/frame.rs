@@ -10,7 +10,7 @@
 //!  32  8  where its index begins in its object
 //!  40  4  CRC32C of the index
 //!  44  4  length of the index in bytes
-//!  48  8  seq of the first entry that is needed beside the snapshot, at most the one behind it
+//!  48  8  seq of the first entry that is needed besides the snapshot, at most the one after it
 //!
 //! record, padded with zeros to a multiple of 8
 //!   0  4  length of the body in bytes
@@ -52,7 +52,7 @@ pub struct Header {
 pub enum Body {
     /// A commit.
     Entry(Entry),
-    /// The log was closed cleanly behind the last entry.
+    /// The log was closed cleanly after the last entry.
     End,
 }
 
@@ -151,8 +151,8 @@ fn record_checksum(bytes: &[u8], name: &str, offset: u64) -> u32 {
     crc32c::crc32c_append(sum, &offset.to_le_bytes())
 }
 
-/// The record at `offset` of the segment `name` whose bytes are `segment`, and the offset behind it; `None` if no
-/// good record is there.
+/// The record at `offset` of the segment `name` whose bytes are `segment`, and the offset past it; `None` if there is
+/// no good record.
 pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Record, usize)> {
     let bytes = segment.get(offset..)?;
     let length = u32_at(bytes.get(..RECORD_HEADER_BYTES)?, 0) as usize;
@@ -180,8 +180,8 @@ pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Reco
     Some((Record { seq, synced: Seq(marked & SYNCED_MAX), body }, behind))
 }
 
-/// Whether the bytes at `offset` could be the header of a record that shows that what stands before entry `seq` was synced:
-/// of one that says so, or of that entry itself.
+/// Whether the bytes at `offset` could be the header of a record that shows that everything before entry `seq` was synced:
+/// one that says so, or that entry itself.
 pub fn may_show_synced(segment: &[u8], offset: usize, seq: Seq) -> bool {
     segment.get(offset..offset + RECORD_HEADER_BYTES).is_some_and(|bytes| {
         let (own, marked) = (u64_at(bytes, 8), u64_at(bytes, 16));
@@ -194,7 +194,7 @@ pub fn may_show_synced(segment: &[u8], offset: usize, seq: Seq) -> bool {
     })
 }
 
-/// The first offset at or behind `offset` at which a record may begin.
+/// The first offset at or after `offset` at which a record may begin.
 pub fn align(offset: usize) -> usize {
     offset.next_multiple_of(ALIGNMENT)
 }

@@ -1,8 +1,8 @@
-//! The mark beside the log's segments: the last entry known to be synced.
+//! The mark next to the log's segments: the last entry known to be synced.
 //!
-//! A log that ends early looks like one that ended early, unless something else knows better. The mark is written after each
-//! sync, in place, and is itself synced only when the log is closed, rolled, or synced by time; so it never says more than
-//! is true, and after a crash of the machine it may say less. A mark that is missing or damaged says nothing.
+//! A log that lost its end looks like one that ends there, unless something else shows otherwise. The mark is written in
+//! place after each sync, and is itself synced only when the log is closed, rolled, or synced by time. So it never claims
+//! more than is true, and after a crash of the machine it may claim less. A mark that is missing or damaged claims nothing.
 //!
 //! ```text
 //! 24 bytes, little-endian, within one sector
@@ -28,7 +28,7 @@ const BYTES: usize = 24;
 pub(super) struct Mark(Mutex<Arc<dyn DiskFile>>);
 
 impl Mark {
-    /// Opens it, or makes it, and has it say `synced`.
+    /// Opens or creates it, and sets it to `synced`.
     pub fn open(disk: &dyn Disk, synced: Seq) -> Result<Self> {
         let mark = match disk.open(names::LOG_MARK, Access::Write) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -44,7 +44,7 @@ impl Mark {
         Ok(mark)
     }
 
-    /// What the mark on `disk` says; `Seq(0)` if it says nothing.
+    /// The entry that the mark on `disk` names; `Seq(0)` if none.
     pub fn read(disk: &dyn Disk) -> Seq {
         let read = || {
             let mut bytes = [0; BYTES];
@@ -54,19 +54,19 @@ impl Mark {
         read().ok().flatten().unwrap_or(Seq(0))
     }
 
-    /// Says that all entries up to `synced` are durable. One that cannot be written goes on saying less.
+    /// Records that all entries up to `synced` are durable. A mark that cannot be written keeps its earlier value.
     pub fn say(&self, synced: Seq) {
         if !planted(Bug::ForgetMark) {
             let _ = self.0.lock().write_at(0, &encode(synced));
         }
     }
 
-    /// Makes durable what it says.
+    /// Makes its value durable.
     pub fn sync(&self) {
         let _ = self.0.lock().sync();
     }
 
-    /// Says for the last time what is known, durably, if anything is; and closes the file.
+    /// Records the final value durably, if there is one, and closes the file.
     pub fn close(&self, synced: Option<Seq>) {
         if let Some(synced) = synced {
             self.say(synced);
@@ -86,7 +86,7 @@ fn encode(synced: Seq) -> [u8; BYTES] {
     out
 }
 
-/// What the bytes of a mark say; `None` if they do not check.
+/// The value of a mark; `None` if its checksum does not match.
 pub(super) fn decode(bytes: &[u8]) -> Option<Seq> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));

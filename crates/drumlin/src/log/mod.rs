@@ -1,5 +1,5 @@
-//! The commit log: one numbered order for everything. It frames entries and keeps them durable; what their payload
-//! means is not its business.
+//! The commit log: one numbered order for everything. It frames entries and makes them durable; it does not know what
+//! their payload means.
 //!
 //! Invariants: an entry is durable when `append` returns; entries are numbered without gaps; the log names the newest
 //! catalog snapshot, and every entry after that snapshot is in it.
@@ -23,68 +23,70 @@ pub use root::ROOT_VERSION;
 
 use crate::base::{Result, Seq};
 
-/// All that a log holds.
+/// Everything that a log holds.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The newest catalog snapshot.
     pub base: Option<Base>,
-    /// Every entry after it, and those before that it names.
+    /// Every entry after it, and those before it that it refers to.
     pub entries: Vec<Entry>,
 }
 
 /// What others have committed.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// The entries behind the last one known, in order.
+    /// The entries after the last one known, in order.
     Entries(Vec<Entry>),
-    /// The log does not reach back to that one any more: all of it.
+    /// The log no longer reaches back to that entry: everything it holds.
     All(Opened),
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug)]
 pub enum Appended {
     /// The entry is in the log.
     Done,
-    /// It is not, since others came first. Their entries are known from now on.
+    /// It is not, because others came first. Their entries count as known from now on.
     Behind(News),
 }
 
-/// A log of commits, of one handle: it remembers the last entry that its owner knows of.
+/// A commit log, as seen by one handle: it remembers the last entry that its owner knows.
 pub trait CommitLog: Send + Sync {
-    /// Adds the entry behind the last one known; it is durable when this returns, or, if it may be synced `later`, after
-    /// the next [`CommitLog::sync`]. `Unavailable`: nothing was applied, nor will be. `InDoubt`: it may or may not be there.
+    /// Adds the entry after the last one known. It is durable when this returns or, if it may be synced `later`, after the
+    /// next [`CommitLog::sync`]. `Unavailable`: nothing was applied, nor will be. `InDoubt`: it may or may not be in the
+    /// log.
     fn append(&self, entry: &Entry, later: bool) -> Result<Appended>;
 
     /// What others have added since the last entry known, if anything.
     fn refresh(&self) -> Result<Option<News>>;
 
-    /// The owner knows the entries up to this one, whatever it was told.
+    /// The owner knows the entries up to this one, whatever this log returned to it.
     fn knows(&self, last: Seq) {
         let _ = last;
     }
 
-    /// All of it, anew; what is known stays as it is.
+    /// Reads all of it again; does not change what counts as known.
     fn read(&self) -> Result<Opened>;
 
-    /// The newest catalog snapshot, and at least the entries after `after` that are in the log; what is known stays as it is.
+    /// The newest catalog snapshot, and at least the entries after `after` that are in the log; does not change what counts
+    /// as known.
     fn read_after(&self, after: Seq) -> Result<Opened> {
         let _ = after;
         self.read()
     }
 
-    /// Makes all entries durable that were added before.
+    /// Makes all entries added so far durable.
     fn sync(&self) -> Result<()>;
 
-    /// Records that the catalog snapshot `base`, made from the snapshot `before`, is durable, and lets go of the
-    /// entries that it holds. The snapshot holds at least the entries that [`CommitLog::bytes`] counted when it gave `bytes`.
-    /// `false` if others have named another snapshot meanwhile: then nothing was done.
+    /// Records that the catalog snapshot `base`, made from the snapshot `before`, is durable, and releases the entries that
+    /// it holds. The snapshot holds at least the entries that [`CommitLog::bytes`] counted when it returned `bytes`. `false`
+    /// if others have named another snapshot since: then nothing was done.
     fn rebase(&self, before: Option<Base>, base: Base, bytes: u64) -> Result<bool>;
 
-    /// Ends it cleanly: it takes no more.
+    /// Ends it cleanly: it accepts no more entries.
     fn close(&self) -> Result<()>;
 
-    /// Takes no more entries: what was added last cannot be built upon.
+    /// Accepts no more entries: nothing may be based on what was added last.
     fn poison(&self);
 
     /// Bytes of the entries since the newest catalog snapshot.
@@ -98,8 +100,8 @@ pub trait CommitLog: Send + Sync {
         false
     }
 
-    /// Of a log in objects: the last entry, the newest catalog snapshot, and the objects that hold entries. An object whose name says that it ends with
-    /// that entry or one before it, and that is not among them, will never be.
+    /// For a log in objects: the last entry, the newest catalog snapshot, and the objects that hold entries. An object that
+    /// ends, by its name, with that entry or an earlier one and is not among them will never become one of them.
     fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
         None
     }

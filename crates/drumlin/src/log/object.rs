@@ -1,9 +1,9 @@
-//! The commit log of a store that many processes write: one small object, replaced on the condition that it is still what the
-//! writer has seen.
+//! The commit log of a store that many processes write: one small object, replaced on the condition that it is still the one
+//! that the writer has seen.
 //!
-//! Whatever a reader needs is reached from that object; nothing rests on lists, on an object's absence or on a clock. A process
-//! that slept, or a put that lands late, fails its condition. After an answer that tells nothing the object is read: an
-//! entry's id is there, or it is not, or the same bytes are tried again.
+//! Everything that a reader needs is reached from that object; nothing depends on lists, on an object's absence or on a
+//! clock. A process that slept, or a put that arrives late, fails its condition. After a put without a definite answer the
+//! object is read: the entry's id is there, or it is not, or the same bytes are put again.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Pool, Result, Seq};
 use crate::storage::{PutMode, Storage, Tag, names, put_if_match_patiently};
 
-/// The root holds entries of its own up to so many bytes; more go to a chunk.
+/// The root itself holds entries of up to this many bytes; more go to a chunk.
 const INLINE_BYTES_MAX: usize = 128 << 10;
-/// How often the root is read anew because what it named was gone.
+/// How often the root is read again because what it named was gone.
 const LOOKS: usize = 8;
 
 /// The commit log of a shared store.
 pub struct ObjectLog {
     storage: Arc<dyn Storage>,
     env: Env,
-    /// For how long a commit waits for the bucket, in microseconds.
+    /// How long a commit waits for the bucket, in microseconds.
     retry: u64,
     tail: Mutex<Tail>,
 }
@@ -35,11 +35,11 @@ struct Tail {
     /// The root as last seen, and its tag.
     root: Arc<Root>,
     tag: Tag,
-    /// The last entry that the owner knows of.
+    /// The last entry that the owner knows.
     known: Seq,
     poisoned: bool,
     turns: Turns,
-    /// What is left of the pauses of the commit under way.
+    /// The pauses left to the current commit.
     patience: Patience,
 }
 
@@ -63,12 +63,13 @@ impl Tail {
 }
 
 impl ObjectLog {
-    /// Makes the log of a new store; `AlreadyExists` if there is one. A commit waits for the bucket for `retry` microseconds.
+    /// Creates the log of a new store; `AlreadyExists` if there is one. A commit waits for the bucket for `retry`
+    /// microseconds.
     pub fn create(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<Self> {
         Self::create_with(storage, env, retry, Root::default())
     }
 
-    /// Makes the log of a new store that begins with the catalog snapshot `base`.
+    /// Creates the log of a new store that begins with the catalog snapshot `base`.
     pub fn create_behind(storage: Arc<dyn Storage>, env: Env, retry: u64, base: Base) -> Result<Self> {
         Self::create_with(storage, env, retry, Root::behind(base))
     }
@@ -79,7 +80,7 @@ impl ObjectLog {
         let tag = match put {
             Ok(tag) => tag,
             Err(e) => match storage.get_tagged(names::ROOT, None) {
-                // All that are new look the same: whoever made it, it is there.
+                // All new roots are equal: it exists, whichever process created it.
                 Ok(Some((there, tag))) if there == bytes => tag,
                 Ok(_) => return Err(Error::already_exists(format!("{} exists", names::ROOT))),
                 Err(_) => return Err(e),
@@ -98,12 +99,13 @@ impl ObjectLog {
         Ok((Self { storage, env, retry, tail }, opened))
     }
 
-    /// What `root` has that the owner does not know, who knows it from now on. If what it names is gone, it is read anew.
+    /// The entries that the owner does not know yet; they count as known from now on. If something that the root names is
+    /// gone, the root is read again.
     fn news(&self, tail: &mut Tail) -> Result<Option<News>> {
         if tail.root.seq < tail.known
             && let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))?
         {
-            // The owner has read more of the log than was seen here.
+            // The owner knows a later part of the log than was seen here.
             tail.see(root, tag);
         }
         for look in 0..LOOKS {
@@ -131,7 +133,7 @@ impl ObjectLog {
         Err(Error::unavailable("the log is cut faster than it can be read"))
     }
 
-    /// Moves the entries that the root holds itself to a chunk if they are many.
+    /// Moves the entries that the root itself holds to a chunk if they are large.
     fn spill(&self, root: &mut Root) -> Result<()> {
         if root.inline_bytes() <= INLINE_BYTES_MAX {
             return Ok(());
@@ -143,7 +145,7 @@ impl ObjectLog {
         Ok(())
     }
 
-    /// What the log says of an entry that is not among the newest.
+    /// What the log says about an entry that is not among the newest.
     fn search(&self, root: &Root, seq: Seq, id: EntryId) -> EntryStatus {
         if root.base.is_some_and(|base| base.seq >= seq) {
             return EntryStatus::Unknown;
@@ -156,12 +158,12 @@ impl ObjectLog {
         }
     }
 
-    /// Replaces the root as last seen by `next`. `false` if it is another by now, which is seen from then on.
+    /// Replaces the root as last seen by `next`. `false` if the root has changed; the new one then counts as seen.
     ///
-    /// A put has one of four answers. *Done.* *Not done, since the root is another*: a race was lost. *Refused*, for good or
-    /// because there were too many requests: it was not done, and in the second case is repeated after a pause. *No answer*:
-    /// it may have been done, or may be yet; the root tells, and as long as it is the one last seen the same bytes are put
-    /// again, since of all those puts only one can meet its condition.
+    /// A put has one of four results. *Done.* *Not done, because the root has changed*: a race was lost. *Refused*, for good
+    /// or because there were too many requests: it was not done, and in the second case it is repeated after a pause. *No
+    /// answer*: it may have been done, or may still be. The root shows which; as long as it is the one last seen, the same
+    /// bytes are put again, because only one of all those puts can meet its condition.
     fn replace(&self, tail: &mut Tail, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
         next.check()?;
         let bytes = [Bytes::from(next.encode()?)];
@@ -191,7 +193,7 @@ impl ObjectLog {
                     return Err(given_up(doubtful, added, &error));
                 }
             }
-            // It may be there all the same, also when the condition failed: an earlier try of it may have come first.
+            // It may be there even if the condition failed: an earlier try of the same put may have succeeded.
             let seen = loop {
                 match read_root(&*self.storage, Some(&tail.tag)) {
                     Err(e) if e.kind() == ErrorKind::Unavailable && self.wait(tail, false)? => {}
@@ -224,7 +226,7 @@ impl ObjectLog {
                 EntryStatus::There => Ok(true),
                 EntryStatus::NotThere => Ok(false),
                 EntryStatus::Unknown => {
-                    let many = Error::in_doubt("too many others have committed since for the log to tell");
+                    let many = Error::in_doubt("too many others have committed since for the log to show it");
                     Err(given_up(true, added, &many))
                 }
             };
@@ -240,7 +242,7 @@ impl ObjectLog {
         self.storage.put_if_match(names::ROOT, bytes, Some(&tail.tag))
     }
 
-    /// Pauses before the same request is made again; `false` if that has been done for long enough.
+    /// Pauses before the same request is repeated; `false` if it has been repeated for long enough.
     fn wait(&self, tail: &mut Tail, throttled: bool) -> Result<bool> {
         if planted(Bug::HastyRetries) {
             return Ok(tail.patience.spent_micros() == 0 && tail.patience.pause_at_most(&self.env, 2)?);
@@ -254,7 +256,7 @@ impl ObjectLog {
         }
     }
 
-    /// The commit under way has ended, one way or the other.
+    /// The current commit has ended, one way or the other.
     fn end_turn(&self, tail: &mut Tail, done: Option<Seq>) {
         let spent = std::mem::replace(&mut tail.patience, Patience::new(self.retry)).spent_micros();
         match done {
@@ -263,7 +265,7 @@ impl ObjectLog {
         }
     }
 
-    /// Adds an entry behind the last one known.
+    /// Adds an entry after the last one known.
     fn add(&self, tail: &mut Tail, entry: &Entry) -> Result<Appended> {
         if let Some(news) = self.news(tail)? {
             return Ok(Appended::Behind(news));
@@ -289,14 +291,14 @@ impl ObjectLog {
         }
         match self.news(tail)? {
             Some(news) => Ok(Appended::Behind(news)),
-            // Nothing was added, but another catalog snapshot is named.
+            // Nothing was added, but the root names another catalog snapshot.
             None => Ok(Appended::Behind(News::Entries(Vec::new()))),
         }
     }
 }
 
-/// What to say of a put that is not tried any more because of `error`: whether it was or will be done is not known if it
-/// is `doubtful`, else it was not.
+/// The error for a put that is given up because of `error`: if `doubtful`, it is unknown whether it was or will be done;
+/// otherwise it was not.
 fn given_up(doubtful: bool, added: Option<(Seq, EntryId)>, error: &Error) -> Error {
     let what = match added {
         Some((seq, id)) => format!("commit {seq} (transaction {:032x})", id.0),
@@ -308,7 +310,7 @@ fn given_up(doubtful: bool, added: Option<(Seq, EntryId)>, error: &Error) -> Err
     }
 }
 
-/// What the root names is missing or is not what it says.
+/// The error if something that the root names is missing or not as described.
 fn damaged(e: Error) -> Error {
     match e.kind() {
         ErrorKind::NotFound => Error::corrupt(format!("{}: is needed, but missing", e.message())),
@@ -322,7 +324,7 @@ fn read_root(storage: &dyn Storage, known: Option<&Tag>) -> Result<Option<(Root,
     Ok(Some((Root::decode(&bytes)?, tag)))
 }
 
-/// The entries behind `after`, the chunks read in parallel.
+/// The entries after `after`; chunks are read in parallel.
 fn entries_after(storage: &dyn Storage, pool: &Pool, root: &Root, after: Seq) -> Result<Vec<Entry>> {
     let chunks = root.chunks.iter().filter(|chunk| chunk.last > after).collect();
     let read = pool.map(chunks, |chunk| root::decode_chunk(chunk, &storage.get(&chunk.name())?))?;
@@ -340,7 +342,7 @@ fn read_all(storage: &dyn Storage, pool: &Pool) -> Result<(Root, Tag, Opened)> {
                 let opened = Opened { base: root.base, entries };
                 return Ok((root, tag, opened));
             }
-            // It was cut meanwhile.
+            // It has been cut since.
             Err(e) if e.kind() == ErrorKind::NotFound && looks < LOOKS => looks += 1,
             Err(e) => return Err(damaged(e)),
         }
@@ -353,7 +355,7 @@ impl CommitLog for ObjectLog {
         tail.check()?;
         let added = self.add(&mut tail, entry);
         match &added {
-            // It is in the race until it has won or given up.
+            // It stays in the race until it has won or given up.
             Ok(Appended::Behind(_)) => {}
             Ok(Appended::Done) => self.end_turn(&mut tail, Some(entry.seq)),
             Err(_) => self.end_turn(&mut tail, None),
@@ -402,7 +404,7 @@ impl CommitLog for ObjectLog {
         let mut tail = self.tail.lock();
         tail.check()?;
         loop {
-            // Never back: entries between the two are in the log no more.
+            // Never go back: entries between the two are no longer in the log.
             let newer = tail.root.base.is_some_and(|there| there.seq >= base.seq);
             if tail.root.base != before || newer || base.seq > tail.root.seq {
                 return Ok(false);
@@ -415,7 +417,7 @@ impl CommitLog for ObjectLog {
             let replaced = self.replace(&mut tail, next, None);
             tail.patience = Patience::new(self.retry);
             if replaced? {
-                // What stays is found by an audit.
+                // Whatever is left is found by an audit.
                 if !gone.is_empty() {
                     self.storage.delete_many(&gone);
                 }

@@ -1,8 +1,9 @@
-//! What a damaged log still says, for salvage: every entry that checks, wherever it lies, and every catalog snapshot that a
-//! header or the root names.
+//! What can still be read of a damaged log, for salvage: every entry whose checksum matches, wherever it is, and every
+//! catalog snapshot that a header or the root names.
 //!
-//! Nothing is changed, and nothing is trusted that does not check: an entry carries a checksum over its place, a name of a
-//! snapshot is checked by whoever reads that snapshot. Unlike recovery, a damaged record does not end the reading.
+//! Nothing is changed, and nothing is trusted without a check: an entry carries a checksum that includes its place; the
+//! name of a snapshot is checked by the code that reads the snapshot. Unlike in recovery, a damaged record does not end
+//! the reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,22 +18,22 @@ use crate::storage::{Storage, names};
 /// What is left of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Remains {
-    /// The entries that check.
+    /// The entries whose checksum matches.
     pub entries: BTreeMap<Seq, Entry>,
     /// The catalog snapshots that are named, still to be checked.
     pub bases: BTreeSet<(Seq, Seq, u64, u32, u32)>,
-    /// The last commit that is known to have been made.
+    /// The last commit known to have been made.
     pub last: Seq,
-    /// Whether there may have been commits behind those, of which nothing is left.
+    /// Whether there may have been later commits, of which nothing is left.
     pub uncertain: bool,
-    /// Whether there is anything of a log.
+    /// Whether there is any part of a log.
     pub found: bool,
-    /// What does not check: the object, and what is wrong with it.
+    /// What is damaged: the object, and what is wrong with it.
     pub damage: Vec<(String, String)>,
 }
 
 impl Remains {
-    /// Gathers what is left under `storage`. Fails only where a bucket cannot be reached.
+    /// Collects what is left in `storage`. Fails only if a bucket cannot be reached.
     pub fn read(storage: &dyn Storage) -> Result<Self> {
         let mut remains = Self::default();
         let named = remains.read_root(storage)?;
@@ -40,7 +41,7 @@ impl Remains {
         let mut objects: Vec<String> = listed.into_iter().map(|object| object.name).collect();
         objects.sort_unstable();
         if let Some(named) = &named {
-            // Others were never committed, or are needed no more.
+            // Others were never committed, or are no longer needed.
             objects = named.iter().map(Chunk::name).collect();
         }
         for name in objects {
@@ -55,7 +56,7 @@ impl Remains {
         }
         let mark = storage.get(names::LOG_MARK).ok().and_then(|bytes| mark::decode(&bytes));
         remains.last = remains.last.max(mark.unwrap_or(Seq(0)));
-        // A log in files has a mark, a log in objects a root: without it nobody knows where the log ended.
+        // A log in files has a mark, a log in objects a root: without it, the end of the log is unknown.
         remains.uncertain |= named.is_none() && mark.is_none();
         let newest = remains.entries.keys().next_back().copied().unwrap_or(Seq(0));
         remains.last = remains.last.max(newest);
@@ -78,7 +79,7 @@ impl Remains {
         self.bases.extend(base.map(|base| (base.seq, base.from, base.offset, base.bytes, base.checksum)));
     }
 
-    /// Reads the root of a shared log; gives the chunks that it names, if there is a root and all of it checks.
+    /// Reads the root of a shared log; returns the chunks that it names, if there is a root and it is undamaged.
     fn read_root(&mut self, storage: &dyn Storage) -> Result<Option<Vec<Chunk>>> {
         let bytes = match storage.get(names::ROOT) {
             Ok(bytes) => bytes,
@@ -123,7 +124,7 @@ impl Remains {
         Ok(())
     }
 
-    /// Takes the records that check among `bytes`, from `from` on; what lies between them is damage.
+    /// Takes the valid records of `bytes`, from `from` on; the bytes between them are damage.
     fn take_records(&mut self, bytes: &Bytes, name: &str, from: usize) {
         let (mut at, mut good) = (from, from);
         let is_root = name == names::ROOT;
@@ -136,7 +137,7 @@ impl Remains {
                 at = frame::align(at + 1);
                 continue;
             };
-            // Before the first record of a root stands its head.
+            // The first record of a root is preceded by its head.
             if at > good && !(is_root && good == from) {
                 self.damage.push((name.to_owned(), format!("no record is readable from offset {good} to {at}")));
             }
@@ -155,7 +156,7 @@ impl Remains {
     }
 }
 
-/// Why an object cannot be read; an error if that may be different the next time.
+/// Why an object cannot be read; an error if that may be temporary.
 fn lost(storage: &dyn Storage, e: Error) -> Result<String> {
     let fleeting = storage.is_remote() && !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt);
     if fleeting { Err(e) } else { Ok(e.to_string()) }

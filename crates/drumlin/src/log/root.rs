@@ -1,4 +1,4 @@
-//! The object that a shared log is: all of it is reached from here, and it is replaced as one.
+//! The root object of a shared log: everything is reached from here, and it is replaced as a whole.
 //!
 //! ```text
 //! root, little-endian
@@ -24,20 +24,20 @@ const MAGIC: &[u8; 8] = b"DRUMROOT";
 /// Version of the root, and so of a store in a bucket.
 pub const ROOT_VERSION: u32 = 5;
 const FIXED_BYTES: usize = 24;
-/// Commits have lower numbers.
+/// The numbers of commits are below this.
 const SEQ_END: u64 = 1 << 56;
-/// The ids of so many of the newest entries are kept, so that who is told nothing of a put can tell what became of it, though
-/// the entry has left the log.
+/// The number of newest entries whose ids are kept, so that a process that got no answer to a put can find out its result
+/// even after the entry has left the log.
 const RECENT: usize = 128;
 
-/// An object with entries of the past.
+/// An object with older entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
     /// Its first entry.
     pub first: Seq,
     /// Its last entry.
     pub last: Seq,
-    /// Random, so that no two puts are of one name.
+    /// Random, so that no two puts have the same name.
     pub nonce: u64,
     /// Its size in bytes.
     pub bytes: u64,
@@ -69,23 +69,23 @@ pub struct Root {
     pub chunks: Vec<Chunk>,
     /// The ids of the newest entries, whether they are in the log or not, in order.
     recent: Vec<EntryId>,
-    /// The newest entries, behind those of the chunks.
+    /// The newest entries, after those of the chunks.
     pub entries: Vec<Entry>,
 }
 
-/// What the root says of an entry.
+/// What the root says about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryStatus {
     /// It is in the log.
     There,
-    /// It is not: its number is another's, or none's yet.
+    /// It is not: its number belongs to another entry, or to none yet.
     NotThere,
-    /// It is too long ago.
+    /// It is too old to know.
     Unknown,
 }
 
 impl Root {
-    /// What becomes of it when an entry is added, which is in memory alone.
+    /// A copy with `entry` added, in memory only.
     pub fn with(&self, entry: &Entry) -> Self {
         let mut next = self.clone();
         next.seq = entry.seq;
@@ -96,7 +96,7 @@ impl Root {
         next
     }
 
-    /// Bytes of the entries that it holds itself.
+    /// Bytes of the entries that the root itself holds.
     pub fn inline_bytes(&self) -> usize {
         self.entries.iter().map(|entry| entry.payload.len() + 64).sum()
     }
@@ -107,7 +107,7 @@ impl Root {
         chunks.saturating_add(self.inline_bytes() as u64)
     }
 
-    /// Names `base`, and lets go of what it makes needless: gives those chunks.
+    /// A copy that names `base`, without the chunks that this makes unnecessary; also returns those chunks.
     pub fn rebase(&self, base: Base) -> (Self, Vec<Chunk>) {
         let mut next = self.clone();
         next.base = Some(base);
@@ -117,7 +117,7 @@ impl Root {
         (next, gone)
     }
 
-    /// Whether the entry of this number is the one with this id.
+    /// Whether the entry with this number is the one with this id.
     pub fn tells(&self, seq: Seq, id: EntryId) -> EntryStatus {
         if seq > self.seq {
             return EntryStatus::NotThere;
@@ -174,19 +174,19 @@ impl Root {
         Ok(root)
     }
 
-    /// The snapshot that a root names which does not check, if its head can be made out: to be checked by its index.
+    /// The snapshot named by a damaged root, if its head can be decoded; to be checked by its index.
     pub fn base_of_damaged(bytes: &[u8]) -> Option<Base> {
         let length = u64::from_le_bytes(bytes.get(16..FIXED_BYTES)?.try_into().ok()?);
         let end = usize::try_from(length).ok()?.checked_add(FIXED_BYTES)?;
         postcard::from_bytes::<Head>(bytes.get(FIXED_BYTES..end)?).ok()?.base
     }
 
-    /// The root of a log that goes on from `base`, without an entry.
+    /// The root of a log that continues `base`, without entries.
     pub fn behind(base: Base) -> Self {
         Self { seq: base.seq, base: Some(base), ..Self::default() }
     }
 
-    /// That nothing is missing between the snapshot and the last entry.
+    /// Checks that nothing is missing between the snapshot and the last entry.
     pub fn check(&self) -> Result<()> {
         let corrupt = |what: String| Err(Error::corrupt(format!("{}: {what}", names::ROOT)));
         if self.seq.0 >= SEQ_END || self.base.is_some_and(|base| base.seq.0 >= SEQ_END || base.from.0 > SEQ_END) {
@@ -242,7 +242,7 @@ fn decode_entries(bytes: &Bytes, name: &str, mut offset: usize) -> Result<Vec<En
     Ok(entries)
 }
 
-/// The bytes of a chunk that holds `entries`, and what names it.
+/// A chunk that holds `entries`, and its bytes.
 pub fn encode_chunk(entries: &[Entry], nonce: u64) -> Result<(Chunk, Vec<u8>)> {
     let (first, last) = match entries {
         [first, .., last] => (first.seq, last.seq),
@@ -308,7 +308,7 @@ mod tests {
         for at in 0..content.len() {
             let mut damaged = content.clone();
             damaged[at] ^= 1;
-            // Zeros that pad a record mean nothing.
+            // Zeros that pad a record are ignored.
             let read = decode_chunk(&chunk, &damaged.into());
             assert!(read.is_err() || read.unwrap() == [entry(7, 3), entry(8, 0)], "byte {at}");
             assert!(decode_chunk(&chunk, &content[..at].to_vec().into()).is_err(), "cut at {at}");

@@ -1,39 +1,42 @@
 //! Fair turns among processes that race for one object.
 //!
-//! Of racing puts the first wins, and without pauses the winner of the last race is the first again: it hears of its success
-//! when the others hear of their failure, and so it begins the next race with a lead. So who wins while others race waits,
-//! and who has lost more often waits less. Three rules, all in round trips, so that they fit a bucket and a local disk:
+//! Of racing puts, the first wins, and without pauses the winner of the last race is the first again: it learns of its
+//! success when the others learn of their failure, and so it starts the next race with a lead. Therefore a process that wins
+//! while others race waits, and one that has lost more often waits less. There are three rules, all measured in round trips,
+//! so that they suit both a bucket and a local disk:
 //!
-//! - Before its next commit a process lets others go first, the longer the more races its last commits took.
-//! - After a lost race it waits a random time, the shorter the more races this commit has lost.
-//! - A process that commits without a break cannot see that others lose to it. So now and then it leaves a gap in which one
-//!   that waits gets its turn; rarely if no one came.
+//! - Before its next commit, a process lets others go first: the more races its last commits took, the longer it waits.
+//! - After a lost race, it waits a random time: the more races this commit has lost, the shorter.
+//! - A process that commits without a break cannot see that others lose to it. So now and then it leaves a gap in which a
+//!   waiting process gets its turn; rarely, if none came before.
 //!
-//! Nothing but speed depends on these numbers: whoever puts out of turn is refused or not by the object's tag alone.
+//! Only speed depends on these numbers: whether a put out of turn is refused depends on the object's tag alone.
 
 use std::time::Duration;
 
 use crate::base::{Seq, Timestamp};
 
-/// More round trips than this are not measured: something was in the way.
+/// Longer round trips are counted as this long: something delayed them.
 const TRIP_MICROS_MAX: u64 = 1_000_000;
-/// A process that has not committed for so many round trips has left the race.
+/// A process that has not committed for this many round trips has left the race.
 const IDLE_TRIPS: u64 = 8;
-/// The first gap comes after so many commits, the later ones after twice as many each, up to the second number.
+/// The first gap comes after the first number of commits; each later gap after twice as many, up to the second number.
 const GAP_EVERY: (u32, u32) = (8, 32);
-/// The most processes that are reckoned with.
+/// The maximum number of processes assumed to race.
 const CROWD_MAX: f64 = 16.0;
-/// Where requests are throttled, a commit that has waited for as long as its last ones did tries again about so often.
+/// Where requests are throttled, a commit that has waited as long as the previous ones did tries again at about this
+/// interval.
 const OVERDUE_MICROS: u64 = 350_000;
-/// That is never sooner than after this time, in which pauses grow: else who has not waited yet would outrun those who have.
+/// This never starts before this time, in which pauses grow: otherwise a commit that has not waited yet would overtake those
+/// that have.
 const USUAL_MICROS_MIN: u64 = 2_000_000;
 
-/// What a process knows of the race that it takes part in.
+/// What a process knows about the race that it takes part in.
 #[derive(Clone, Debug)]
 pub struct Turns {
     /// How long a put takes, in microseconds.
     trip: u64,
-    /// Races that commits took lately.
+    /// The recent average of races per commit.
     crowd: f64,
     /// Races that this commit has lost.
     losses: u32,
@@ -41,12 +44,12 @@ pub struct Turns {
     racing: bool,
     /// Whether others committed between this commit and the last one.
     met: bool,
-    /// The last own commit, and when it was done.
+    /// The last commit of this process, and when it was done.
     last: Option<(Seq, Timestamp)>,
     /// Commits since others were met or a gap was left, and after how many the next gap comes.
     run: u32,
     gap_every: u32,
-    /// For how long commits had to wait lately because requests were throttled.
+    /// How long recent commits had to wait because requests were throttled.
     throttled: u64,
 }
 
@@ -76,7 +79,7 @@ impl Turns {
         Duration::from_micros((trips * self.trip as f64) as u64)
     }
 
-    /// How long a commit is to wait before its first put, when the log ends with `newest`.
+    /// How long a commit must wait before its first put, when the log ends with `newest`.
     pub fn begin(&mut self, newest: Seq, now: Timestamp, random: u64) -> Duration {
         if self.racing {
             return Duration::ZERO;
@@ -99,26 +102,26 @@ impl Turns {
         Duration::ZERO
     }
 
-    /// Others were seen to commit while this one waited.
+    /// Notes that others committed while this commit waited.
     pub fn met_others(&mut self) {
         self.met = true;
     }
 
-    /// A race was lost: how long to wait before the next one.
+    /// Notes that a race was lost; returns how long to wait before the next one.
     pub fn lost(&mut self, random: u64) -> Duration {
         self.losses = self.losses.saturating_add(1);
         let losses = f64::from(self.losses);
         if self.crowd > losses {
             return self.micros(2.0 * (self.crowd - losses) * share(random, 0.0));
         }
-        // Where nothing is known of the others, it may be that they always come a little earlier.
+        // If nothing is known about the others, they may always come a little earlier.
         match self.crowd == 0.0 && self.losses.is_multiple_of(4) {
             true => self.micros(2.0 * share(random, 0.0)),
             false => Duration::ZERO,
         }
     }
 
-    /// How long to wait at most after a throttled request, if this commit has waited for `spent` microseconds already.
+    /// How long to wait at most after a throttled request, if this commit has already waited `spent` microseconds.
     pub fn refused(&self, spent: u64) -> u64 {
         self.throttled.max(USUAL_MICROS_MIN).saturating_sub(spent) + OVERDUE_MICROS
     }
@@ -129,7 +132,7 @@ impl Turns {
         self.trip = if self.trip == 0 { micros } else { (3 * self.trip + micros) / 4 };
     }
 
-    /// The commit is done, after pauses of `spent` microseconds for throttled requests.
+    /// Notes that the commit is done, after pauses of `spent` microseconds for throttled requests.
     pub fn won(&mut self, seq: Seq, now: Timestamp, spent: u64) {
         self.throttled = u64::midpoint(self.throttled, spent);
         if self.losses > 0 || self.met {
@@ -143,7 +146,7 @@ impl Turns {
         self.end();
     }
 
-    /// The commit has failed.
+    /// Notes that the commit has ended.
     pub fn end(&mut self) {
         (self.losses, self.racing, self.met) = (0, false, false);
     }

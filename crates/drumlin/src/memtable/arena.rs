@@ -1,12 +1,12 @@
-//! Memory that only grows: words by number, in chunks of doubling size that never move, so that readers hold on to what
-//! they found without a lock.
+//! Memory that only grows: words by number, in chunks of doubling size that never move, so that readers keep what they
+//! found without a lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use super::raw::Word;
 
-/// As many chunks as 29 bits of address need.
+/// The number of chunks that 29 bits of address need.
 const CHUNKS: usize = 21;
 /// Addresses are below this: 4 GiB of words.
 pub(super) const WORDS_MAX: u64 = 1 << 29;
@@ -21,7 +21,7 @@ pub(super) struct Arena<W> {
     chunks: [OnceLock<Box<[W]>>; CHUNKS],
 }
 
-/// The chunk that an address lies in, and where.
+/// The chunk of an address, and the offset in it.
 #[inline]
 fn place<W: Word>(addr: u64) -> (usize, usize) {
     let from_first = addr + W::FIRST;
@@ -34,8 +34,8 @@ impl<W: Word> Arena<W> {
         Self { chunks: std::array::from_fn(|_| OnceLock::new()) }
     }
 
-    /// The first address at or behind `from` at which so many words lie in one chunk, which is made if need be; `None`
-    /// if there is no room. For the writer.
+    /// The first address at or after `from` at which `words` words lie in one chunk, which is allocated if need be;
+    /// `None` if there is no room. For the writer.
     pub fn reserve(&self, from: u64, words: u64) -> Option<u64> {
         let (mut chunk, offset) = place::<W>(from);
         let mut addr = from;
@@ -77,7 +77,7 @@ impl<W: Word> Arena<W> {
         self.from(addr)[0].store(value, order);
     }
 
-    /// Asks for so many cache lines from `addr` on.
+    /// Prefetches `lines` cache lines from `addr` on.
     #[inline]
     pub fn prefetch(&self, addr: Addr, lines: usize) {
         let words = self.from(addr);

@@ -2,14 +2,13 @@
 //! take no lock and validate nothing, in the manner of ROWEX (Leis, Scheibner, Kemper and Neumann, "The ART of Practical
 //! Synchronization", DaMoN 2016), with one writer.
 //!
-//! A node says only at which byte its keys part; the bytes before are those of any leaf below it, which the search compares
-//! at its end. So nothing above a node changes when a key parts from the others earlier, and a node is never changed but
-//! by adding a child behind those it has, or putting another reference in the place of one: each a single store that
-//! publishes what was written before it. Nothing is freed while the index lives: a reader that holds an old node finds all
-//! that was in it.
+//! A node stores only the byte at which its keys diverge; the bytes before are those of any leaf below it, which the search
+//! compares at its end. So nothing above a node changes when a key diverges from the others earlier, and a node changes
+//! only by appending a child or by replacing one reference with another: each a single store that publishes what was
+//! written before it. Nothing is freed while the index lives: a reader that holds an old node finds all that was in it.
 //!
 //! ```text
-//! node     word 0: bits 0..24 the byte at which keys part, 24..32 children (4 and 16), 32..64 their bytes (4)
+//! node     word 0: bits 0..24 the byte at which keys diverge, 24..32 children (4 and 16), 32..64 their bytes (4)
 //!   4      1..3   4 references
 //!   16     1..3   16 bytes, 3..11 references
 //!   48     1..33  for each byte the child's place, from 1, 33..57 references
@@ -67,16 +66,16 @@ impl Ref {
     }
 }
 
-/// Where a reference stands: the `at`th half word from `addr` on.
+/// Where a reference is stored: the `at`th half word from `addr` on.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     addr: Addr,
     at: u32,
 }
 
-/// Where the root's reference stands.
+/// Where the reference to the root is stored.
 const ROOT: Slot = Slot { addr: 1, at: 0 };
-/// The first word that the index and its records may have.
+/// The first word that the index and its records may use.
 pub(super) const FIRST_FREE: u64 = 2;
 
 const CHILDREN_4: u32 = 1;
@@ -88,7 +87,7 @@ const CHILDREN_256: u32 = 1;
 
 /// Keys of a batch that descend together.
 const GROUP: usize = 32;
-/// Cache lines asked for of a record.
+/// Cache lines of a record to prefetch.
 const RECORD_LINES: usize = 3;
 
 impl Kind {
@@ -113,7 +112,7 @@ impl Kind {
     }
 }
 
-/// A node, as a reader sees it: its words, and its first one as it was when looked at.
+/// A node, as a reader sees it: its words, and its first word as it was when read.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a, W> {
     words: &'a [W],
@@ -126,7 +125,8 @@ fn half(word: u64, at: u32) -> Ref {
     Ref((word >> (32 * (at & 1))) as u32)
 }
 
-/// In each byte of the answer whose byte in `bytes` is `wanted`, the highest bit is set; maybe in some above it too.
+/// The highest bit is set in each byte of the result whose byte in `bytes` is `wanted`, and perhaps in some bytes above
+/// the first such one.
 #[inline]
 fn matches(bytes: u64, wanted: u8) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -141,7 +141,7 @@ impl<'a, W: Word> Node<'a, W> {
         Self { words, head: words[0].load(Acquire), kind: node.kind() }
     }
 
-    /// The byte at which its keys part.
+    /// The byte at which its keys diverge.
     #[inline]
     pub(super) fn depth(&self) -> usize {
         (self.head & 0xff_ffff) as usize
@@ -158,7 +158,7 @@ impl<'a, W: Word> Node<'a, W> {
         half(self.words[first as usize + at / 2].load(Acquire), at as u32)
     }
 
-    /// The byte of a small node's child.
+    /// The key byte of a small node's child.
     #[inline]
     fn key_at(&self, at: usize) -> u8 {
         match self.kind {
@@ -167,7 +167,7 @@ impl<'a, W: Word> Node<'a, W> {
         }
     }
 
-    /// The place of the child for a byte, of those there are.
+    /// The place of the child for a byte, if there is one.
     #[inline]
     fn place(&self, byte: u8) -> Option<usize> {
         match self.kind {
@@ -211,7 +211,7 @@ impl<'a, W: Word> Node<'a, W> {
         self.place(byte).map_or(Ref::NONE, |at| self.child_at(Self::first_child(self.kind), at))
     }
 
-    /// The child of the least byte at or above `from`, and that byte.
+    /// The child with the smallest byte at or above `from`, and that byte.
     pub(super) fn next_child(&self, from: u16) -> Option<(u8, Ref)> {
         match self.kind {
             Kind::Node4 | Kind::Node16 => {
@@ -235,9 +235,9 @@ fn begins_another() -> Error {
 pub(super) struct Place {
     slot: Slot,
     node: Ref,
-    /// At an inner node: the byte at which its keys part, and the key's own there, of which it has none.
+    /// At an inner node: the byte at which its keys diverge, and the key's own byte there, for which it has no child.
     missing: Option<(usize, u8)>,
-    /// The first byte at which the key differs from those next to it; `None` if it is there, or none is.
+    /// The first byte at which the key differs from its neighbours; `None` if the key exists, or if there are no keys.
     parts_at: Option<usize>,
     /// The key's newest record.
     pub record: Option<Addr>,
@@ -261,7 +261,7 @@ impl<W> Copy for Index<'_, W> {}
 struct Descent {
     at: u32,
     node: Ref,
-    /// In a large node: its child's place is known and asked for.
+    /// In a large node: its child's place is known and being prefetched.
     slot: Option<u32>,
 }
 
@@ -278,12 +278,12 @@ impl<'a, W: Word> Index<'a, W> {
     #[inline]
     pub fn find(&self, key: Key<'_>) -> Option<Record<'a, W>> {
         let leaf = self.closest(key);
-        // The row's lines come along with the key's.
+        // Prefetches the row's lines together with the key's.
         self.ask_for_record(leaf.addr());
         (!leaf.is_none()).then(|| Record::new(self.arena, leaf.addr())).filter(|record| record.has_key(key))
     }
 
-    /// The leaf that is the key's, if that is there; otherwise another, or none.
+    /// The key's leaf, if it exists; otherwise another one, or none.
     #[inline]
     fn closest(&self, key: Key<'_>) -> Ref {
         let mut node = self.root();
@@ -294,8 +294,8 @@ impl<'a, W: Word> Index<'a, W> {
         node
     }
 
-    /// Looks up many keys: `found` is told of each whose newest record is there, in no order. They descend together in
-    /// groups, a step each in turn, so that what one waits for from memory is on its way while the others step.
+    /// Looks up many keys: calls `found` with each newest record that exists, in no order. They descend together in
+    /// groups, one step each in turn, so that the cache misses of one overlap with the steps of the others.
     #[inline]
     pub fn find_many(&self, keys: impl Iterator<Item = Key<'a>> + Clone, mut found: impl FnMut(usize, Record<'a, W>)) {
         let mut rest = keys.enumerate();
@@ -335,7 +335,7 @@ impl<'a, W: Word> Index<'a, W> {
         }
     }
 
-    /// One step down, and asks for what the next one needs; `false` at the end.
+    /// Takes one step down and prefetches what the next one needs; `false` at the end.
     #[inline]
     fn step(&self, descent: &mut Descent, key: Key<'_>, found: impl FnOnce(Record<'a, W>)) -> bool {
         let node = descent.node;
@@ -378,7 +378,7 @@ impl<'a, W: Word> Index<'a, W> {
         self.arena.prefetch(node.addr(), lines);
     }
 
-    /// Asks memory for a record.
+    /// Prefetches a record.
     #[inline]
     pub fn ask_for_record(&self, addr: Addr) {
         self.arena.prefetch(addr, RECORD_LINES);
@@ -389,7 +389,7 @@ impl<'a, W: Word> Index<'a, W> {
         while node.kind() != Kind::Leaf {
             match Node::new(self.arena, node).next_child(0) {
                 Some((_, child)) => node = child,
-                // A node has children before anybody sees it.
+                // A node has children before it is published.
                 None => unreachable!("a node without a child"),
             }
         }
@@ -422,8 +422,8 @@ impl<'a, W: Word> Index<'a, W> {
         place
     }
 
-    /// Makes `leaf`, a finished record, the newest of its key, whose place was just found. For the writer, who gives room
-    /// for nodes. Changes nothing if it fails.
+    /// Makes `leaf`, a finished record, the newest of its key, whose place was just found. For the writer, which provides
+    /// room for nodes. Changes nothing if it fails.
     pub fn put(
         &self,
         key: Key<'_>,
@@ -434,7 +434,7 @@ impl<'a, W: Word> Index<'a, W> {
         let leaf = Ref::new(leaf, Kind::Leaf);
         let Place { mut slot, mut node, missing, parts_at, .. } = place;
         let Some(parts_at) = parts_at else {
-            // The first key, or one that is there.
+            // The first key, or one that exists.
             self.publish(slot, leaf);
             return Ok(());
         };
@@ -443,7 +443,7 @@ impl<'a, W: Word> Index<'a, W> {
         {
             return if key.len() > depth { self.add(slot, node, byte, leaf, room) } else { Err(begins_another()) };
         }
-        // It parts from the others above: again, down to there.
+        // It diverges from the others further up: descend again, down to there.
         (slot, node) = (ROOT, self.root());
         while node.kind() != Kind::Leaf {
             let inner = Node::new(self.arena, node);
@@ -466,7 +466,7 @@ impl<'a, W: Word> Index<'a, W> {
         Ok(())
     }
 
-    /// Puts a reference where others find it, with all that was written before.
+    /// Publishes a reference, with all that was written before it.
     fn publish(&self, slot: Slot, node: Ref) {
         self.set(slot, node, Release);
     }
@@ -496,7 +496,7 @@ impl<'a, W: Word> Index<'a, W> {
             self.add_to(node, children, byte, child, Release);
             return Ok(());
         }
-        // A larger one, with the same children, takes its place.
+        // A larger node with the same children replaces it.
         let kind = match inner.kind {
             Kind::Node4 => Kind::Node16,
             Kind::Node16 => Kind::Node48,

@@ -1,12 +1,12 @@
-//! Keys as the memtable takes them: byte strings that compare as bytes, none of which begins another, packed in words.
+//! Keys as the memtable takes them: byte strings compared as bytes, none a prefix of another, packed in words.
 
 use std::cmp::Ordering;
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 32 << 10;
 
-/// A list of keys. The first byte of a key is the most significant of its first word, what is left of the last word is zero;
-/// so keys compare word by word.
+/// A list of keys. The first byte of a key is the most significant one of its first word, and the rest of the last word is
+/// zero; so keys compare word by word.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     words: Vec<u64>,
@@ -41,7 +41,7 @@ impl Keys {
         Self { len: words.len(), words, spans: Vec::new(), bytes: 8 }
     }
 
-    /// A key of so many bytes comes next.
+    /// Prepares for a key of `bytes` bytes.
     #[inline]
     fn grow(&mut self, bytes: usize) {
         let bytes = bytes as u32;
@@ -76,7 +76,7 @@ impl Keys {
         self.words.push(key);
     }
 
-    /// Adds a key of so many bytes, in words.
+    /// Adds a key of `bytes` bytes, given as words.
     pub(super) fn push_words(&mut self, words: impl Iterator<Item = u64>, bytes: usize) {
         self.grow(bytes);
         self.words.extend(words);
@@ -88,12 +88,12 @@ impl Keys {
         self.words.extend_from_slice(key.words);
     }
 
-    /// How many.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -118,7 +118,7 @@ impl Keys {
         (0..self.len()).map(|at| self.get(at))
     }
 
-    /// Those at some places, in that order.
+    /// The keys at `places`, in that order.
     #[must_use]
     pub fn take(&self, places: impl Iterator<Item = usize>) -> Keys {
         let mut taken = Keys::with_capacity(places.size_hint().0, self.bytes as usize);
@@ -137,13 +137,13 @@ impl Keys {
         if self.spans.is_empty() && (1..=8).contains(&self.bytes) {
             let least = self.words.iter().min().copied().unwrap_or(0);
             if self.words.iter().all(|word| word - least <= u64::from(u32::MAX)) {
-                // What they are above the least and their places, in one word.
+                // Their differences from the smallest key and their places, packed in one word.
                 let mut words: Vec<u64> =
                     self.words.iter().zip(0..).map(|(word, place): (_, u64)| (word - least) << 32 | place).collect();
                 words.sort_unstable();
                 return words.into_iter().map(|word| word as u32).collect();
             }
-            // A word each: they are compared where they are sorted.
+            // One word each: the keys are copied next to their places to be compared there.
             let mut words: Vec<(u64, u32)> = self.words.iter().copied().zip(0..).collect();
             words.sort_unstable();
             return words.into_iter().map(|(_, place)| place).collect();
@@ -175,7 +175,7 @@ impl Keys {
         low
     }
 
-    /// Bytes that they take in memory.
+    /// Bytes used in memory.
     pub fn memory_bytes(&self) -> u64 {
         (self.words.len() * 8 + self.spans.len() * size_of::<Span>()) as u64
     }
@@ -187,12 +187,12 @@ impl Key<'_> {
         self.words
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -203,7 +203,7 @@ impl Key<'_> {
         self.words.first().copied().unwrap_or(0)
     }
 
-    /// The byte at a place; zero behind the end.
+    /// The byte at a place; zero past the end.
     #[inline]
     pub(super) fn byte(&self, at: usize) -> u8 {
         self.words.get(at / 8).map_or(0, |word| (word >> (56 - 8 * (at % 8))) as u8)
@@ -225,7 +225,7 @@ impl Key<'_> {
 }
 
 impl PartialEq for Key<'_> {
-    /// By hand, since most have a word or two: comparing slices calls for more.
+    /// Written by hand, since most keys have a word or two: comparing slices costs more.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes && self.words.iter().zip(other.words).all(|(a, b)| a == b)

@@ -18,7 +18,7 @@ impl<'a, W: Word> Index<'a, W> {
         if root.is_none() {
             return leaves;
         }
-        // Where the key parts from those next to where it would be.
+        // Where the key diverges from its would-be neighbours.
         let mut near = root;
         while near.kind() != Kind::Leaf {
             let inner = Node::new(self.arena, near);
@@ -42,7 +42,7 @@ impl<'a, W: Word> Index<'a, W> {
                 return leaves;
             }
         }
-        // All below here agree on what comes before `parts_at`, and on the byte there.
+        // All keys below share the bytes before `parts_at`, and the byte there.
         if parts_at == usize::MAX || near.key_byte(parts_at) > key.byte(parts_at) || key.len() <= parts_at {
             leaves.top = node;
         }
@@ -50,7 +50,7 @@ impl<'a, W: Word> Index<'a, W> {
     }
 }
 
-/// Leaves in order. Those that the writer adds meanwhile may be among them or not.
+/// Leaves in order. Those that the writer adds during the iteration may or may not be among them.
 pub(super) struct Leaves<'a, W> {
     index: Index<'a, W>,
     stack: Vec<(Ref, u16)>,
@@ -58,7 +58,7 @@ pub(super) struct Leaves<'a, W> {
 }
 
 impl<W: Word> Leaves<'_, W> {
-    /// Ends it.
+    /// Ends the iteration.
     pub fn end(&mut self) {
         self.stack.clear();
         self.top = Ref::NONE;

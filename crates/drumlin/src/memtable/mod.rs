@@ -1,9 +1,9 @@
 //! The memtable: row writes not yet in row groups, by key. Knows neither tables nor types: keys and rows are bytes.
 //!
-//! One writer, who holds a lock; any number of readers, who hold none, wait for nobody and check nothing again. All memory
-//! is one arena that only grows, and is given back when the last reader lets go of the memtable. Each key has one entry in
-//! the index, which refers to its newest record; each record refers to the one before it. A reader sees, of each key, the
-//! newest record of a commit that it may see.
+//! There is one writer, which holds a lock, and any number of readers, which hold none, never wait and never revalidate.
+//! All memory is one arena that only grows, and is freed when the last reader releases the memtable. Each key has one
+//! entry in the index, which refers to its newest record; each record refers to the one before it. Of each key, a reader
+//! sees the newest record of a commit that it may see.
 
 mod arena;
 mod index;
@@ -41,12 +41,12 @@ impl RowBytes {
         Self { bytes, ends }
     }
 
-    /// How many.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -65,18 +65,19 @@ impl RowBytes {
         self.ends.push(self.bytes.len());
     }
 
-    /// Bytes that they take in memory.
+    /// Bytes used in memory.
     pub fn memory_bytes(&self) -> u64 {
         (self.bytes.len() + self.ends.len() * size_of::<usize>()) as u64
     }
 }
 
-/// Keys whose places are looked for together before they are inserted.
+/// Keys whose places are looked up together before they are inserted.
 const AHEAD: usize = 32;
-/// Leaves that a scan asks memory for at a time.
+/// Leaves that a scan prefetches at a time.
 const SCAN_AHEAD: usize = 64;
 
-/// An ordered, multi-version write buffer. `W` are its words: those of the machine, but for a concurrency checker.
+/// An ordered, multi-version write buffer. `W` is the type of its words: the machine's, except under a concurrency
+/// checker.
 pub struct Memtable<W: Word = AtomicU64> {
     arena: Arena<W>,
     writer: Mutex<Writer>,
@@ -109,27 +110,27 @@ impl<W: Word> std::fmt::Debug for Memtable<W> {
 }
 
 impl<W: Word> Memtable<W> {
-    /// An empty one; takes 4 KiB.
+    /// An empty memtable; takes 4 KiB.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many distinct keys it has, deleted ones too.
+    /// The number of distinct keys, including deleted ones.
     pub fn keys(&self) -> u64 {
         self.keys.load(Relaxed)
     }
 
-    /// Bytes that it uses.
+    /// Bytes in use.
     pub fn bytes(&self) -> u64 {
         self.words.load(Relaxed) * 8
     }
 
-    /// Adds a record for each key, as made by the commit `seq`, which is not below any before it: with the row of the same
-    /// place, or a delete if there are no `rows`. Of equal keys the last counts. Readers see them as soon as they may see
-    /// `seq`. O(length) a key.
+    /// Adds a record for each key, made by the commit `seq`, which must not be below any earlier one: with the row of the
+    /// same place, or a delete if there are no `rows`. Of equal keys, the last wins. Readers see the records as soon as
+    /// they may see `seq`. O(length) per key.
     ///
-    /// `Unavailable` if its 4 GiB are full, `InvalidArgument` if a key begins another or is longer than [`KEY_BYTES_MAX`];
-    /// some keys may then be there: the memtable is of no use for `seq` any more.
+    /// `Unavailable` if its 4 GiB are full, `InvalidArgument` if a key is a prefix of another or longer than
+    /// [`KEY_BYTES_MAX`]. Some keys may have been added by then, so the memtable can no longer be used for `seq`.
     pub fn insert(&self, keys: &Keys, rows: Option<&RowBytes>, seq: Seq) -> Result<()> {
         let mut writer = self.writer.lock();
         assert!(seq >= writer.last, "commits come in order");
@@ -146,7 +147,7 @@ impl<W: Word> Memtable<W> {
         let mut fresh = 0;
         let done = keys.iter().enumerate().try_for_each(|(at, key)| {
             if at % AHEAD == 0 && keys.len() > 1 {
-                // Where the next ones go is brought into the cache, for all of them at once.
+                // The places of the next keys are brought into the cache, all at once.
                 let next = at..keys.len().min(at + AHEAD);
                 index.find_many(next.map(|at| keys.get(at)), |_, _| {});
             }
@@ -174,8 +175,8 @@ impl<W: Word> Memtable<W> {
         self.index().find(key)?.as_of(seq)
     }
 
-    /// Looks up many keys, in groups whose cache misses overlap: `found` is given, in no order, the place of each key of
-    /// which `seq` sees a record, and that record. Keys may come twice.
+    /// Looks up many keys, in groups whose cache misses overlap: calls `found`, in no order, with the place of each key
+    /// that has a record visible at `seq`, and with that record. Keys may occur twice.
     #[inline]
     pub fn get_many<'a>(
         &'a self,
@@ -190,13 +191,14 @@ impl<W: Word> Memtable<W> {
         });
     }
 
-    /// The newest records that `seq` sees, in ascending order of their keys, those from `from` on and below `until`.
+    /// The newest records that `seq` sees, in ascending order of their keys, from `from` on and below `until`.
     pub fn range<'a>(&'a self, from: Option<Key<'a>>, until: Option<Key<'a>>, seq: Seq) -> Range<'a, W> {
         let leaves = self.index().leaves(from);
         Range { memtable: self, leaves, ahead: [0; SCAN_AHEAD], next: 0, count: 0, until, seq }
     }
 
-    /// `Corrupt` if a record that `seq` sees is not what was written, or stands in the wrong place. Reads all of it.
+    /// `Corrupt` if a record that `seq` sees is not what was written, or is in the wrong place. Reads the whole
+    /// memtable.
     pub fn verify(&self, seq: Seq) -> Result<()> {
         let mut last = Keys::default();
         for record in self.range(None, None, seq) {
@@ -207,7 +209,7 @@ impl<W: Word> Memtable<W> {
             record.copy_key(&mut key);
             let found = self.get(key.get(0), seq).is_some_and(|found| found.addr() == record.addr());
             if !found || (!last.is_empty() && last.get(0) >= key.get(0)) {
-                return Err(Error::corrupt("a key in memory stands in the wrong place"));
+                return Err(Error::corrupt("a key in memory is in the wrong place"));
             }
             last = key;
         }
@@ -223,7 +225,7 @@ impl<W: Word> Memtable<W> {
 pub struct Range<'a, W: Word> {
     memtable: &'a Memtable<W>,
     leaves: Leaves<'a, W>,
-    /// Records asked for from memory.
+    /// Prefetched records.
     ahead: [Addr; SCAN_AHEAD],
     next: usize,
     count: usize,

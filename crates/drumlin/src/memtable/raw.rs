@@ -1,7 +1,7 @@
-//! What the safe language has no word for: a zeroed array of atomics without touching its pages, in huge pages where the
-//! system has them, and asking the CPU for a cache line ahead of its use. The only `unsafe` of this crate.
+//! What safe Rust cannot express: allocating a zeroed array of atomics without touching its pages, in huge pages where
+//! the system has them, and prefetching a cache line. The only `unsafe` code of this crate.
 //!
-//! [`Word`] is also the seam by which a concurrency checker puts its own atomics in the place of the machine's.
+//! [`Word`] is also the seam by which a concurrency checker substitutes its own atomics for the machine's.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub trait Word: Sized + Send + Sync + 'static {
     /// Words of an arena's first chunk, a power of two.
     const FIRST: u64;
-    /// So many words, all zero.
+    /// `words` words, all zero.
     fn zeroed(words: usize) -> Box<[Self]>;
     /// Reads it.
     fn load(&self, order: Ordering) -> u64;
@@ -20,8 +20,8 @@ pub trait Word: Sized + Send + Sync + 'static {
     fn prefetch(&self);
 }
 
-/// Asks the system to back a large array by huge pages, of which a few hundred serve where there would be a hundred
-/// thousand: a look-up then seldom waits for an address to be translated. A hint.
+/// Asks the system to back a large array by huge pages: a few hundred replace a hundred thousand small ones, and a
+/// look-up seldom waits for an address to be translated. A hint.
 fn in_huge_pages(words: &[AtomicU64]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -30,7 +30,7 @@ fn in_huge_pages(words: &[AtomicU64]) {
         let (first, end) = (start.next_multiple_of(HUGE), (start + size_of_val(words)) / HUGE * HUGE);
         if first < end {
             // SAFETY: the range lies within `words`, at the bounds of pages; this advice changes no content and frees
-            // nothing. Whether the system follows it makes no difference but in time.
+            // nothing. Whether the system follows it affects only speed.
             unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
         }
     }
@@ -42,8 +42,8 @@ impl Word for AtomicU64 {
     const FIRST: u64 = 512;
 
     fn zeroed(words: usize) -> Box<[Self]> {
-        // SAFETY: `AtomicU64` has the same in-memory representation as `u64`, for which all zeroes are a value. The system
-        // hands out large arrays untouched, so that a chunk takes memory as it is filled.
+        // SAFETY: `AtomicU64` has the same in-memory representation as `u64`, for which all zeroes are a valid value. The
+        // system hands out large arrays untouched, so a chunk takes memory only as it is filled.
         let words = unsafe { Box::<[Self]>::new_zeroed_slice(words).assume_init() };
         in_huge_pages(&words);
         words
@@ -69,7 +69,7 @@ impl Word for AtomicU64 {
         }
         #[cfg(any(not(target_arch = "x86_64"), miri))]
         {
-            // A load whose value nobody waits for does much the same.
+            // A load whose value is not used does much the same.
             let _ = self.load(Ordering::Relaxed);
         }
     }

@@ -1,4 +1,4 @@
-//! Records: one version of one key, written once before anybody can find it.
+//! Records: one version of one key each, completely written before any reader can find it.
 //!
 //! ```text
 //! word 0  bits 0..32 address of the key's record before it, 0 if none; 32..64 bytes of the row
@@ -109,7 +109,7 @@ impl<'a, W: Word> Record<'a, W> {
         self.word(1) & 1 == 1
     }
 
-    /// The key's newest record that `seq` sees.
+    /// The newest record of the key that `seq` sees.
     #[inline]
     pub(super) fn as_of(self, seq: Seq) -> Option<Self> {
         let mut record = self;
@@ -119,7 +119,7 @@ impl<'a, W: Word> Record<'a, W> {
         Some(record)
     }
 
-    /// The key's record before it.
+    /// The previous record of the key.
     pub fn before(self) -> Option<Self> {
         match self.word(0) as u32 {
             0 => None,
@@ -172,7 +172,7 @@ impl<'a, W: Word> Record<'a, W> {
         keys.push_words(self.words[HEAD..HEAD + words].iter().map(|word| word.load(Relaxed)), self.key_bytes());
     }
 
-    /// How many bytes its row has.
+    /// The length of its row in bytes.
     pub fn row_bytes(&self) -> usize {
         (self.word(0) >> 32) as usize
     }

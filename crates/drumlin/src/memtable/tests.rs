@@ -29,7 +29,7 @@ fn as_of(versions: &[(u64, Option<Vec<u8>>)], seq: u64) -> Option<&Option<Vec<u8
     versions.iter().rev().find(|(at, _)| *at <= seq).map(|(_, row)| row)
 }
 
-/// Keys of many shapes, none of which begins another: they end with a byte that is nowhere else in them.
+/// Keys of many shapes, none a prefix of another: they end with a byte that occurs nowhere else in them.
 fn shaped(rng: &mut fastrand::Rng, shape: usize) -> Vec<u8> {
     let mut key: Vec<u8> = match shape {
         0 => (rng.u32(..3000) as u64).to_be_bytes().iter().map(|byte| byte.wrapping_add(1)).collect(),
@@ -112,7 +112,7 @@ fn nodes_of_every_size_hold_all_their_children() {
         for (seq, byte) in bytes.iter().enumerate() {
             let key = keys(&[vec![5, *byte, 9]]);
             memtable.insert(&key, Some(&rows(&[vec![*byte]])), Seq(seq as u64 + 1)).unwrap();
-            // A zero byte is a byte like others, and one that is not there is not found in the rest of a node.
+            // A zero byte is a byte like any other, and an absent one is not found in the unused rest of a node.
             for wanted in 0..=255 {
                 let found = memtable.get(keys(&[vec![5, wanted, 9]]).get(0), Seq(1000)).map(row);
                 assert_eq!(found, bytes[..=seq].contains(&wanted).then(|| Some(vec![wanted])), "{wanted} of {seq}");
@@ -145,7 +145,7 @@ fn a_flipped_byte_is_found() {
     memtable.insert(&keys(&list), Some(&rows(&list)), Seq(1)).unwrap();
     memtable.verify(Seq(1)).unwrap();
     let record = memtable.get(keys(&[list[100].clone()]).get(0), Seq(1)).unwrap().addr();
-    // Of the key, and of the row.
+    // Damage the key, then the row.
     for word in [record + 3, record + 4] {
         let was = memtable.arena.load(word, Relaxed);
         memtable.arena.store(word, was ^ 1 << 5, Relaxed);
@@ -155,7 +155,7 @@ fn a_flipped_byte_is_found() {
     memtable.verify(Seq(1)).unwrap();
 }
 
-/// Each thread inserts keys of its own and looks up those that any thread has published, at once.
+/// Each thread inserts keys of its own and at the same time looks up those that any thread has published.
 #[test]
 fn what_any_thread_has_inserted_the_next_look_up_finds() {
     const THREADS: usize = 4;
@@ -181,7 +181,7 @@ fn what_any_thread_has_inserted_the_next_look_up_finds() {
                     if n % 16 > 0 {
                         continue;
                     }
-                    // Old ones and recent ones of all threads, those just inserted among them; and some that are not there.
+                    // Old and recent keys of all threads, including those just inserted, and some that do not exist.
                     let mut asked = vec![name(thread, n)];
                     for (other, done) in done.iter().enumerate() {
                         let published = done.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Bitmaps, a bit a row, and memory that wants to be aligned.
+//! Bitmaps, one bit per row, and memory that must be aligned.
 
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(super) fn read_nulls(input: &mut Reader, rows: usize, present: bool) -> Resu
     Ok(if present { Some(NullBuffer::new(read_bits(input, rows)?)) } else { None })
 }
 
-/// A bit a row, low bits first, the rest of the last byte zero.
+/// One bit per row, low bits first, the rest of the last byte zero.
 pub(super) fn write_bits(out: &mut Writer, bits: &BooleanBuffer) {
     let bits: BooleanBuffer = bits.iter().collect();
     out.buffer(&bits.values()[..bits.len().div_ceil(8)]);
@@ -28,7 +28,7 @@ pub(super) fn read_bits(input: &mut Reader, rows: usize) -> Result<BooleanBuffer
     Ok(BooleanBuffer::new(Buffer::from(input.buffer(rows.div_ceil(8))?), 0, rows))
 }
 
-/// The bytes as they are if they are aligned, or a copy that is.
+/// The bytes themselves if they are aligned, otherwise an aligned copy.
 pub(super) fn aligned(bytes: Bytes) -> Buffer {
     if bytes.as_ptr().align_offset(ALIGNMENT) == 0 { Buffer::from(bytes) } else { Buffer::from_slice_ref(&bytes[..]) }
 }

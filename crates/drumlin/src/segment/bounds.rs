@@ -1,6 +1,6 @@
-//! Finds a column's statistics.
+//! Computes a column's statistics.
 //!
-//! Invariant: they say nothing of values under nulls, and of a dictionary only what its rows use.
+//! Invariant: they ignore values under nulls, and values of a dictionary that no row uses.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
 use arrow::compute::{filter, max, max_boolean, min, min_boolean};
@@ -131,7 +131,7 @@ fn bytes<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Bounds {
     (Some(Stat::Bytes(lower)), upper_bound(greatest).map(Stat::Bytes), exact)
 }
 
-/// The value if it is short, else the least short string of bytes above all that begin like it.
+/// The value if it is short, else the smallest short byte string above all that share its prefix.
 fn upper_bound(value: &[u8]) -> Option<Vec<u8>> {
     if value.len() <= STAT_BYTES_MAX {
         return Some(value.to_vec());
@@ -158,6 +158,6 @@ fn used_values(array: &ArrayRef) -> ArrayRef {
         }
     }
     let used = BooleanArray::from(used);
-    // Only types that Arrow can filter get into a dictionary; were it not so, all values give valid bounds.
+    // Only types that Arrow can filter get into a dictionary; otherwise, all values still give valid bounds.
     filter(array.values(), &used).unwrap_or_else(|_| array.values().clone())
 }

@@ -1,8 +1,8 @@
-//! The Vortex session and compressor, one for the process.
+//! The Vortex session and compressor, one per process.
 //!
 //! Invariants: only the encodings of [`ENCODINGS`] are ever written or read, each with a serialised form that
 //! Vortex guarantees to read forever; and the same values give the same bytes, whatever the thread (the
-//! compressor samples with a fixed seed and keeps nothing between calls; what is to be kept is handed on as a scheme).
+//! compressor samples with a fixed seed and keeps nothing between calls; what must be kept is passed on as a scheme).
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,12 +21,12 @@ use vortex_edition::{Edition, EditionId, EditionInclusion, EditionSessionExt};
 use vortex_session::VortexSession;
 use vortex_session::registry::Id;
 
-use super::scheme::{Encodings, Hint};
+use super::hint::{Encodings, Hint};
 use crate::base::Error;
 
-/// The encodings that a segment may hold: in the bytes each is its place in this list.
+/// The encodings that a segment may hold, stored as their positions in this list.
 ///
-/// Append only. All are of Vortex's edition core 2026.08.1 or older, whose members stay readable for ever.
+/// Append only. All are of Vortex's edition core 2026.08.1 or older, whose members stay readable forever.
 pub(super) const ENCODINGS: [&str; 20] = [
     "vortex.primitive",
     "vortex.bool",
@@ -50,13 +50,13 @@ pub(super) const ENCODINGS: [&str; 20] = [
     "vortex.chunked",
 ];
 
-/// Vortex lets a compressor write what an enabled edition holds. The list above is ours.
+/// Vortex lets a compressor write the encodings of an enabled edition. The list above is ours.
 const EDITION: EditionId = EditionId::new("drumlin", 2026, 8, 0);
 
-/// Tried whatever a scheme says: they are cheap to judge, and catch what became simpler.
+/// Tried whatever a scheme says: they are cheap to evaluate, and catch data that became simpler.
 const CHEAP: [&str; 4] = ["fastlanes.bitpacked", "fastlanes.for", "vortex.zigzag", "vortex.alp"];
 
-/// From this many rows on strings are a long text.
+/// From this many rows on, strings are treated as a long text.
 pub(super) const LONG_ROWS_MIN: usize = 4096;
 
 static CODEC: LazyLock<Codec> = LazyLock::new(Codec::new);
@@ -68,14 +68,14 @@ pub(super) struct Codec {
     pub(super) ids: [Id; ENCODINGS.len()],
     /// For all but long texts: without OnPair, whose dictionary is too large for few rows.
     compressor: BtrBlocksCompressor,
-    /// For long texts, beside OnPair (see onpair.rs): neither that nor FSST.
+    /// For long texts, in addition to OnPair (see onpair.rs): without OnPair and FSST.
     texts: BtrBlocksCompressor,
-    /// Compressors that know some encodings only, by those.
+    /// Compressors limited to some encodings, by these encodings.
     restricted: Mutex<HashMap<Encodings, Arc<BtrBlocksCompressor>>>,
 }
 
 impl Codec {
-    /// The one of this process.
+    /// The codec of this process.
     pub(super) fn get() -> &'static Self {
         &CODEC
     }
@@ -108,7 +108,7 @@ impl Codec {
         Self { session, ids: ENCODINGS.map(Id::new_static), compressor, texts, restricted }
     }
 
-    /// A compressor that knows `only` these encodings, and those that cost nothing to try.
+    /// A compressor limited to the encodings `only`, and those that cost nothing to try.
     fn restricted(&self, only: Encodings) -> Arc<BtrBlocksCompressor> {
         let make = || {
             let knows = |id: &Id| {
@@ -124,7 +124,7 @@ impl Codec {
         self.restricted.lock().entry(only).or_insert_with(make).clone()
     }
 
-    /// Whether a text by OnPair is among `encodings`.
+    /// Whether OnPair is among `encodings`.
     pub(super) fn is_text(encodings: Encodings) -> bool {
         let onpair = ENCODINGS.iter().position(|encoding| *encoding == "vortex.onpair");
         onpair.is_some_and(|place| encodings >> place & 1 == 1)
@@ -135,8 +135,8 @@ impl Codec {
         self.session.create_execution_ctx()
     }
 
-    /// The smallest form that Vortex finds, with `only` these encodings if they are told; `None` if it fails, and then the
-    /// plain form is stored.
+    /// The smallest form that Vortex finds, limited to the encodings `only` if they are given; `None` if it fails, and
+    /// then the plain form is stored.
     pub(super) fn compress(&self, array: &ArrayRef, only: Option<Hint>) -> Option<ArrayRef> {
         if let Some(only) = only
             && let Some(exponents) = only.exponents
@@ -153,7 +153,7 @@ impl Codec {
         catch_unwind(AssertUnwindSafe(|| compressor.compress(array, &mut self.context()).ok())).ok().flatten()
     }
 
-    /// Floats as integers by powers of ten that are known.
+    /// Encodes floats as integers, with known powers of ten.
     fn compress_floats(&self, array: &ArrayRef, exponents: Exponents, only: Hint) -> Option<ArrayRef> {
         let compress = || {
             let mut context = self.context();
@@ -167,7 +167,7 @@ impl Codec {
     }
 }
 
-/// Whether a type of float has these powers of ten.
+/// Whether these powers of ten are valid for a float type.
 fn fits(exponents: Exponents, dtype: &DType) -> bool {
     let most = match dtype {
         DType::Primitive(PType::F32, _) => f32::MAX_EXPONENT,
@@ -177,7 +177,7 @@ fn fits(exponents: Exponents, dtype: &DType) -> bool {
     exponents.e <= most && exponents.f <= most
 }
 
-/// What Vortex says of bytes that it cannot decode.
+/// The error for bytes that Vortex cannot decode.
 pub(super) fn refused(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::corrupt("Vortex cannot decode the segment").with_source(error)
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! dictionary = DICTIONARY  varint number of values, words (words.rs) of the key type, segment of the values
 //! ```
-//! Invariant: the values come back all of them and in their order, whether a row uses them or not.
+//! Invariant: decoding returns all values in their order, whether a row uses them or not.
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
 use arrow::datatypes::{
@@ -12,24 +12,25 @@ use arrow::datatypes::{
 };
 use std::sync::Arc;
 
-use super::wire::{Reader, Writer};
+use super::form::Form;
+use super::tag::Tag;
+use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::{Words, machine_type};
-use super::{Form, Tag, read_column, write_column};
 use crate::base::{Error, Result};
 
-/// More values than this are taken for damage.
+/// More values than this are treated as damage.
 const VALUES_MAX: usize = 1 << 31;
 
 /// Writes a dictionary column.
-pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<()> {
+pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<()> {
     let array = array.as_any_dictionary();
     let ptype = machine_type(array.keys().data_type());
     let ptype = ptype.ok_or_else(|| Error::invalid(format!("keys of type {}", array.keys().data_type())))?;
-    write_parts(out, Words::of(&array.keys().to_data(), ptype), array.values())
+    write_parts(out, Words::of(&array.keys().to_data(), ptype), array.values(), write_column)
 }
 
-/// Writes a dictionary of these keys and values.
-pub(super) fn write_parts(out: &mut Writer, keys: Words, values: &ArrayRef) -> Result<()> {
+/// Writes a dictionary from its keys and values.
+pub(super) fn write_parts(out: &mut Writer, keys: Words, values: &ArrayRef, write_column: WriteColumn) -> Result<()> {
     out.u8(Tag::Dictionary as u8);
     out.varint(values.len() as u64);
     keys.write(out);
@@ -44,23 +45,24 @@ pub(super) fn read_count(input: &mut Reader) -> Result<usize> {
     }
 }
 
-/// Reads keys and values of a dictionary of `count` values.
+/// Reads the keys and values of a dictionary of `count` values.
 pub(super) fn read_parts(
     input: &mut Reader,
     rows: usize,
     count: usize,
     key: &DataType,
     value: &DataType,
+    read_column: ReadColumn,
 ) -> Result<ArrayRef> {
     match key {
-        DataType::Int8 => read_keyed::<Int8Type>(input, rows, count, value),
-        DataType::Int16 => read_keyed::<Int16Type>(input, rows, count, value),
-        DataType::Int32 => read_keyed::<Int32Type>(input, rows, count, value),
-        DataType::Int64 => read_keyed::<Int64Type>(input, rows, count, value),
-        DataType::UInt8 => read_keyed::<UInt8Type>(input, rows, count, value),
-        DataType::UInt16 => read_keyed::<UInt16Type>(input, rows, count, value),
-        DataType::UInt32 => read_keyed::<UInt32Type>(input, rows, count, value),
-        DataType::UInt64 => read_keyed::<UInt64Type>(input, rows, count, value),
+        DataType::Int8 => read_keyed::<Int8Type>(input, rows, count, value, read_column),
+        DataType::Int16 => read_keyed::<Int16Type>(input, rows, count, value, read_column),
+        DataType::Int32 => read_keyed::<Int32Type>(input, rows, count, value, read_column),
+        DataType::Int64 => read_keyed::<Int64Type>(input, rows, count, value, read_column),
+        DataType::UInt8 => read_keyed::<UInt8Type>(input, rows, count, value, read_column),
+        DataType::UInt16 => read_keyed::<UInt16Type>(input, rows, count, value, read_column),
+        DataType::UInt32 => read_keyed::<UInt32Type>(input, rows, count, value, read_column),
+        DataType::UInt64 => read_keyed::<UInt64Type>(input, rows, count, value, read_column),
         _ => Err(Error::corrupt(format!("a dictionary with keys of type {key}"))),
     }
 }
@@ -70,6 +72,7 @@ fn read_keyed<K: ArrowDictionaryKeyType>(
     rows: usize,
     count: usize,
     value: &DataType,
+    read_column: ReadColumn,
 ) -> Result<ArrayRef> {
     let ptype = machine_type(&K::DATA_TYPE).ok_or_else(|| Error::corrupt("a dictionary without integer keys"))?;
     let keys = Words::read(input, rows, ptype)?.into_array(rows, &K::DATA_TYPE)?;

@@ -1,6 +1,6 @@
-//! Writes a dictionary of strings out, row by row, in one pass.
+//! Expands a dictionary of strings, row by row, in one pass.
 //!
-//! Invariant: every key is checked before it is followed.
+//! Invariant: every key is checked before it is used.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,7 +11,7 @@ use vortex_array::dtype::PType;
 use super::words::Words;
 use crate::base::{Error, Result};
 
-/// Writes out every row of a dictionary of `values`, `Utf8` or else `Binary`, with keys of 8 or 16 bits.
+/// Expands every row of a dictionary of `values`, `Utf8` or else `Binary`, with keys of 8 or 16 bits.
 pub(super) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) -> Result<ArrayRef> {
     let (offsets, bytes) = if utf8 {
         (values.as_string::<i32>().offsets(), values.as_string::<i32>().value_data())
@@ -24,8 +24,8 @@ pub(super) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) -> Result<Arra
         PType::U8 => repeat(keys.typed::<u8>(), offsets, bytes),
         _ => repeat(keys.typed::<u16>(), offsets, bytes),
     }?;
-    // Whole values, each of them checked, follow each other: they need not be checked again one by one, but
-    // Arrow has no safe way to be told so.
+    // The bytes are a sequence of whole values, each of them checked. They need not be checked again one by one, but
+    // Arrow has no safe way to skip that.
     let array = BinaryArray::try_new(offsets, bytes, keys.nulls.clone())?;
     Ok(if utf8 { Arc::new(StringArray::try_from_binary(array)?) } else { Arc::new(array) })
 }
@@ -38,7 +38,7 @@ fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> R
     let mut end = 0_i64;
     let mut ends = Vec::with_capacity(keys.len() + 1);
     ends.push(0);
-    // What lies under nulls is some valid key; it is written like the others.
+    // Under nulls there is some valid key; it is expanded like the others.
     for key in keys {
         let key: usize = (*key).into();
         if key >= count {
@@ -48,7 +48,7 @@ fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> R
         ends.push(end as i32);
     }
     if i32::try_from(end).is_err() {
-        return Err(Error::corrupt(format!("strings of {end} bytes in all")));
+        return Err(Error::corrupt(format!("strings of {end} bytes in total")));
     }
     let keys = keys.iter().map(|key| (*key).into());
     let bytes = match longest {
@@ -63,7 +63,7 @@ fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> R
     Ok((OffsetBuffer::new(ScalarBuffer::from(ends)), Buffer::from_vec(bytes)))
 }
 
-/// Values of one byte each, as flags and codes often are: the offsets count, the bytes are looked up.
+/// Values of one byte each, as flags and codes often are: the offsets are 0, 1, 2 …, and the bytes are looked up.
 fn repeat_bytes(keys: &[u8], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuffer<i32>, Buffer)> {
     let table = &bytes[offsets[0] as usize..offsets[offsets.len() - 1] as usize];
     let greatest = keys.iter().fold(0, |greatest, key| *key.max(&greatest));
@@ -74,7 +74,7 @@ fn repeat_bytes(keys: &[u8], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuf
         ..=4 => choose::<4>(keys, table),
         5..=8 => choose::<8>(keys, table),
         _ => {
-            // A table of 256 needs no check of an index of 8 bits.
+            // A table of 256 entries needs no bounds check for an index of 8 bits.
             let mut all = [0; 256];
             all[..table.len()].copy_from_slice(table);
             keys.iter().map(|key| all[usize::from(*key)]).collect()
@@ -83,7 +83,7 @@ fn repeat_bytes(keys: &[u8], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuf
     Ok((counting(keys.len())?, Buffer::from_vec(bytes)))
 }
 
-/// The bytes at `keys` of a table of up to `N`: chosen by masks, which the machine does for many rows at once.
+/// The bytes at `keys` of a table of up to `N` bytes: chosen by masks, which the CPU applies to many rows at once.
 fn choose<const N: usize>(keys: &[u8], table: &[u8]) -> Vec<u8> {
     let mut all = [0; N];
     all[..table.len()].copy_from_slice(table);
@@ -98,7 +98,7 @@ fn choose<const N: usize>(keys: &[u8], table: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The offsets 0, 1, 2 … of `rows` values of one byte. All row groups share them: they are never written again.
+/// The offsets 0, 1, 2 … of `rows` values of one byte. All row groups share them, so they are written only once.
 fn counting(rows: usize) -> Result<OffsetBuffer<i32>> {
     const SHARED_ROWS: i32 = 1 << 17;
     static SHARED: LazyLock<OffsetBuffer<i32>> =
@@ -110,7 +110,8 @@ fn counting(rows: usize) -> Result<OffsetBuffer<i32>> {
     Ok(OffsetBuffer::new((0..=rows).collect::<Vec<_>>().into()))
 }
 
-/// Copies of one size are moves of one register: each value is copied with its padding, which the next covers.
+/// A copy of constant size is a move of one register: each value is copied with its padding, which the next value
+/// overwrites.
 fn repeat_padded<'a, const SIZE: usize>(
     keys: impl Iterator<Item = usize>,
     count: usize,

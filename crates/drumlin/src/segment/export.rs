@@ -20,7 +20,7 @@ use crate::base::{Error, Result};
 /// Arrow keeps values of up to this many bytes inside their view.
 const INLINE_MAX: usize = 12;
 
-/// Runs a Vortex array into an Arrow one.
+/// Executes a Vortex array into an Arrow one.
 pub(super) fn export(
     codec: &Codec,
     array: VortexRef,
@@ -32,7 +32,7 @@ pub(super) fn export(
     Ok(array)
 }
 
-/// The same, of which texts may not be UTF-8.
+/// The same, but texts in the result may not be UTF-8.
 pub(super) fn export_unchecked(
     codec: &Codec,
     array: VortexRef,
@@ -43,8 +43,8 @@ pub(super) fn export_unchecked(
     codec.session.arrow().execute_arrow(array, Some(&field), context).map_err(refused)
 }
 
-/// Views as an array with offsets, without copying the bytes, if the views' buffer is just the values one after
-/// the other: so the decoders of texts leave it.
+/// Views as an array with offsets, without copying the bytes, if the views' buffer is exactly the concatenated values,
+/// as the decoders of texts leave it.
 pub(super) fn contiguous(array: &ArrayRef, utf8: bool) -> Result<Option<ArrayRef>> {
     let (views, buffers) = if utf8 {
         (array.as_string_view().views(), array.as_string_view().data_buffers())
@@ -81,7 +81,7 @@ pub(super) fn contiguous(array: &ArrayRef, utf8: bool) -> Result<Option<ArrayRef
     array.map(Some).map_err(|e| Error::corrupt("strings are damaged").with_source(e))
 }
 
-/// The dictionary that the strings are stored as, if they are.
+/// The dictionary that the strings are stored as, if they are stored as one.
 pub(super) fn as_dictionary(codec: &Codec, array: &VortexRef, context: &mut ExecutionCtx) -> Result<Option<ArrayRef>> {
     let plain = if array.dtype().is_utf8() { DataType::Utf8 } else { DataType::Binary };
     if array.is::<Constant>() {
@@ -111,7 +111,7 @@ fn keys<K: ArrowPrimitiveType<Native: NativePType>>(
     Ok(PrimitiveArray::new(codes.into_buffer::<K::Native>().into_arrow_scalar_buffer(), to_null_buffer(nulls)))
 }
 
-/// A dictionary whose nulls are all in its keys, where every engine looks for them.
+/// A dictionary whose nulls are all in its keys, where every engine expects them.
 fn keyed<K: ArrowDictionaryKeyType>(keys: PrimitiveArray<K>, values: ArrayRef) -> Result<ArrayRef> {
     let damaged = |error| Error::corrupt("a dictionary's codes are damaged").with_source(error);
     let array = DictionaryArray::try_new(keys, values).map_err(damaged)?;

@@ -1,12 +1,12 @@
-//! Columns of one width: numbers, times, decimals, booleans, fixed-size binary.
+//! Columns of fixed width: numbers, times, decimals, booleans, fixed-size binary.
 //!
-//! Each is stored as [`Words`], after a step that makes the words small and can be undone exactly:
+//! Each is stored as [`Words`], after a reversible step that makes the words small:
 //!
 //! ```text
 //! number  = words
 //! time    = words | SCALED  factor varint, rest varint, words     value = word * factor + rest
 //! decimal = words                           32 and 64 bits
-//!         | NARROW  width u8, words         width 4 or 8: every value fits so many bytes
+//!         | NARROW  width u8, words         width 4 or 8: every value fits that width
 //!         | WIDE    words, words            high 64 bits (signed, with nulls), low 64 bits (unsigned)
 //!         | PLAIN   as fixed
 //! boolean = NARROW [+NULLS]  words          of one byte, 0 or 1, where that is smaller (long runs)
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Scaling is for times that are multiples of a coarser unit, such as whole seconds counted in nanoseconds.
-//! Decimals whose values fit 4 or 8 bytes are kept in so many, whatever their precision, so that [`native_type`] is
-//! near; values beyond their precision are kept all the same.
+//! Decimals whose values fit 4 or 8 bytes are stored in that width, whatever their precision, so that [`native_type`]
+//! is cheap to produce; values beyond their precision are kept too.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,12 +28,14 @@ use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, IntervalUnit, i
 use vortex_array::dtype::PType;
 
 use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
+use super::form::{Form, native_type};
+use super::tag::{NULLS, Tag};
+use super::text;
 use super::wire::{Reader, Writer};
 use super::words::{PLAIN_MAX, Words, machine_type, zeroed};
-use super::{Form, NULLS, Tag, native_type, text};
 use crate::base::{Error, Result};
 
-/// The bytes of a value that is not a machine number.
+/// The size in bytes of a value that is not a machine number.
 pub(super) fn fixed_size(data_type: &DataType) -> Option<usize> {
     Some(match data_type {
         DataType::FixedSizeBinary(size) => usize::try_from(*size).ok()?,
@@ -44,7 +46,7 @@ pub(super) fn fixed_size(data_type: &DataType) -> Option<usize> {
     })
 }
 
-/// Times of 64 bits are worth a look for a common factor.
+/// Whether to look for a common factor: times of 64 bits are worth it.
 fn scales(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_))
 }
@@ -64,7 +66,7 @@ pub(super) fn write_number(out: &mut Writer, array: &ArrayRef, ptype: PType) {
     }
 }
 
-/// The greatest factor, above 1, by which all valid values leave the same rest, and that rest.
+/// The greatest factor above 1 by which all valid values have the same remainder, and that remainder.
 fn common_factor(words: &Words) -> Option<(i64, i64)> {
     let valid = |row: usize| words.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
     let mut values = words.typed::<i64>().iter().enumerate().filter(|(row, _)| valid(*row)).map(|(_, value)| *value);
@@ -102,7 +104,7 @@ pub(super) fn read_number(input: &mut Reader, rows: usize, data_type: &DataType,
     Ok(make_array(words.into_array(rows, data_type)?))
 }
 
-/// Writes a decimal of 128 or 256 bits that is given in fewer.
+/// Writes a decimal of 128 or 256 bits that is given in fewer bits.
 pub(super) fn write_narrow_decimal(out: &mut Writer, array: &ArrayRef, ptype: PType) {
     write_narrow(out, Words::of(&array.to_data(), ptype));
 }
@@ -137,7 +139,7 @@ pub(super) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
     Words::new::<u64>(PType::U64, low, None).write(out);
 }
 
-/// Words of 4 bytes are read faster than those of 8, so these are taken where every value fits.
+/// Words of 4 bytes are read faster than those of 8, so they are used where every value fits.
 fn write_narrow(out: &mut Writer, mut words: Words) {
     let four = i128::from(i32::MIN)..=i128::from(i32::MAX);
     if words.ptype == PType::I64 && all_in(words.typed::<i64>(), words.nulls.as_ref(), four) {
@@ -149,7 +151,7 @@ fn write_narrow(out: &mut Writer, mut words: Words) {
     words.write(out);
 }
 
-/// Whether every value lies in `range`. What lies under a null may be anything.
+/// Whether every value lies in `range`. The value under a null may be anything.
 fn all_in<T: Copy + Into<i128>>(values: &[T], nulls: Option<&NullBuffer>, range: RangeInclusive<i128>) -> bool {
     match nulls {
         None => values.iter().fold(true, |fits, value| fits & range.contains(&(*value).into())),
@@ -293,7 +295,8 @@ pub(super) fn read_fixed(input: &mut Reader, rows: usize, data_type: &DataType, 
             build_fixed(rows, data_type, aligned(input.buffer(len)?), nulls)
         }
         Tag::Vortex => {
-            let array = text::read(input, rows, &DataType::Binary, Form::Exact)?;
+            input.u8()?;
+            let array = text::read_compressed(input, byte & NULLS != 0, rows, &DataType::Binary, Form::Exact)?;
             let array = array.as_binary::<i32>();
             let values = zeroed(rows, size)?;
             let mut bytes = values.to_vec();

@@ -1,4 +1,4 @@
-//! The way out for types that have no form of their own (unions, run-end encoded): an Arrow IPC stream.
+//! The fallback for types without a form of their own (unions, run-end encoded): an Arrow IPC stream.
 //!
 //! ```text
 //! ipc = IPC  varint length, that many bytes: an Arrow IPC stream of one batch with one column
@@ -14,7 +14,7 @@ use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::root_as_message;
 use arrow::ipc::writer::StreamWriter;
 
-use super::Tag;
+use super::tag::Tag;
 use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
 
@@ -48,16 +48,16 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType) -> Res
     }
 }
 
-/// The first batch of an Arrow IPC stream. Allocates no more than the stream is long: a length that the stream does not have
-/// is an error, and so are compressed buffers, whose stated lengths the decoder would allocate.
+/// The first batch of an Arrow IPC stream. Allocates no more than the length of the stream: a length beyond its end is an
+/// error, and so are compressed buffers, whose stated lengths the decoder would allocate.
 pub fn read_stream(bytes: &[u8]) -> Result<RecordBatch> {
     refuse_compression(bytes)?;
-    // Unlike Arrow's `StreamReader`, this decoder allocates for a message only as its bytes come.
+    // Unlike Arrow's `StreamReader`, this decoder allocates for a message only as its bytes arrive.
     let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
     decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))
 }
 
-/// Walks the messages as the decoder does. Where they end early or make no sense, the decoder says so.
+/// Walks the messages as the decoder does. If they end early or make no sense, the decoder reports it.
 fn refuse_compression(mut bytes: &[u8]) -> Result<()> {
     const CONTINUATION: [u8; 4] = [0xff; 4];
     while let Some((mut length, mut rest)) = bytes.split_first_chunk::<4>() {

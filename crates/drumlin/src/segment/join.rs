@@ -1,5 +1,6 @@
-//! Puts pieces of a column end to end. Dictionaries, at any depth, get one dictionary: the first piece's values, then those that
-//! others add, in order; Arrow's own concatenation leaves values in it twice, and panics where nested ones do not fit their keys.
+//! Concatenates pieces of a column. Dictionaries, at any depth, are merged into one: the first piece's values, then those
+//! that the others add, in order. Arrow's own concatenation leaves duplicate values, and panics where nested dictionaries do
+//! not fit their keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::types::{holds, view_range};
 use crate::base::{Error, Result};
 
 /// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can
-/// name.
+/// address.
 pub fn join(pieces: &[ArrayRef]) -> Result<ArrayRef> {
     if let [piece] = pieces {
         return Ok(piece.clone());
@@ -84,7 +85,7 @@ fn join_nulls(pieces: &[ArrayRef], rows: usize) -> Option<NullBuffer> {
 fn too_long<O>(elements: usize) -> impl FnOnce() -> Error {
     move || {
         Error::schema_mismatch(format!(
-            "lists of {elements} elements together, more than {} bits count",
+            "lists of {elements} elements in total, more than {} bits can count",
             8 * size_of::<O>()
         ))
     }
@@ -158,7 +159,7 @@ fn join_keyed(pieces: &[ArrayRef], key: &DataType) -> Result<ArrayRef> {
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     let keys = cast_with_options(&Int64Array::from(keys), key, &exact).map_err(|_| {
         let n = values.len();
-        Error::schema_mismatch(format!("{n} values in one dictionary, more than keys of type {key} can name"))
+        Error::schema_mismatch(format!("{n} values in one dictionary, more than keys of type {key} can address"))
     })?;
     Ok(match key {
         DataType::Int8 => dictionary::<Int8Type>(&keys, values)?,
@@ -176,7 +177,7 @@ fn dictionary<K: ArrowDictionaryKeyType>(keys: &ArrayRef, values: ArrayRef) -> R
     Ok(Arc::new(DictionaryArray::<K>::try_new(keys.as_primitive::<K>().clone(), values)?))
 }
 
-/// The values of all pieces, each once, and for each piece the place of each of its own.
+/// The values of all pieces, each once, and for each piece the places of its own values among them.
 fn join_values(pieces: &[ArrayRef]) -> Result<(ArrayRef, Vec<Vec<i64>>)> {
     let values = |piece: &ArrayRef| piece.as_any_dictionary().values().clone();
     let converter = RowConverter::new(vec![SortField::new(values(&pieces[0]).data_type().clone())])?;
@@ -195,7 +196,7 @@ fn join_values(pieces: &[ArrayRef]) -> Result<(ArrayRef, Vec<Vec<i64>>)> {
             });
             own.push(found);
         }
-        // The first piece's values stay as they are, unless it has one twice itself.
+        // The first piece's values stay as they are, unless they contain duplicates.
         let all = at == 0 && fresh.len() == rows.num_rows();
         joined.push(if all { values(piece) } else { take_rows(&values(piece), &UInt64Array::from(fresh))? });
         places.push(own);
@@ -203,7 +204,7 @@ fn join_values(pieces: &[ArrayRef]) -> Result<(ArrayRef, Vec<Vec<i64>>)> {
     Ok((join(&joined)?, places))
 }
 
-/// Rows of columns of one type, by column and row. `SchemaMismatch` as of [`join`].
+/// Rows of columns of one type, selected by column and row. `SchemaMismatch` as for [`join`].
 pub fn interleave(sources: &[ArrayRef], places: &[(usize, usize)]) -> Result<ArrayRef> {
     if !holds(sources[0].data_type(), &|part| matches!(part, DataType::Dictionary(..))) {
         let refs: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
@@ -298,7 +299,7 @@ mod tests {
             (0..array.len()).map(text).collect()
         };
         for (a, b) in nested(0).into_iter().zip(nested(20)) {
-            // 120 values in all.
+            // 120 values in total.
             let parts = [a.slice(0, a.len() / 2), b.clone(), a.slice(a.len() / 2, a.len() - a.len() / 2)];
             let joined = join(&parts).unwrap();
             joined.to_data().validate_full().unwrap();

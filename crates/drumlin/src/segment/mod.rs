@@ -1,11 +1,11 @@
-//! One column of one row group, to bytes and back, with statistics; compression is Vortex's.
+//! Encodes one column of one row group to bytes and back, with statistics; compression is done by Vortex.
 //!
-//! Invariants: [`decode`] with [`Form::Exact`] gives the array that [`encode`] took, value for value and of the
-//! same Arrow type, whatever lies under its nulls or outside its slice; the same column gives the same bytes
-//! on any thread at any time; no bytes make [`decode`] panic or read outside them.
+//! Invariants: [`decode`] with [`Form::Exact`] returns the array passed to [`encode`], value for value and of the same
+//! Arrow type, whatever is under its nulls or outside its slice; the same column gives the same bytes on any thread at
+//! any time; no bytes make [`decode`] panic or read outside them.
 //!
-//! A segment tells neither its type nor its number of rows: the reader knows them. It begins with a tag, and
-//! each part tells its own end (wire.rs):
+//! A segment stores neither its type nor its number of rows: the reader knows them. It begins with a tag, and each part
+//! is self-delimiting (wire.rs):
 //!
 //! ```text
 //! segment = NULL                     every row is null, or there are no rows
@@ -15,16 +15,19 @@
 //!         | dictionary                                      dictionary.rs
 //!         | ipc                                             ipc.rs, for types without a form of their own
 //! ```
-//! The high bit of a tag (`NULLS`) says that some rows are null. Arrow's non-null types hold for values only:
-//! a column is stored by the nulls it has, so widening a column to nullable changes nothing.
+//! The high bit of a tag (`NULLS`) says that some rows are null. Whether an Arrow type is declared non-null does not
+//! matter: a column is stored with the nulls it has, so making a column nullable changes nothing.
 
 mod bits;
 mod bounds;
 mod codec;
+mod codes;
 mod dictionary;
 mod expand;
 mod export;
 mod fixed;
+mod form;
+mod hint;
 mod ipc;
 mod join;
 mod nested;
@@ -35,6 +38,7 @@ mod rewrite;
 mod scheme;
 mod select;
 mod stats;
+mod tag;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -50,10 +54,10 @@ use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
+pub use form::{Form, Kept, native_type};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
@@ -61,44 +65,22 @@ pub use rewrite::{Source, rewrite};
 pub use scheme::Scheme;
 pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
+use tag::Tag;
 pub use types::{children, holds};
-use wire::{Reader, Writer};
-
-/// Which Arrow type [`decode`] gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The column's own type.
-    Exact,
-    /// The cheapest type with the same values: decimals as [`native_type`] says; strings and binary as views,
-    /// or as a dictionary with keys of 8, 16 or 32 bits if they are stored as one; everything else, all that is
-    /// nested, and decimals beyond their precision as the column's own type.
-    Native,
-}
+use wire::{Reader, Writer, decoded_max};
 
 /// An encoded column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// What [`decode`] takes. Wants to lie at a multiple of 16 bytes; anywhere else decoding copies.
+    /// The input of [`decode`]. Should be aligned to 16 bytes; otherwise decoding copies.
     pub bytes: Vec<u8>,
     /// What is known of the column without decoding it.
     pub stats: ColumnStats,
-    /// How strings are kept, so that a reader can settle on one Arrow type for many segments.
+    /// How strings are stored, so that a reader can choose one Arrow type for many segments.
     pub kept: Kept,
 }
 
-/// How a segment keeps strings and binary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kept {
-    /// Value by value; so are all other types.
-    #[default]
-    Values,
-    /// As a dictionary with keys of 8 bits.
-    Dictionary8,
-    /// As a dictionary with keys of 16 bits.
-    Dictionary16,
-}
-
-/// Encodes a column. Linear in its values; on one thread some 10 ns a number, 100 ns a long string.
+/// Encodes a column. Linear in its values; on one thread about 10 ns per number, 100 ns per long string.
 ///
 /// Fails with `SchemaMismatch` if a nested field that is declared non-null holds nulls, and `InvalidArgument`
 /// if a single value takes 4 GiB or Arrow cannot write a type that has no form of its own.
@@ -106,10 +88,10 @@ pub fn encode(array: &ArrayRef) -> Result<Segment> {
     Ok(encode_like(array, array.data_type(), &Scheme::default())?.0)
 }
 
-/// Encodes a column of type `data_type`, given in that type or as [`Form::Native`] gives it, the way `like` says if that
-/// holds up. Gives the way it was encoded too.
+/// Encodes a column of type `data_type`, given in that type or in its [`Form::Native`] form, as `like` says if that
+/// still compresses well. Also returns how it was encoded.
 pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
-    // What was found on few rows says little of many.
+    // What was found on few rows says little about many.
     let unknown = Scheme::default();
     let like = if like.says_of(array.len()) { like } else { &unknown };
     let known = encode_once(array, data_type, like)?;
@@ -123,15 +105,15 @@ pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Res
 fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
     let mut out = Writer::like(like);
     let mut kept = Kept::Values;
-    let plain = text::plain_type(data_type);
+    let plain = types::plain_type(data_type);
     let stats = if plain.is_some() && array.null_count() < array.len() {
         let keyed = array.as_any_dictionary_opt().is_some();
-        // The distinct values, where the encoder found them, are fewer to look at.
-        let mut distinct = if keyed { text::write_keyed(&mut out, array)? } else { None };
+        // If the encoder found the distinct values, there are fewer to measure.
+        let mut distinct = if keyed { text::write_keyed(&mut out, array, write_column)? } else { None };
         let mut measured = None;
         if distinct.is_none() {
             let expanded = if keyed { cast(array, data_type)? } else { array.clone() };
-            distinct = text::write(&mut out, &expanded)?;
+            distinct = text::write(&mut out, &expanded, write_column)?;
             measured = distinct.is_none().then(|| measure(&expanded));
         }
         kept = match distinct.as_ref().map(|distinct| distinct.len()) {
@@ -150,7 +132,7 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
             _ => write_column(&mut out, array)?,
         }
         match data_type {
-            // Has no statistics, in whatever form it comes.
+            // Has no statistics, in any form.
             DataType::Decimal256(..) => ColumnStats { nulls: array.null_count() as u64, ..ColumnStats::default() },
             _ => measure(array),
         }
@@ -159,7 +141,7 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     let bytes = out.finish();
     let decoded = types::decoded_bytes(array);
     if decoded > decoded_max(bytes.len()) {
-        // It would be taken for damage.
+        // A reader would treat it as damage.
         return Err(Error::schema_mismatch(format!(
             "{} rows with {decoded} bytes of repeated values in one row group; write fewer rows at a time",
             array.len()
@@ -171,21 +153,10 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
 
 /// Decodes a column of `rows` rows of type `data_type`, as it was when encoded.
 ///
-/// The bytes must have been checked by their checksum: damage that gets here is `Corrupt` wherever it makes
-/// the bytes inconsistent, and wrong values where it does not. The array may share memory with `bytes`.
+/// The bytes must have been checked by their checksum: damage that gets here gives `Corrupt` if it makes the bytes
+/// inconsistent, and wrong values if it does not. The array may share memory with `bytes`.
 pub fn decode(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
     guarded(bytes, rows, data_type, |input| read_whole(input, rows, data_type, form))
-}
-
-/// So many bytes a column of a row group may take decoded, whatever it takes in storage: twice what a row group holds.
-const DECODED_MAX: u64 = 512 << 20;
-
-/// Beyond that it may take so many times the bytes that it has in storage.
-const EXPANSION_MAX: u64 = 1024;
-
-/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
-fn decoded_max(bytes: usize) -> u64 {
-    DECODED_MAX.max((bytes as u64).saturating_mul(EXPANSION_MAX))
 }
 
 /// Reads a segment to its end.
@@ -205,91 +176,16 @@ fn guarded<T>(
     data_type: &DataType,
     decode: impl FnOnce(&mut Reader) -> Result<T>,
 ) -> Result<T> {
-    // Vortex asserts what it finds in metadata. The panic hook will have told the panic's message.
+    // Vortex asserts on what it finds in metadata. The panic hook has printed the panic's message.
     catch_unwind(AssertUnwindSafe(|| decode(&mut Reader::new(bytes))))
         .unwrap_or_else(|_| Err(Error::corrupt("decoding panicked")))
         .map_err(|error: Error| error.context(format!("a segment of {rows} rows of {data_type}")))
 }
 
-/// The cheapest Arrow type that holds the values of every one of several segments of a column of type `data_type`:
-/// decimals as wide as their precision needs; strings and binary as a dictionary if all segments keep one, else as views.
-pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
-    if let Some(plain) = text::plain_type(data_type) {
-        let widest = kept.reduce(|a, b| match (a, b) {
-            (Kept::Values, _) | (_, Kept::Values) => Kept::Values,
-            (Kept::Dictionary16, _) | (_, Kept::Dictionary16) => Kept::Dictionary16,
-            _ => Kept::Dictionary8,
-        });
-        let dictionary = |key| DataType::Dictionary(Box::new(key), Box::new(plain.clone()));
-        return match widest {
-            Some(Kept::Dictionary8) => dictionary(DataType::UInt8),
-            Some(Kept::Dictionary16) => dictionary(DataType::UInt16),
-            _ if plain == DataType::Utf8 => DataType::Utf8View,
-            _ => DataType::BinaryView,
-        };
-    }
-    match data_type {
-        DataType::Decimal128(digits @ ..=9, scale) | DataType::Decimal256(digits @ ..=9, scale) => {
-            DataType::Decimal32(*digits, *scale)
-        }
-        DataType::Decimal128(digits @ ..=18, scale) | DataType::Decimal256(digits @ ..=18, scale) => {
-            DataType::Decimal64(*digits, *scale)
-        }
-        other => other.clone(),
-    }
-}
-
-/// How a part of a segment is stored: its first byte, but for [`NULLS`]. Append only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Tag {
-    Null = 0,
-    Plain = 1,
-    Vortex = 2,
-    Ipc = 3,
-    Narrow = 4,
-    Wide = 5,
-    Scaled = 6,
-    Dictionary = 7,
-    Struct = 8,
-    List = 9,
-    FixedList = 10,
-    ListView = 11,
-}
-
-/// Set in a tag if some rows are null.
-const NULLS: u8 = 0x80;
-
-impl Tag {
-    const ALL: [Self; 12] = [
-        Self::Null,
-        Self::Plain,
-        Self::Vortex,
-        Self::Ipc,
-        Self::Narrow,
-        Self::Wide,
-        Self::Scaled,
-        Self::Dictionary,
-        Self::Struct,
-        Self::List,
-        Self::FixedList,
-        Self::ListView,
-    ];
-
-    fn of(byte: u8) -> Result<Self> {
-        let tag = Self::ALL.get(usize::from(byte & !NULLS)).copied();
-        tag.ok_or_else(|| Error::corrupt(format!("a segment with the unknown tag {}", byte & !NULLS)))
-    }
-
-    fn write(self, out: &mut Writer, nulls: bool) {
-        out.u8(self as u8 | if nulls { NULLS } else { 0 });
-    }
-}
-
 fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
     let data_type = array.data_type();
     if let DataType::Dictionary(..) = data_type {
-        return dictionary::write(out, array);
+        return dictionary::write(out, array, write_column);
     }
     if array.is_empty() || data_type.is_null() || array.null_count() == array.len() {
         out.u8(Tag::Null as u8);
@@ -301,9 +197,9 @@ fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
         fixed::write_bools(out, array);
     } else if let Some(size) = fixed::fixed_size(data_type) {
         fixed::write_fixed(out, array, size);
-    } else if text::plain_type(data_type).is_some() {
-        text::write(out, array)?;
-    } else if !nested::write(out, array)? {
+    } else if types::plain_type(data_type).is_some() {
+        text::write(out, array, write_column)?;
+    } else if !nested::write(out, array, write_column)? {
         ipc::write(out, array)?;
     }
     Ok(())
@@ -325,7 +221,7 @@ fn read_column(input: &mut Reader, rows: usize, data_type: &DataType, form: Form
         (Tag::Dictionary, DataType::Dictionary(key, value)) => {
             input.u8()?;
             let count = dictionary::read_count(input)?;
-            return dictionary::read_parts(input, rows, count, key, value);
+            return dictionary::read_parts(input, rows, count, key, value, read_column);
         }
         _ => {}
     }
@@ -337,10 +233,10 @@ fn read_column(input: &mut Reader, rows: usize, data_type: &DataType, form: Form
         fixed::read_bools(input, rows)
     } else if let Some(size) = fixed::fixed_size(data_type) {
         fixed::read_fixed(input, rows, data_type, size)
-    } else if text::plain_type(data_type).is_some() {
-        text::read(input, rows, data_type, form)
+    } else if types::plain_type(data_type).is_some() {
+        text::read(input, rows, data_type, form, read_column)
     } else {
         let byte = input.u8()?;
-        nested::read(input, byte, rows, data_type)
+        nested::read(input, byte, rows, data_type, read_column)
     }
 }

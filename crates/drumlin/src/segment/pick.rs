@@ -1,5 +1,5 @@
-//! Some rows of a segment, where that takes less than decoding all of it: numbers and texts whose encodings can be entered
-//! anywhere.
+//! Decodes some rows of a segment where that is cheaper than decoding all of it: numbers and texts whose encodings allow
+//! random access.
 
 use arrow::array::{ArrayRef, UInt32Array, make_array};
 use arrow::datatypes::DataType;
@@ -11,22 +11,24 @@ use vortex_arrow::to_null_buffer;
 
 use super::codec::{Codec, refused};
 use super::export::export;
+use super::form::Form;
 use super::select::take_rows;
-use super::text::plain_type;
+use super::tag::{NULLS, Tag};
+use super::types::plain_type;
 use super::wire::Reader;
 use super::words::{Words, machine_type};
-use super::{Form, NULLS, Tag, decode, guarded, tree};
+use super::{decode, guarded, tree};
 use crate::base::{Error, Result};
 
-/// Below this share of the rows they are picked one by one.
+/// Rows are picked individually if fewer than one in this many is wanted.
 const SHARE: usize = 16;
-/// Rows this close together are decoded with all between them.
+/// Rows this close together are decoded with all rows between them.
 const SPAN: usize = 4096;
 
 /// Decodes the rows `picked`, ascending, of a column of `rows` rows. See [`decode`].
 pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
     if picked.last().is_some_and(|last| *last as usize >= rows) {
-        return Err(Error::invalid(format!("a row behind the end of {rows}")));
+        return Err(Error::invalid(format!("a row past the end of {rows}")));
     }
     if !picked.is_empty() && picked.len() * SHARE < rows {
         let some = guarded(bytes.clone(), rows, data_type, |input| pick(input, rows, data_type, picked))?;
@@ -38,7 +40,7 @@ pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u3
     take_rows(&all, &UInt32Array::from(picked.to_vec()))
 }
 
-/// The rows, if the encoding can be entered.
+/// The rows, if the encoding allows random access.
 fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<Option<ArrayRef>> {
     let codec = Codec::get();
     let byte = input.u8()?;

@@ -1,21 +1,20 @@
-//! The plain form of words: for few rows, and for what does not compress.
+//! The plain form of words: for few rows, and for values that do not compress.
 //!
 //! ```text
-//! plain = width u8    bytes a value
-//!         base        if width is less than the type's: 8 bytes, the least value
+//! plain = width u8    bytes per value
+//!         base        if width is less than the type's: 8 bytes, the smallest value
 //!         values      rows x width bytes: values, or their distance from base
 //! ```
-//! Distances are modulo 2^64, so that they hold for every integer type, signed or not.
+//! Distances are modulo 2^64, so that they work for every integer type, signed or not.
 
 use arrow::buffer::Buffer;
 use vortex_array::dtype::PType;
 
 use super::bits::aligned;
 use super::wire::{Reader, Writer};
-use super::words::Words;
 use crate::base::{Error, Result};
 
-/// Values as they are, or as distances from the least one in fewer bytes.
+/// Values as they are, or as distances from the smallest one in fewer bytes.
 pub(super) struct Plain {
     width: u8,
     base: Option<i64>,
@@ -23,16 +22,16 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// The narrowest plain form of `words`.
-    pub(super) fn new(words: &Words) -> Self {
-        let full = words.ptype.byte_width();
-        let raw = Self { width: full as u8, base: None, values: words.values.as_slice().to_vec() };
-        if !words.ptype.is_int() {
+    /// The narrowest plain form of words of `ptype`.
+    pub(super) fn new(ptype: PType, words: &Buffer) -> Self {
+        let full = ptype.byte_width();
+        let raw = Self { width: full as u8, base: None, values: words.as_slice().to_vec() };
+        if !ptype.is_int() {
             return raw;
         }
         // Unsigned 64-bit values keep their bits: distances are taken modulo 2^64.
-        let values = integers(words);
-        let least = if words.ptype == PType::U64 {
+        let values = integers(ptype, words);
+        let least = if ptype == PType::U64 {
             values.iter().map(|v| *v as u64).min().unwrap_or_default() as i64
         } else {
             values.iter().copied().min().unwrap_or_default()
@@ -47,7 +46,7 @@ impl Plain {
         Self { width: width as u8, base: Some(least), values }
     }
 
-    /// The bytes it takes, but for padding.
+    /// Its size in bytes, without padding.
     pub(super) fn size(&self) -> usize {
         1 + self.base.map_or(0, |_| 8) + self.values.len()
     }
@@ -55,7 +54,7 @@ impl Plain {
     pub(super) fn write(&self, out: &mut Writer) {
         out.u8(self.width);
         match self.base {
-            // Distances are widened when read, so their place does not matter.
+            // Distances are widened when read, so their alignment does not matter.
             Some(base) => {
                 out.raw(&base.to_le_bytes());
                 out.raw(&self.values);
@@ -90,15 +89,15 @@ impl Plain {
     }
 }
 
-/// Integers of any type as 64 bits.
-fn integers(words: &Words) -> Vec<i64> {
-    match words.ptype {
-        PType::I8 => words.typed::<i8>().iter().map(|v| i64::from(*v)).collect(),
-        PType::I16 => words.typed::<i16>().iter().map(|v| i64::from(*v)).collect(),
-        PType::I32 => words.typed::<i32>().iter().map(|v| i64::from(*v)).collect(),
-        PType::U8 => words.typed::<u8>().iter().map(|v| i64::from(*v)).collect(),
-        PType::U16 => words.typed::<u16>().iter().map(|v| i64::from(*v)).collect(),
-        PType::U32 => words.typed::<u32>().iter().map(|v| i64::from(*v)).collect(),
-        _ => words.typed::<i64>().to_vec(),
+/// Integers of any type, as 64 bits.
+fn integers(ptype: PType, words: &Buffer) -> Vec<i64> {
+    match ptype {
+        PType::I8 => words.typed_data::<i8>().iter().map(|v| i64::from(*v)).collect(),
+        PType::I16 => words.typed_data::<i16>().iter().map(|v| i64::from(*v)).collect(),
+        PType::I32 => words.typed_data::<i32>().iter().map(|v| i64::from(*v)).collect(),
+        PType::U8 => words.typed_data::<u8>().iter().map(|v| i64::from(*v)).collect(),
+        PType::U16 => words.typed_data::<u16>().iter().map(|v| i64::from(*v)).collect(),
+        PType::U32 => words.typed_data::<u32>().iter().map(|v| i64::from(*v)).collect(),
+        _ => words.typed_data::<i64>().to_vec(),
     }
 }

@@ -1,5 +1,6 @@
-//! Makes new segments from rows of others, with as little decoding as their forms allow: long texts move as codes,
-//! strings of few values as keys, decimals in few bytes; and a new form is not searched for while the old one holds up.
+//! Makes new segments from rows of others, with as little decoding as their forms allow: long texts are moved as codes,
+//! strings with few distinct values as keys, decimals in few bytes. No new form is searched for while the old one
+//! compresses well.
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
@@ -7,15 +8,19 @@ use arrow::datatypes::DataType;
 use bytes::Bytes;
 
 use super::codec::{Codec, LONG_ROWS_MIN};
+use super::codes::{Codes, Cutter};
+use super::form::{Form, Kept};
 use super::join::join;
-use super::onpair::{Codes, Cutter};
 use super::scheme::Scheme;
 use super::select::filter_rows;
+use super::stats::ColumnStats;
+use super::tag::Tag;
+use super::types::plain_type;
 use super::wire::Writer;
-use super::{ColumnStats, Form, Kept, Segment, Tag, encode_like, guarded, read_whole, text};
+use super::{Segment, encode_like, guarded, read_whole, text};
 use crate::base::{Error, Result};
 
-/// A segment of which some rows are wanted.
+/// A segment from which some rows are taken.
 pub struct Source<'a> {
     /// The segment's bytes; their checksum matches.
     pub bytes: Bytes,
@@ -23,20 +28,19 @@ pub struct Source<'a> {
     pub rows: usize,
     /// Its statistics.
     pub stats: &'a ColumnStats,
-    /// The rows that are wanted; `None` for all.
+    /// The rows to take; `None` for all.
     pub keep: Option<&'a BooleanBuffer>,
 }
 
-/// Puts the wanted rows of segments of one column, at least one row, end to end, and encodes them as segments of `sizes`
+/// Concatenates the wanted rows of segments of one column, at least one row, and encodes them as segments of `sizes`
 /// rows. `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined, or strings too many
-/// bytes for one segment. Memory: the decoded
-/// column, twice.
+/// bytes for one segment. Memory: the decoded column, twice.
 ///
-/// Long texts may be moved as they are encoded only if `as_codes`: their dictionary, and the bounds in their statistics, may
-/// then come of rows that are not wanted.
+/// Long texts may be moved in encoded form only if `as_codes`: their dictionary, and the bounds in their statistics, may
+/// then come from rows that are not taken.
 pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_codes: bool) -> Result<Vec<Segment>> {
     if as_codes
-        && text::plain_type(data_type) == Some(DataType::Utf8)
+        && plain_type(data_type) == Some(DataType::Utf8)
         && sizes.iter().all(|size| *size as usize >= LONG_ROWS_MIN)
         && let Some(segments) = rewrite_codes(sources, data_type, sizes)?
     {
@@ -54,7 +58,7 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
         pieces.push(kept(array, source)?);
     }
     let whole = if pieces.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type()) {
-        // A dictionary of all of them may be too large for its keys.
+        // The joined dictionary may be too large for its keys.
         join(&pieces).ok()
     } else {
         None
@@ -87,7 +91,7 @@ fn kept(array: ArrayRef, source: &Source<'_>) -> Result<ArrayRef> {
     })
 }
 
-/// The same for a long text, as codes; `None` if a source is not stored so, or the dictionaries are too many.
+/// The same for a long text, as codes; `None` if a source is stored otherwise, or if there are too many dictionaries.
 fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Option<Vec<Segment>>> {
     let mut cutter = Cutter::new(sizes.iter().map(|size| *size as usize).collect());
     for source in sources {

@@ -1,51 +1,18 @@
-//! How a column was encoded, so that what follows of it is encoded alike, without the search.
+//! How a column was encoded, so that later parts of it are encoded in the same way, without a search.
 //!
-//! To find a form for a column costs more than to put values into it: numbers are counted, samples are tried, texts
-//! are trained on. A scheme says what the search found; it is used as long as it holds up, that is, as long as what it
-//! gives is not much larger than what it was found on, row by row.
+//! Finding a form for a column costs more than encoding values in it: numbers are counted, samples are tried,
+//! dictionaries are trained on texts. A scheme holds what the search found. It is used as long as its results are not
+//! much larger per row than the data it was found on.
 
 use std::sync::Arc;
 
-use vortex_alp::Exponents;
-
+use super::hint::Hint;
 use super::onpair::Text;
 
-/// Which encodings a segment has in it: a bit each, by place in the list of encodings.
-pub(super) type Encodings = u64;
-
-/// What the search is left out for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hint {
-    pub encodings: Encodings,
-    /// The powers of ten by which floats become integers.
-    pub exponents: Option<Exponents>,
-}
-
-impl Default for Hint {
-    fn default() -> Self {
-        Self::CHEAP
-    }
-}
-
-impl Hint {
-    /// Nothing but what is cheap to judge.
-    pub const CHEAP: Self = Self { encodings: 0, exponents: None };
-    /// That, and steps.
-    pub const STEPS: Self = Self { encodings: STEPS_BIT, exponents: None };
-
-    /// Without steps of steps.
-    pub fn below_steps(self) -> Self {
-        Self { encodings: self.encodings & !STEPS_BIT, ..self }
-    }
-}
-
-/// The encoding of ascending integers by their distances, which is ours.
-pub(super) const STEPS_BIT: Encodings = 1 << 63;
-
-/// How much larger than what a scheme was found on, row by row, its results may be.
+/// How much larger per row the results of a scheme may be than the data it was found on.
 const GROWTH_MAX: f64 = 1.15;
 
-/// How an earlier part of a column was encoded. The default knows nothing: a form is searched for.
+/// How an earlier part of a column was encoded. The default is empty: a form is searched for.
 #[derive(Clone, Debug, Default)]
 pub struct Scheme {
     pub(super) found: Option<Found>,
@@ -57,7 +24,7 @@ pub(super) struct Found {
     /// Bytes of the segment, and its rows.
     pub bytes: u64,
     pub rows: u64,
-    /// What a long text was trained to.
+    /// The dictionary trained on a long text.
     pub text: Option<Arc<Text>>,
 }
 
@@ -66,14 +33,14 @@ impl Scheme {
         Self { found: Some(Found { hint, bytes: bytes as u64, rows: rows as u64, text }) }
     }
 
-    /// Whether it was found on enough rows to be used for so many.
+    /// Whether it was found on enough rows to be used for `rows` rows.
     pub(super) fn says_of(&self, rows: usize) -> bool {
         self.found.as_ref().is_some_and(|found| rows as u64 <= found.rows * 2)
     }
 
-    /// Whether a segment of `bytes` for `rows` rows is what was to be expected.
+    /// Whether a segment of `bytes` for `rows` rows is about as small as expected.
     pub(super) fn holds_up(&self, bytes: usize, rows: usize) -> bool {
-        // What stands once in each segment weighs more in a small one.
+        // What each segment stores once weighs more in a small one.
         const ONCE: f64 = 256.0;
         self.found.as_ref().is_some_and(|found| {
             let expected = (found.bytes as f64 + ONCE) / found.rows.max(1) as f64 * rows as f64;

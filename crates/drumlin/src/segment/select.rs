@@ -1,5 +1,5 @@
-//! Some rows of a column, or of a batch. Lists, maps and fixed-size lists of dictionaries are gone through here: Arrow's own
-//! kernels copy them by `MutableArrayData`, which panics where a dictionary has just as many values as its keys can name.
+//! Selects rows of a column or of a batch. Lists, maps and fixed-size lists of dictionaries are handled here: Arrow's own
+//! kernels copy them by `MutableArrayData`, which panics if a dictionary has exactly as many values as its keys can address.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use arrow::datatypes::DataType;
 use super::types::holds;
 use crate::base::Result;
 
-/// Whether a type has lists of dictionaries in it, however deep.
+/// Whether a type contains lists of dictionaries, at any depth.
 fn has_lists_of_dictionaries(data_type: &DataType) -> bool {
     let dictionary = |part: &DataType| matches!(part, DataType::Dictionary(..));
     holds(data_type, &|part| match part {
@@ -75,7 +75,7 @@ fn taken_nulls(array: &ArrayRef, places: &UInt64Array) -> Option<NullBuffer> {
     Some(places.values().iter().map(|row| nulls.is_valid(*row as usize)).collect())
 }
 
-/// Of lists that are taken: their lengths, and where what is in them lies.
+/// The lengths of the lists taken, and the places of their elements.
 fn taken_spans(
     places: &UInt64Array,
     nulls: Option<&NullBuffer>,
@@ -105,7 +105,7 @@ fn take_lists<O: OffsetSizeTrait>(
     Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), OffsetBuffer::from_lengths(lengths), values, nulls)?))
 }
 
-/// The rows of a batch at `places`, in their order.
+/// The rows of a batch at `places`, in that order.
 pub fn take_batch(batch: &RecordBatch, places: impl IntoIterator<Item = u32>) -> Result<RecordBatch> {
     let places: UInt32Array = places.into_iter().collect::<Vec<_>>().into();
     let columns = batch.columns().iter().map(|column| take_rows(column, &places)).collect::<Result<_>>()?;
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// Lists of two, and one that is null, of a dictionary with as many values as its keys can name.
+    /// Lists of two elements, and a null one, of a dictionary with as many values as its keys can address.
     fn lists() -> ListArray {
         let values = StringArray::from_iter_values((0..128).map(|n| format!("v{n}")));
         let keys = Int8Array::from_iter_values((0..128).map(|n| n as i8));

@@ -1,15 +1,15 @@
-//! Statistics of one column of one row group: how many nulls, the least and the greatest value.
+//! Statistics of one column of one row group: the number of nulls, the smallest and the greatest value.
 //!
-//! Invariant: every non-null value `v` of the column obeys `min <= v <= max` in the order of [`Stat`]. A bound
+//! Invariant: every non-null value `v` of the column satisfies `min <= v <= max` in the order of [`Stat`]. A bound
 //! may be wider than the data (long strings are cut); then `exact` is false.
 
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// A bound. Values of one column all have the same variant.
+/// A bound. All values of a column have the same variant.
 ///
-/// Order: false < true; numbers by value; floats with NaN equal to itself and greatest and -0.0 equal to 0.0;
+/// Order: false < true; numbers by value; floats with NaN equal to itself and greatest, and -0.0 equal to 0.0;
 /// bytes lexicographically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Stat {
@@ -64,7 +64,7 @@ pub struct ColumnStats {
 }
 
 impl ColumnStats {
-    /// What holds for the rows of both.
+    /// Statistics that hold for the rows of both.
     pub fn union(&self, other: &Self) -> Self {
         let pick = |a: &Option<Stat>, b: &Option<Stat>, wanted: Ordering| {
             let (a, b) = (a.as_ref()?, b.as_ref()?);

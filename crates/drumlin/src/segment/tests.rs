@@ -1,5 +1,5 @@
-//! Every type and shape round trips, on any thread to the same bytes; damage is an error at worst; statistics
-//! agree with brute force.
+//! Every type and shape round-trips, on any thread to the same bytes; damage gives at worst an error; statistics agree
+//! with brute force.
 
 use std::cell::Cell;
 use std::panic;
@@ -22,7 +22,7 @@ fn field(name: &str, data_type: DataType, nullable: bool) -> Field {
     Field::new(name, data_type, nullable)
 }
 
-/// Types that are one value a row.
+/// Types with one value per row.
 fn flat_types() -> Vec<DataType> {
     use DataType::*;
     let mut types = vec![
@@ -227,7 +227,7 @@ fn random(rng: &mut Rng, data_type: &DataType, rows: usize, shape: u8, share: f6
             let data = keys.to_data().into_builder().data_type(data_type.clone()).add_child_data(values.to_data());
             make_array(data.build().unwrap())
         }
-        // Anything else is some bytes a value.
+        // Anything else has some bytes per value.
         other => {
             let width = words::machine_type(other).map(|p| p.byte_width()).or(fixed::fixed_size(other)).unwrap();
             let wide =
@@ -260,7 +260,7 @@ fn aligned(bytes: &[u8]) -> Bytes {
     ByteBuffer::copy_from_aligned(bytes, Alignment::new(64)).into_bytes()
 }
 
-/// The array as its own type again.
+/// The array cast back to its own type.
 fn widened(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
     if array.data_type() == data_type { array.clone() } else { cast(array, data_type).unwrap() }
 }
@@ -276,7 +276,7 @@ fn check(array: &ArrayRef, what: &str) -> Segment {
     let native = decode(bytes, array.len(), array.data_type(), Form::Native).unwrap_or_else(|e| panic!("{what}: {e}"));
     native.to_data().validate_full().unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(&widened(&native, array.data_type()), array, "{what}, native {}", native.data_type());
-    // Memory at any address decodes too.
+    // Unaligned memory decodes too.
     let shifted = [&[0][..], &segment.bytes].concat();
     let shifted = decode(aligned(&shifted).slice(1..), array.len(), array.data_type(), Form::Exact);
     assert_eq!(&shifted.unwrap_or_else(|e| panic!("{what}: {e}")), array, "{what}");
@@ -428,7 +428,7 @@ fn the_same_column_gives_the_same_bytes_on_any_thread() {
             let again: Vec<_> = (0..4).map(|_| scope.spawn(|| encode(&array).unwrap())).collect();
             again.into_iter().for_each(|again| assert_eq!(again.join().unwrap(), first, "{data_type}"));
         });
-        // What lies under nulls, and how the array lies in memory, does not show.
+        // Neither what is under nulls nor the array's layout in memory affects the bytes.
         let copy = decode(aligned(&first.bytes), 5000, &data_type, Form::Exact).unwrap();
         assert_eq!(encode(&copy).unwrap(), first, "{data_type}");
     }
@@ -466,7 +466,8 @@ fn damage_never_panics() {
                 let bytes = encode(&array).unwrap().bytes;
                 let mut attempt = |bytes: Vec<u8>| {
                     let form = if rng.bool() { Form::Exact } else { Form::Native };
-                    // What is not noticed gives other values, but values of the type: texts are UTF-8, keys in range.
+                    // Damage that is not noticed gives other values, but valid ones: texts are UTF-8, keys are in
+                    // range.
                     if let Ok(array) = decode(aligned(&bytes), rows, data_type, form) {
                         array.to_data().validate_full().unwrap_or_else(|e| panic!("{data_type}, {form:?}: {e}"));
                     }

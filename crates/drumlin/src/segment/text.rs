@@ -8,7 +8,7 @@
 //!                         words (words.rs) of 4 bytes: length of each value, 0 if null,
 //!                         varint length of all values, their bytes
 //! ```
-//! The dictionary is our own because it is found faster than Vortex finds one, and in order.
+//! The dictionary is our own because it is found faster than by Vortex, and in order.
 
 use std::sync::Arc;
 
@@ -23,36 +23,31 @@ use vortex_arrow::ArrowSessionExt;
 
 use super::bits::{aligned, read_nulls, write_nulls};
 use super::codec::{Codec, LONG_ROWS_MIN};
+use super::codes::Codes;
+use super::dictionary;
 use super::expand::expand;
 use super::export::{as_dictionary, contiguous, export, export_unchecked};
-use super::onpair::{Codes, Text};
-use super::scheme::Hint;
+use super::form::Form;
+use super::hint::Hint;
+use super::onpair::Text;
+use super::tag::{NULLS, Tag};
 use super::tree::{self, Tree};
-use super::wire::{Reader, Writer};
+use super::types::plain_type;
+use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
-use super::{Form, NULLS, Tag, dictionary, read_column};
 use crate::base::{Error, Result};
-
-/// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
-pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),
-        _ => None,
-    }
-}
 
 /// Columns with fewer rows than this get no dictionary of ours.
 const DICTIONARY_ROWS_MIN: usize = 64;
 
-/// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond, however few.
+/// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond for any number of bytes.
 const COMPRESSED_MIN: usize = 512;
 
-/// A dictionary of ours has at most this share of values to rows, and 2^16 values.
+/// A dictionary of ours has at least this many rows per value, and at most 2^16 values.
 const ROWS_A_VALUE_MIN: usize = 16;
 
-/// Writes strings or binary. Gives the distinct values if it had to find them.
-pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+/// Writes strings or binary. Returns the distinct values if it had to find them.
+pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<Option<ArrayRef>> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     let values = values(array);
     let lengths: Vec<u32> = values
@@ -67,7 +62,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         && array.len() >= DICTIONARY_ROWS_MIN
         && let Some((places, distinct)) = find_dictionary(&values, nulls)
     {
-        return Ok(Some(write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls)?));
+        return Ok(Some(write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls, write_column)?));
     }
     if trained.is_some()
         && let Some(tree) = encode_text(out, trained, &values, nulls)
@@ -77,7 +72,8 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
         tree.write(out);
         return Ok(None);
     }
-    // The plain form's lengths compress; what Vortex makes of the bytes must beat the bytes alone by more.
+    // The plain form's lengths compress, so what Vortex makes of the bytes must be smaller than bytes and compressed
+    // lengths together.
     let lengths = Words::new(PType::U32, lengths, None).prepare(out.only());
     if bytes >= COMPRESSED_MIN {
         let mut tree = compress(&packed(array, &values)?, out.only());
@@ -105,7 +101,7 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRe
     Ok(None)
 }
 
-/// Refuses what Arrow's offsets of 32 bits could not give back.
+/// Refuses strings that Arrow's 32-bit offsets could not address.
 pub(super) fn check_size(bytes: u64) -> Result<()> {
     if i32::try_from(bytes).is_err() {
         return Err(Error::schema_mismatch(format!(
@@ -115,7 +111,7 @@ pub(super) fn check_size(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// A long text by OnPair, with the dictionary that was trained, or else one of its own, which `out` is told.
+/// Encodes a long text by OnPair, with the `trained` dictionary or else a new one; stores it in `out`.
 fn encode_text(
     out: &mut Writer,
     trained: Option<Arc<Text>>,
@@ -123,14 +119,14 @@ fn encode_text(
     nulls: Option<&NullBuffer>,
 ) -> Option<Tree> {
     let text = trained.unwrap_or_else(|| Arc::new(Text::train(values)));
-    let tree = text.encode(values, nulls)?.tree(Codec::get())?;
+    let tree = Codes::encode(&text, values, nulls)?.tree(Codec::get())?;
     out.text = Some(text);
     Some(tree)
 }
 
-/// Writes strings that are given as a dictionary, of which only what the rows use is kept, in order. Gives them;
-/// `None`, and nothing is written, if so many values are used that they are no dictionary here.
-pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<ArrayRef>> {
+/// Writes strings that are given as a dictionary; only the values that rows use are kept, in order. Returns them;
+/// `None`, with nothing written, if too many values are used for a dictionary of ours.
+pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<Option<ArrayRef>> {
     let keyed = array.as_any_dictionary();
     let (keys, nulls) = (keyed.normalized_keys(), keyed.keys().nulls().filter(|nulls| nulls.null_count() > 0));
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
@@ -145,7 +141,7 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     let length = |(row, key): (usize, &usize)| if valid(row) { plain.value(*key).len() as u64 } else { 0 };
     check_size(keys.iter().enumerate().map(length).sum())?;
     order.sort_unstable_by_key(|value| plain.value(*value));
-    // Values may be there twice.
+    // There may be duplicate values.
     order.dedup_by_key(|value| plain.value(*value));
     let mut rank = vec![0; used.len()];
     for value in (0..used.len()).filter(|value| used[*value]) {
@@ -154,16 +150,18 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef) -> Result<Option<A
     let distinct = BinaryArray::from_iter_values(order.iter().map(|value| plain.value(*value)));
     let place = |(row, key): (usize, &usize)| if valid(row) { rank[*key] } else { 0 };
     let places = keys.iter().enumerate().map(place);
-    Ok(Some(write_dictionary(out, keyed.values().data_type(), distinct, places, nulls)?))
+    Ok(Some(write_dictionary(out, keyed.values().data_type(), distinct, places, nulls, write_column)?))
 }
 
-/// Writes a dictionary of `distinct` values of a column of `data_type`, and the place of each row's. Gives the values.
+/// Writes a dictionary of `distinct` values of a column of `data_type`, and the place of each row's value. Returns the
+/// values.
 fn write_dictionary(
     out: &mut Writer,
     data_type: &DataType,
     distinct: BinaryArray,
     places: impl Iterator<Item = usize>,
     nulls: Option<&NullBuffer>,
+    write_column: WriteColumn,
 ) -> Result<ArrayRef> {
     let keys = if distinct.len() <= 1 << 8 {
         Words::new::<u8>(PType::U8, places.map(|place| place as u8).collect(), nulls.cloned())
@@ -171,7 +169,7 @@ fn write_dictionary(
         Words::new::<u16>(PType::U16, places.map(|place| place as u16).collect(), nulls.cloned())
     };
     let distinct = of_type(data_type, distinct)?;
-    dictionary::write_parts(out, keys, &distinct)?;
+    dictionary::write_parts(out, keys, &distinct, write_column)?;
     Ok(distinct)
 }
 
@@ -183,7 +181,7 @@ fn of_type(data_type: &DataType, array: BinaryArray) -> Result<ArrayRef> {
     })
 }
 
-/// The codes that a segment keeps a long text as, in parts; `None` if it does not.
+/// The codes that a segment stores a long text as, in parts; `None` if it is stored otherwise.
 pub(super) fn read_codes(input: &mut Reader, rows: usize) -> Result<Option<Vec<Codes>>> {
     let byte = input.u8()?;
     if Tag::of(byte)? != Tag::Vortex {
@@ -206,7 +204,7 @@ fn values(array: &ArrayRef) -> Vec<&[u8]> {
     }
 }
 
-/// The array with offsets, and nothing in its buffer but its values.
+/// The array with offsets, and with nothing but its values in its buffer.
 fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
     let offsets = matches!(array.data_type(), DataType::Utf8 | DataType::Binary);
     if offsets && array.null_count() == 0 {
@@ -217,7 +215,7 @@ fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
     of_type(array.data_type(), packed)
 }
 
-/// The distinct values in ascending order, and for each row the place of its own; `None` if there are many.
+/// The distinct values in ascending order, and for each row the place of its value; `None` if there are many.
 fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<usize>, BinaryArray)> {
     let count_max = (values.len() / ROWS_A_VALUE_MIN).min(1 << 16);
     let mut builder = BinaryDictionaryBuilder::<UInt32Type>::new();
@@ -248,7 +246,7 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<
     Some((keys.into_iter().map(|key| rank[key as usize]).collect(), distinct))
 }
 
-/// What Vortex makes of strings or binary of any Arrow type.
+/// Vortex's compressed form of strings or binary of any Arrow type.
 pub(super) fn compress(array: &ArrayRef, only: Option<Hint>) -> Option<Tree> {
     let codec = Codec::get();
     let nullable = array.null_count() > 0;
@@ -257,12 +255,17 @@ pub(super) fn compress(array: &ArrayRef, only: Option<Hint>) -> Option<Tree> {
 }
 
 /// Reads what [`write`] wrote.
-pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
+pub(super) fn read(
+    input: &mut Reader,
+    rows: usize,
+    data_type: &DataType,
+    form: Form,
+    read_column: ReadColumn,
+) -> Result<ArrayRef> {
     let byte = input.u8()?;
     let nullable = byte & NULLS != 0;
     let plain = plain_type(data_type).unwrap_or(DataType::Binary);
     let utf8 = plain_type(data_type) == Some(DataType::Utf8);
-    let view = if utf8 { DataType::Utf8View } else { DataType::BinaryView };
     match Tag::of(byte)? {
         Tag::Plain => {
             let nulls = read_nulls(input, rows, nullable)?;
@@ -279,36 +282,13 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
                 _ => Ok(cast(&array, data_type)?),
             }
         }
-        Tag::Vortex => {
-            let codec = Codec::get();
-            let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
-            let array = tree::read(codec, input, &dtype, rows)?;
-            let mut context = codec.context();
-            if form == Form::Native {
-                if let Some(array) = as_dictionary(codec, &array, &mut context)? {
-                    return Ok(array);
-                }
-                return export(codec, array, &view, &mut context);
-            }
-            if data_type != &plain {
-                return export(codec, array, data_type, &mut context);
-            }
-            let views = export_unchecked(codec, array, &view, &mut context)?;
-            // Arrow checks the bytes of an array that is made of them.
-            match contiguous(&views, utf8)? {
-                Some(array) => Ok(array),
-                None => {
-                    super::utf8::check(&views)?;
-                    Ok(cast(&views, data_type)?)
-                }
-            }
-        }
+        Tag::Vortex => read_compressed(input, nullable, rows, data_type, form),
         Tag::Dictionary => {
             let count = dictionary::read_count(input)?;
             let (key, ptype) =
                 if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) };
             if form == Form::Native {
-                return dictionary::read_parts(input, rows, count, &key, &plain);
+                return dictionary::read_parts(input, rows, count, &key, &plain, read_column);
             }
             let keys = Words::read(input, rows, ptype)?;
             let values = read_column(input, count, &plain, Form::Exact)?;
@@ -316,6 +296,41 @@ pub(super) fn read(input: &mut Reader, rows: usize, data_type: &DataType, form: 
             Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
         }
         tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),
+    }
+}
+
+/// Reads strings in the compressed form of Vortex; the tag was read.
+pub(super) fn read_compressed(
+    input: &mut Reader,
+    nullable: bool,
+    rows: usize,
+    data_type: &DataType,
+    form: Form,
+) -> Result<ArrayRef> {
+    let plain = plain_type(data_type).unwrap_or(DataType::Binary);
+    let utf8 = plain == DataType::Utf8;
+    let view = if utf8 { DataType::Utf8View } else { DataType::BinaryView };
+    let codec = Codec::get();
+    let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
+    let array = tree::read(codec, input, &dtype, rows)?;
+    let mut context = codec.context();
+    if form == Form::Native {
+        if let Some(array) = as_dictionary(codec, &array, &mut context)? {
+            return Ok(array);
+        }
+        return export(codec, array, &view, &mut context);
+    }
+    if data_type != &plain {
+        return export(codec, array, data_type, &mut context);
+    }
+    let views = export_unchecked(codec, array, &view, &mut context)?;
+    // Arrow checks the bytes when it makes an array of them.
+    match contiguous(&views, utf8)? {
+        Some(array) => Ok(array),
+        None => {
+            super::utf8::check(&views)?;
+            Ok(cast(&views, data_type)?)
+        }
     }
 }
 

@@ -1,18 +1,18 @@
 //! A Vortex array as bytes: the tree of its encodings, then the buffers.
 //!
-//! Vortex's own envelope (a flatbuffer with statistics) takes some 200 bytes and is not needed: element type and
-//! length come from the reader, names of encodings from [`ENCODINGS`]. Inside, metadata and buffers are what
-//! each encoding's serialiser gives, unchanged.
+//! Vortex's own envelope (a flatbuffer with statistics) takes about 200 bytes and is not needed: element type and
+//! length come from the reader, names of encodings from [`ENCODINGS`]. Metadata and buffers are those that each
+//! encoding's serialiser returns, unchanged.
 //!
 //! ```text
 //! tree   = node, buffers of all nodes in the order of the nodes (16-aligned if long, see wire.rs)
-//! node   = encoding  u8       place in ENCODINGS, or STEPS
+//! node   = encoding  u8       position in ENCODINGS, or STEPS
 //!          metadata  varint length, bytes
-//!          buffers   varint count, then a varint for each: its length * 8 + log2 of its alignment (0 to 4)
-//!          children  varint count, then a node for each
+//!          buffers   varint count, then a varint per buffer: its length * 8 + log2 of its alignment (0 to 4)
+//!          children  varint count, then a node per child
 //! ```
-//! STEPS is ours, for what ascends (keys, offsets, ends of runs): metadata is the first value in 8 bytes, the
-//! only child the distances from each value to the next, as unsigned integers of the same width.
+//! STEPS is ours, for ascending values (keys, offsets, ends of runs): metadata is the first value in 8 bytes; the only
+//! child holds the distances from each value to the next, as unsigned integers of the same width.
 
 use bytes::Bytes;
 use vortex_alp::{ALP, ALPArrayExt};
@@ -30,17 +30,18 @@ use vortex_buffer::{Alignment, BufferMut, ByteBuffer};
 use vortex_error::{VortexResult, vortex_bail, vortex_ensure, vortex_err};
 
 use super::codec::{Codec, refused};
-use super::scheme::{Hint, STEPS_BIT};
+use super::hint::{Hint, STEPS_BIT};
 use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::{Error, Result};
 
-/// No compressor nests this deep; bounds recursion on damaged bytes.
+/// No compressor nests this deeply; bounds recursion on damaged bytes.
 const DEPTH_MAX: usize = 12;
 
-/// The encoding of ascending integers by their distances. Not in Vortex's list: its own is not declared stable.
+/// The encoding of ascending integers by their distances. Not in Vortex's list: the one of Vortex is not declared
+/// stable.
 const STEPS: u8 = 128;
 
-/// Fewer values than this are not worth a look for steps.
+/// With fewer values than this, steps are not worth trying.
 const STEPS_MIN: usize = 512;
 
 /// A compressed array, ready to be written.
@@ -53,8 +54,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Compresses `array`, with `only` these encodings if they are told; `None` if Vortex fails, or uses an encoding that
-    /// segments may not hold, or what it gives would not be read again.
+    /// Compresses `array`, limited to the encodings `only` if they are given; `None` if Vortex fails or uses an encoding
+    /// that segments may not hold, or if the result could not be read back.
     pub(super) fn compress(codec: &Codec, array: &ArrayRef, only: Option<Hint>) -> Option<Self> {
         let tree = match only {
             Some(only) if only.encodings & STEPS_BIT != 0 => Self::steps(codec, array, DEPTH_MAX, Some(only)),
@@ -67,7 +68,7 @@ impl Tree {
         tree.checked(array.len())
     }
 
-    /// The tree of an array that is encoded already; its ascending children may yet be taken as steps.
+    /// The tree of an array that is already encoded; its ascending children may still be stored as steps.
     pub(super) fn of_encoded(codec: &Codec, array: &ArrayRef) -> Option<Self> {
         Self::of(codec, array, DEPTH_MAX, Some(Hint::STEPS))?.checked(array.len())
     }
@@ -86,7 +87,7 @@ impl Tree {
         nodes.raw(&parts.metadata);
         nodes.varint(parts.buffers.len() as u64);
         for buffer in &parts.buffers {
-            // Some encodings ask for cache lines or more, none needs them.
+            // Some encodings ask for alignment to a cache line or more; none needs it.
             let exponent = buffer.alignment().exponent().min(ALIGNMENT.ilog2() as u8);
             nodes.varint((buffer.len() as u64) << 3 | u64::from(exponent));
         }
@@ -101,7 +102,7 @@ impl Tree {
             return Some(tree);
         }
         match Self::steps(codec, array, depth, only) {
-            // Adding up takes time, so it must be worth it.
+            // Summing the steps takes time, so it must be worth it.
             Some(steps) if steps.size() < tree.size() / 4 * 3 => Some(steps),
             _ => Some(tree),
         }
@@ -119,12 +120,12 @@ impl Tree {
             if !values.is_sorted() {
                 return None;
             }
-            // In two's complement the distance is right even where the difference overflows.
+            // In two's complement, the distance is right even if the difference overflows.
             let steps = values.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
             (values[0] as u64, PrimitiveArray::from_iter(steps))
         });
         let steps = steps.reinterpret_cast(array.ptype().to_unsigned()).into_array();
-        // Steps of steps are not looked for.
+        // Steps of steps are not tried.
         let only = only.map(Hint::below_steps);
         let steps = Self::of(codec, &codec.compress(&steps, only)?, depth, only)?;
         let mut nodes = Writer::default();
@@ -146,7 +147,7 @@ impl Tree {
         self.found.encodings |= child.found.encodings;
     }
 
-    /// The bytes it takes, but for padding.
+    /// Its size in bytes, without padding.
     pub(super) fn size(&self) -> usize {
         self.nodes.len() + self.buffers.iter().map(ByteBuffer::len).sum::<usize>()
     }
@@ -161,7 +162,7 @@ impl Tree {
     }
 }
 
-/// How long a child of an array of `rows` in `bytes` may be. Damaged lengths must not make a decoder allocate
+/// The maximum length of a child of an array of `rows` in `bytes`. Damaged lengths must not make a decoder allocate
 /// without bound; [`Tree::compress`] refuses the rare array that breaks the rule.
 fn elements_max(rows: usize, bytes: usize) -> usize {
     rows.saturating_add(bytes).saturating_mul(64).saturating_add(4096)
@@ -176,7 +177,7 @@ pub(super) fn read(codec: &Codec, input: &mut Reader, dtype: &DType, rows: usize
     scope.decode(&node, dtype, rows).map_err(refused)
 }
 
-/// A node as found in the bytes.
+/// A node as read from the bytes.
 struct Node {
     encoding: u8,
     metadata: Bytes,
@@ -187,7 +188,7 @@ struct Node {
 
 impl Node {
     fn read(input: &mut Reader, depth: usize) -> Result<Self> {
-        let depth = depth.checked_sub(1).ok_or_else(|| Error::corrupt("encodings of a segment nest too deep"))?;
+        let depth = depth.checked_sub(1).ok_or_else(|| Error::corrupt("encodings of a segment nest too deeply"))?;
         let encoding = input.u8()?;
         input.found.encodings |=
             if encoding == STEPS { STEPS_BIT } else { 1_u64.checked_shl(encoding.into()).unwrap_or(0) };
@@ -211,7 +212,7 @@ impl Node {
     }
 }
 
-/// What the decoding of one tree shares.
+/// What all nodes share while one tree is decoded.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     codec: &'a Codec,
@@ -264,7 +265,7 @@ impl Scope<'_> {
     }
 }
 
-/// Children are decoded when their parent asks, because it alone knows their types and lengths.
+/// Children are decoded when their parent asks for them, because only the parent knows their types and lengths.
 struct Children<'a> {
     scope: Scope<'a>,
     nodes: &'a [Node],

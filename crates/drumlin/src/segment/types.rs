@@ -1,10 +1,10 @@
-//! Types within types, and the memory that values of a type take.
+//! Types within types, the plain type of strings, and the memory that values of a type take.
 
 use arrow::array::{Array, ArrayRef, AsArray, GenericListViewArray, OffsetSizeTrait};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, FieldRef};
 
-/// The fields right below a nested type.
+/// The direct child fields of a nested type.
 pub fn children(data_type: &DataType) -> &[FieldRef] {
     match data_type {
         DataType::List(field)
@@ -27,7 +27,16 @@ pub fn holds(data_type: &DataType, is: &impl Fn(&DataType) -> bool) -> bool {
     within || is(data_type)
 }
 
-/// Bytes that a value takes at least in an array, without those of its children; strings without their own bytes.
+/// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
+pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),
+        _ => None,
+    }
+}
+
+/// The minimum size of a value in an array, without its children; strings without their own bytes.
 pub(super) fn own_width(data_type: &DataType) -> u64 {
     match data_type {
         DataType::FixedSizeBinary(size) => u64::try_from(*size).unwrap_or(0),
@@ -40,7 +49,7 @@ pub(super) fn own_width(data_type: &DataType) -> u64 {
     }
 }
 
-/// The same, of a null, whose children may be there too.
+/// The same for a null, including the children that a null has too.
 pub(super) fn width(data_type: &DataType) -> u64 {
     let below = match data_type {
         DataType::Struct(fields) => {
@@ -54,7 +63,7 @@ pub(super) fn width(data_type: &DataType) -> u64 {
     below.saturating_add(own_width(data_type))
 }
 
-/// What decoding an array's segment takes by these measures.
+/// The memory that decoding an array's segment takes, by these measures.
 pub(super) fn decoded_bytes(array: &ArrayRef) -> u64 {
     let own = own_width(array.data_type()) * array.len() as u64;
     let below = match array.data_type() {
@@ -87,7 +96,7 @@ fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> u64 {
     decoded_bytes(&list.values().slice(first, last - first))
 }
 
-/// Between which of its elements a list view's lists lie.
+/// The range of elements that a list view's lists use.
 pub(super) fn view_range<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> (usize, usize) {
     let range = |row: usize| (list.offsets()[row].as_usize(), list.sizes()[row].as_usize());
     let used = (0..list.len()).filter(|row| list.is_valid(*row)).map(range).filter(|(_, size)| *size > 0);

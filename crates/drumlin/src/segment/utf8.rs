@@ -1,7 +1,7 @@
-//! That texts which were read from storage are UTF-8, found once a segment.
+//! Checks that texts read from storage are UTF-8, once per segment.
 //!
-//! Vortex takes the bytes of a text as they are. Buffers are looked at as a whole, which takes some 50 ps a byte; values one by
-//! one only where a buffer has something else too.
+//! Vortex does not check the bytes of a text. Buffers are checked as a whole, which takes about 50 ps per byte; values are
+//! checked individually only if a buffer holds something else too.
 
 use std::str::from_utf8;
 
@@ -11,13 +11,13 @@ use arrow::datatypes::DataType;
 
 use crate::base::{Error, Result};
 
-/// Values of up to this many bytes lie inside their view.
+/// Values of up to this many bytes are stored inside their view.
 const INLINE_MAX: usize = 12;
 
 /// The highest bits of the bytes inside a view: all zero if they are ASCII.
 const INLINE_HIGH_BITS: u128 = 0x8080_8080_8080_8080_8080_8080_0000_0000;
 
-/// Fails with `Corrupt` if an array of strings holds a value that is not UTF-8. Everything else is taken as it is.
+/// Fails with `Corrupt` if an array of strings holds a value that is not UTF-8. Arrays of other types pass.
 pub(super) fn check(array: &ArrayRef) -> Result<()> {
     let row = match array.data_type() {
         DataType::Utf8View => find_in_views(array.as_string_view()),
@@ -79,7 +79,7 @@ mod tests {
             check(&(Arc::new(StringArray::from(texts.to_vec())) as ArrayRef)).unwrap();
             check(&(Arc::new(LargeStringArray::from(texts.to_vec()).slice(0, texts.len() / 2)) as ArrayRef)).unwrap();
         }
-        // What is no text is none of this one's business.
+        // Arrays that are not text are not checked.
         check(&(Arc::new(BinaryArray::from(vec![&b"\xff"[..]])) as ArrayRef)).unwrap();
         check(&(Arc::new(BinaryViewArray::from(vec![&b"\xff"[..]])) as ArrayRef)).unwrap();
     }
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(find(&offsets(vec![0, 1, 3, 4]), bytes), None);
         assert_eq!(find(&offsets(vec![0, 1, 2, 4]), bytes), Some(1));
         assert_eq!(find(&offsets(vec![0, 1, 4]), b"a\xff\xffb"), Some(1));
-        // Bytes that no value has may be any.
+        // Bytes outside all values may be anything.
         assert_eq!(find(&offsets(vec![1, 2, 3]), b"\xffab\xff"), None);
     }
 }

@@ -1,29 +1,39 @@
-//! The bytes of a segment, written and read front to back.
+//! The bytes of a segment, written and read from front to back.
 //!
-//! Nothing in a segment is addressed: each part tells its own end, and the parts follow each other. Invariants:
-//! a buffer of [`ALIGNED_MIN`] bytes or more starts at a multiple of [`ALIGNMENT`] from the segment's start (the
-//! gap is zero bytes), so that decoders use it in place; shorter ones are packed and copied when read. Reading
-//! never goes past the end and never trusts a length.
+//! A segment has no internal addresses: each part is self-delimiting, and the parts follow each other. Invariants: a
+//! buffer of [`ALIGNED_MIN`] bytes or more starts at a multiple of [`ALIGNMENT`] from the segment's start (the gap is
+//! zero bytes), so that decoders use it in place; shorter ones are packed, and copied when read. Reading never goes
+//! past the end and never trusts a length.
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use bytes::Bytes;
 
+use super::form::Form;
+use super::hint::Hint;
 use super::onpair::Text;
-use super::scheme::{Hint, Scheme};
+use super::scheme::Scheme;
 use crate::base::{Error, Result};
+
+/// Writes a column of any type. Columns that hold others get it for these, since only the layer as a whole knows all types.
+pub(super) type WriteColumn = fn(&mut Writer, &ArrayRef) -> Result<()>;
+
+/// Reads a column of any type, of this number of rows.
+pub(super) type ReadColumn = fn(&mut Reader, usize, &DataType, Form) -> Result<ArrayRef>;
 
 /// Where long buffers start: enough for every machine type of Arrow, and what a reader's memory is aligned to.
 pub(super) const ALIGNMENT: usize = 16;
 
-/// The length from which a buffer is worth the padding.
+/// The minimum length at which a buffer is worth the padding.
 const ALIGNED_MIN: usize = 64;
 
 /// Builds a segment's bytes.
 #[derive(Default)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
-    /// How to encode; unknown is searched for.
+    /// How to encode; what it does not say is searched for.
     pub like: Scheme,
     /// How it was encoded.
     pub found: Hint,
@@ -31,7 +41,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// A writer that encodes as `like` says.
+    /// A writer that encodes according to `like`.
     pub(super) fn like(like: &Scheme) -> Self {
         Self { like: like.clone(), ..Self::default() }
     }
@@ -45,7 +55,7 @@ impl Writer {
         self.bytes.push(value);
     }
 
-    /// LEB128: seven bits a byte, low ones first, the high bit set on all but the last.
+    /// LEB128: seven bits per byte, low ones first, the high bit set on all but the last.
     pub(super) fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -58,7 +68,7 @@ impl Writer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes that a decoder wants aligned.
+    /// Bytes that a decoder needs aligned.
     pub(super) fn buffer(&mut self, bytes: &[u8]) {
         if bytes.len() >= ALIGNED_MIN {
             self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
@@ -71,23 +81,35 @@ impl Writer {
     }
 }
 
+/// A column of a row group may always take this many bytes decoded, whatever it takes in storage: twice what a row
+/// group holds.
+const DECODED_MAX: u64 = 512 << 20;
+
+/// Beyond that, it may take at most this many times its bytes in storage.
+const EXPANSION_MAX: u64 = 1024;
+
+/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
+pub(super) fn decoded_max(bytes: usize) -> u64 {
+    DECODED_MAX.max((bytes as u64).saturating_mul(EXPANSION_MAX))
+}
+
 /// Reads a segment's bytes.
 pub(super) struct Reader {
     bytes: Bytes,
     at: usize,
-    /// Bytes that what is still to be decoded may take.
+    /// Bytes that the rest of the segment may take decoded.
     room: u64,
-    /// What was met so far.
+    /// The encodings seen so far.
     pub found: Hint,
 }
 
 impl Reader {
     pub(super) fn new(bytes: Bytes) -> Self {
-        let room = super::decoded_max(bytes.len());
+        let room = decoded_max(bytes.len());
         Self { bytes, at: 0, room, found: Hint::CHEAP }
     }
 
-    /// Asks for memory for `rows` values of `width` bytes; `Corrupt` if the segment has asked for more than it can hold.
+    /// Claims memory for `rows` values of `width` bytes; `Corrupt` if the segment has claimed more than it can hold.
     pub(super) fn claim(&mut self, rows: usize, width: u64) -> Result<()> {
         let asked = (rows as u64).saturating_mul(width);
         self.room = self.room.checked_sub(asked).ok_or_else(|| {
@@ -103,7 +125,7 @@ impl Reader {
         Ok(byte)
     }
 
-    /// The next byte, which stays.
+    /// The next byte, without consuming it.
     pub(super) fn peek(&self) -> Result<u8> {
         self.bytes.get(self.at).copied().ok_or_else(|| self.short(1))
     }
@@ -133,7 +155,8 @@ impl Reader {
         Ok(part)
     }
 
-    /// What [`Writer::buffer`] wrote; aligned in memory if the segment is, or if short or in need of it by copying.
+    /// What [`Writer::buffer`] wrote. Long buffers are aligned in memory if the segment is; others are copied where
+    /// alignment matters.
     pub(super) fn buffer(&mut self, len: usize) -> Result<Bytes> {
         if len >= ALIGNED_MIN {
             let at = self.at.next_multiple_of(ALIGNMENT);
@@ -145,12 +168,12 @@ impl Reader {
         self.raw(len)
     }
 
-    /// Bytes from here to the end.
+    /// The number of bytes from here to the end.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Requires that everything was read.
+    /// Fails unless everything was read.
     pub(super) fn finish(&self) -> Result<()> {
         match self.left() {
             0 => Ok(()),

@@ -1,12 +1,12 @@
-//! Values of one machine type, without Arrow's meaning: what every fixed-width column is made of.
+//! Values of one machine type, without their meaning in Arrow: every fixed-width column consists of them.
 //!
-//! Invariant: what lies under a null is never stored. It is replaced by the value before it, which keeps value
-//! ranges narrow, runs long, and the bytes a function of what the column means.
+//! Invariant: the value under a null is never stored. It is replaced by the value before it, which keeps value ranges
+//! narrow and runs long, and makes the bytes depend only on the column's logical content.
 //!
 //! ```text
 //! words   = NULL                         all null
 //!         | VORTEX [+NULLS]  tree        see tree.rs; nulls are inside
-//!         | PLAIN  [+NULLS]  bitmap      if NULLS: a bit a row, 1 = valid, low bits first
+//!         | PLAIN  [+NULLS]  bitmap      if NULLS: one bit per row, 1 = valid, low bits first
 //!                            plain       see plain.rs
 //! ```
 //! All numbers are little-endian.
@@ -23,30 +23,30 @@ use vortex_buffer::{Alignment, ByteBuffer};
 
 use super::bits::{read_nulls, write_nulls};
 use super::codec::{Codec, refused};
+use super::hint::Hint;
 use super::plain::Plain;
-use super::scheme::Hint;
+use super::tag::{NULLS, Tag};
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
-use super::{NULLS, Tag};
 use crate::base::{Error, Result};
 
-/// Up to this many bytes the plain form is taken without asking Vortex, whose envelope alone takes some 10.
+/// Up to this many bytes, the plain form is used without trying Vortex, whose envelope alone takes about 10.
 pub(super) const PLAIN_MAX: usize = 48;
 
-/// From this many rows on Vortex is trusted to beat the narrowed plain form.
+/// From this many rows on, Vortex is assumed to beat the narrowed plain form.
 const NARROW_ROWS_MAX: usize = 4096;
 
 /// Values of a machine type, some of them null.
 #[derive(Clone)]
 pub(super) struct Words {
     pub(super) ptype: PType,
-    /// The values' bytes, exactly: aligned for the type.
+    /// Exactly the bytes of the values, aligned for the type.
     pub(super) values: Buffer,
     /// `None` if no value is null.
     pub(super) nulls: Option<NullBuffer>,
 }
 
-/// The machine type under an Arrow type; `None` if it is not one number.
+/// The machine type behind an Arrow type; `None` if its values are not single numbers.
 pub(super) fn machine_type(data_type: &DataType) -> Option<PType> {
     Some(match data_type {
         DataType::Int8 => PType::I8,
@@ -71,7 +71,7 @@ impl Words {
     pub(super) fn of(array: &ArrayData, ptype: PType) -> Self {
         let width = ptype.byte_width();
         let values = array.buffers()[0].slice_with_length(array.offset() * width, array.len() * width);
-        // Arrow promises alignment, but buffers that came over the C interface may break it.
+        // Arrow promises alignment, but buffers that came through the C interface may violate it.
         let aligned = values.as_ptr().align_offset(width) == 0;
         let values = if aligned { values } else { Buffer::from_slice_ref(values.as_slice()) };
         Self { ptype, values, nulls: array.nulls().cloned() }
@@ -91,13 +91,13 @@ impl Words {
         self.values.typed_data()
     }
 
-    /// Takes the values as `data_type`, which must be as wide as the words.
+    /// Reinterprets the values as `data_type`, which must be as wide as the words.
     pub(super) fn into_array(self, rows: usize, data_type: &DataType) -> Result<ArrayData> {
         let array = ArrayData::builder(data_type.clone()).len(rows).add_buffer(self.values).nulls(self.nulls);
         array.align_buffers(true).build().map_err(|e| Error::corrupt("values do not fit their type").with_source(e))
     }
 
-    /// Replaces what lies under nulls by the value before, or by the first value.
+    /// Replaces the value under a null by the value before it, or by the first value.
     fn without_garbage(mut self) -> Self {
         self.nulls = self.nulls.filter(|nulls| nulls.null_count() > 0);
         if let Some(nulls) = &self.nulls {
@@ -112,14 +112,14 @@ impl Words {
         self
     }
 
-    /// Chooses the smaller form, with `only` these encodings if they are told.
+    /// Chooses the smaller form, limited to the encodings `only` if they are given.
     pub(super) fn prepare(self, only: Option<Hint>) -> Prepared {
         let words = self.without_garbage();
         let rows = words.rows();
         if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
             return Prepared::Null;
         }
-        let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(&words));
+        let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(words.ptype, &words.values));
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
         if plain_size > PLAIN_MAX
             && let Some(tree) = words.compress(only)
@@ -127,7 +127,7 @@ impl Words {
         {
             return Prepared::Vortex(tree, words.nulls.is_some());
         }
-        Prepared::Plain(plain.unwrap_or_else(|| Plain::new(&words)), words.nulls)
+        Prepared::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
     }
 
     fn compress(&self, only: Option<Hint>) -> Option<Tree> {
@@ -209,7 +209,7 @@ pub(super) enum Prepared {
 }
 
 impl Prepared {
-    /// The bytes it takes, but for padding.
+    /// Its size in bytes, without padding.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Null => 1,

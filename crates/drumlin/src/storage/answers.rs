@@ -1,6 +1,6 @@
-//! What the answers of buckets mean, and what of them may be told.
+//! What the answers of buckets mean, and which parts of them may appear in messages.
 //!
-//! A put on a condition is sent once, so whoever asked must know which failures say that it was not done. Only those count that
+//! A conditional put is sent once, so its caller must know which failures mean that it was not done. Only those count that
 //! the services document as such; any other leaves it open.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! open                             5xx otherwise, 408, timeouts, connections that break, answers that make no sense
 //! ```
 //!
-//! A 503 without one of those codes is open: gateways send it for a server that has taken the request and not answered, and
-//! MinIO's SlowDownWrite says that too few of its disks have written.
+//! A 503 without one of those codes is open: gateways send it for a server that has accepted the request and not answered,
+//! and MinIO's SlowDownWrite says that too few of its disks have written.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::base::{Error, ErrorKind};
 
-/// Shorter values of options are no secrets worth hiding, and would hide words.
+/// Shorter values of options are not secrets worth hiding, and hiding them would hide ordinary words.
 const SECRET_BYTES_MIN: usize = 6;
 
 /// Why a request was certainly not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// There were too many.
+    /// There were too many requests.
     Throttled,
     /// It would be refused again.
     Denied,
 }
 
-/// The messages of an error and of all that it comes from.
+/// The messages of an error and of all its sources.
 fn texts(e: &object_store::Error) -> String {
     let mut text = e.to_string();
     let mut source = std::error::Error::source(e);
@@ -42,7 +42,7 @@ fn texts(e: &object_store::Error) -> String {
     text
 }
 
-/// The status of the answer, if there was one. The client has it in its text only.
+/// The status of the answer, if there was one. The client reports it only in its text.
 fn status(text: &str) -> Option<u16> {
     let (_, rest) = text.split_once("non-2xx status code: ")?;
     rest.get(..3)?.parse().ok()
@@ -71,7 +71,7 @@ fn refusal(e: &object_store::Error) -> Option<Refusal> {
     }
 }
 
-/// Whether an answer began, so that the client did not ask again, and its body broke off or made no sense.
+/// Whether an answer began, so that the client did not retry, and its body broke off or made no sense.
 pub fn broke_off(e: &object_store::Error) -> bool {
     // The client's message has these words if it tried again.
     const ASKED_AGAIN: &str = "max_retries: ";
@@ -89,16 +89,16 @@ pub fn broke_off(e: &object_store::Error) -> bool {
     broken
 }
 
-/// What the client says of a body that it cannot parse, as one cut short may be.
+/// What the client says about a body that it cannot parse, for example because it was cut short.
 const INVALID_BODIES: [&str; 2] = ["Got invalid list response", "Got invalid DeleteObjects response"];
 
-/// Whether an object ends before the range that was asked for begins.
+/// Whether an object ends before the requested range begins.
 pub fn ends_before(e: &object_store::Error) -> bool {
     let text = texts(e);
     status(&text) == Some(416) || text.contains("<Code>InvalidRange</Code>")
 }
 
-/// What an error of a put on a condition means, which was sent once.
+/// The meaning of an error of a conditional put, which was sent once.
 pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let told = error(secrets, name, e);
     match told.kind() {
@@ -109,7 +109,7 @@ pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Err
     }
 }
 
-/// What an error of the client means.
+/// The meaning of an error of the client.
 pub fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let kind = match e {
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
@@ -131,7 +131,7 @@ pub fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     if refusal(e) == Some(Refusal::Throttled) { Error::throttled(message) } else { Error::new(kind, message) }
 }
 
-/// Values that must not be told: of options, and of the environment, whose names say so.
+/// Values that must not appear in messages: those of options and environment variables whose names say so.
 pub fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
     const WORDS: [&str; 6] = ["secret", "token", "key", "password", "credential", "sas"];
     let telling = |name: &str| WORDS.iter().any(|word| name.to_ascii_lowercase().contains(word));
@@ -140,12 +140,12 @@ pub fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
     let all = options.iter().map(|(name, value)| (name.clone(), value.clone())).chain(environment);
     let mut secrets: Vec<String> =
         all.filter(|(name, value)| telling(name) && value.len() >= SECRET_BYTES_MIN).map(|(_, value)| value).collect();
-    // A longer one first, so that no part of it stays.
+    // Longer ones first, so that no part of one remains.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets
 }
 
-/// A message without secrets, nor what follows the `?` of an address, which may be a signature.
+/// A message without secrets, and without what follows the `?` of an address, which may be a signature.
 pub fn redact(secrets: &[String], message: &str) -> String {
     let mut told = message.to_owned();
     for secret in secrets {
@@ -170,7 +170,7 @@ pub fn redact(secrets: &[String], message: &str) -> String {
     out
 }
 
-/// A message of a server, which may be as long as it likes.
+/// A message of a server, which may be of any length.
 pub fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 500;
     match text.char_indices().nth(CHARS_MAX) {

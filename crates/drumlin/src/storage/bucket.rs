@@ -1,4 +1,4 @@
-//! Buckets: S3 and what speaks like it, Google Cloud Storage, Azure.
+//! Buckets: S3 and compatible services, Google Cloud Storage, Azure.
 //!
 //! What may be done twice is tried again: by the client, and here where the body of an answer breaks off ([`read_again`]). A put
 //! on a condition is sent once, since its own success would fail the condition of the second try: the caller has to look
@@ -31,20 +31,20 @@ use crate::base::{Error, ErrorKind, Result, Timestamp};
 
 /// Names deleted by one request.
 const DELETE_BATCH: usize = 1000;
-/// Requests of one call on their way at a time.
+/// Requests of one call in flight at a time.
 const AHEAD: usize = 16;
-/// A request is tried again so often, for at most so long.
+/// A request is retried at most this often, for at most this long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
 
-/// The pause before an answer that broke off is asked for again; each is twice the one before.
+/// The pause before a request is repeated whose answer broke off; each pause is twice the previous one.
 const PAUSE: Duration = Duration::from_millis(50);
 
 type Client = Arc<dyn ObjectStore>;
 
 /// A bucket, or a part of it.
 pub struct BucketStorage {
-    /// Tries again what may be done twice.
+    /// Retries what may be done twice.
     client: Client,
     /// Sends each request once.
     once: Client,
@@ -86,7 +86,7 @@ fn settings<K: FromStr>(options: &BTreeMap<String, String>, known: impl Fn(&str)
 
 fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> Result<Client> {
     let (scheme, _) = ObjectStoreScheme::parse(url)
-        .map_err(|_| Error::invalid(format!("'{}://' is not a kind of bucket that is known", url.scheme())))?;
+        .map_err(|_| Error::invalid(format!("'{}://' is not a known kind of bucket", url.scheme())))?;
     let cannot = |e: object_store::Error| Error::invalid(redact(&secrets(options), &format!("the bucket: {e}")));
     let none = |_: &str| false;
     Ok(match scheme {
@@ -95,13 +95,15 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
             let given = settings::<AmazonS3ConfigKey>(options, none)?;
             let names_s3 = given.iter().any(|(key, _)| *key == AmazonS3ConfigKey::S3Endpoint);
             for (key, value) in given {
-                // An option counts for more than the environment's endpoint for S3 alone, which the client would prefer.
+                // An option takes precedence over the environment's endpoint for S3 alone, which the client would
+                // prefer.
                 if key == AmazonS3ConfigKey::Endpoint && !names_s3 {
                     builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, value.clone());
                 }
                 builder = builder.with_config(key, value);
             }
-            // An endpoint that is named with `http` is meant to be reached so, whether by an option or by the environment.
+            // An endpoint given with `http` is meant to be reached that way, whether it comes from an option or the
+            // environment.
             let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
             let named = keys.iter().find_map(|key| builder.get_config_value(key));
             if named.is_some_and(|endpoint| endpoint.starts_with("http://")) {
@@ -121,14 +123,14 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
             let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Arc::new(builder.build().map_err(cannot)?)
         }
-        _ => return Err(Error::invalid(format!("'{}' is no bucket", url.scheme()))),
+        _ => return Err(Error::invalid(format!("'{}' is not a bucket", url.scheme()))),
     })
 }
 
 impl BucketStorage {
-    /// The bucket and prefix that `uri` names (`s3://bucket/prefix`), with the credentials of the environment, and `options` as
-    /// the `object_store` crate calls them (`aws_access_key_id`, `endpoint`, `region`, …); `io_threads` threads wait for
-    /// answers.
+    /// The bucket and prefix that `uri` names (`s3://bucket/prefix`), with the credentials of the environment, and with
+    /// `options` named as in the `object_store` crate (`aws_access_key_id`, `endpoint`, `region`, …); `io_threads` threads
+    /// wait for answers.
     pub fn open(uri: &str, options: &BTreeMap<String, String>, io_threads: usize) -> Result<Self> {
         let secrets = Arc::new(secrets(options));
         let url = Url::parse(uri).map_err(|e| Error::invalid(format!("the address of the bucket: {e}")))?;
@@ -142,8 +144,8 @@ impl BucketStorage {
             return Err(Error::invalid(format!("'{uri}' names no bucket; expected {}://bucket/prefix", url.scheme())));
         }
         let (_, prefix) = ObjectStoreScheme::parse(&url)
-            .map_err(|_| Error::invalid(format!("'{}://' is not a kind of bucket that is known", url.scheme())))?;
-        // Whoever was first is as good.
+            .map_err(|_| Error::invalid(format!("'{}://' is not a known kind of bucket", url.scheme())))?;
+        // One installed earlier is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let retry = RetryConfig { max_retries: TRIES_MAX, retry_timeout: TRIED_FOR, ..RetryConfig::default() };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -166,7 +168,7 @@ impl BucketStorage {
         below(&self.prefix, name)
     }
 
-    /// Waits for `work`, which the I/O threads do: the caller may be a thread of another runtime.
+    /// Runs `work` on the I/O threads and waits for it: the caller may be a thread of another runtime.
     fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T> {
         let (told, answer) = sync_channel(1);
         let runtime = self.runtime.as_ref().expect("there until it is dropped");
@@ -174,17 +176,16 @@ impl BucketStorage {
         answer.recv().map_err(|_| Error::unavailable("the request ended without an answer"))
     }
 
-    /// The parts of an object that were asked for, as they came.
+    /// Checks the requested parts of an object against what was received.
     fn parts(
         &self,
         name: &str,
         ranges: &[Range<u64>],
         read: object_store::Result<Option<Vec<Bytes>>>,
     ) -> Result<Vec<Bytes>> {
-        let ends = |why: &str| Error::corrupt(format!("{name}: ends before what was asked for{why}"));
+        let ends = |why: &str| Error::corrupt(format!("{name}: ends before the requested end{why}"));
         let mut read = match read {
             Ok(read) => read.ok_or_else(|| ends(""))?.into_iter(),
-            // What the store names ends before a part of it does.
             Err(e) if ends_before(&e) => return Err(ends(&format!(" ({})", self.error(name, &e).message()))),
             Err(e) => return Err(self.error(name, &e)),
         };
@@ -194,7 +195,7 @@ impl BucketStorage {
                 true => Ok(bytes),
                 false => {
                     let (start, end, got) = (range.start, range.end, bytes.len());
-                    Err(Error::corrupt(format!("{name}: {got} bytes came, expected bytes {start}..{end}")))
+                    Err(Error::corrupt(format!("{name}: got {got} bytes, expected bytes {start}..{end}")))
                 }
             }
         };
@@ -234,10 +235,10 @@ where
     ask_again(read, |answer| answer.as_ref().is_err_and(broke_off)).await
 }
 
-/// As the client reads ranges, those close together in one request; but its own function panics where the object ends before
-/// one of them begins. `None`: it ends before one of them does.
+/// Reads ranges as the client does, those that are close together in one request. The client's own function panics where the
+/// object ends before one of them begins. `None`: the object ends before one of them does.
 async fn read_ranges(client: &Client, path: &Path, ranges: &[Range<u64>]) -> object_store::Result<Option<Vec<Bytes>>> {
-    // No object is that long, and servers answer with all of one if they cannot make out the number.
+    // No object is that long, and a server that cannot parse the number sends the whole object.
     if ranges.iter().any(|range| i64::try_from(range.end).is_err()) {
         return Ok(None);
     }
@@ -303,7 +304,7 @@ impl Storage for BucketStorage {
         let mut requests = Vec::with_capacity(wanted.len());
         for (name, ranges) in wanted {
             let (client, path) = (self.client.clone(), self.path(name));
-            // A range of nothing is no request.
+            // An empty range is not requested.
             let some: Vec<Range<u64>> = ranges.iter().filter(|range| range.start < range.end).cloned().collect();
             requests.push(async move {
                 match some.is_empty() {
@@ -324,7 +325,7 @@ impl Storage for BucketStorage {
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
         let (path, payload) = (self.path(name), parts.iter().cloned().collect::<PutPayload>());
         let (client, mode) = match mode {
-            // The same bytes, however often: tried again by the client.
+            // Always the same bytes, so the client retries it.
             PutMode::Once | PutMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
             PutMode::Create => (self.once.clone(), object_store::PutMode::Create),
         };
@@ -347,7 +348,7 @@ impl Storage for BucketStorage {
         match read {
             Err(object_store::Error::NotModified { .. }) => Ok(None),
             Err(e) => Err(self.error(name, &e)),
-            // Not every server looks at the condition of a get.
+            // Not every server checks the condition of a get.
             Ok((_, tag)) if known == Some(&tag) => Ok(None),
             Ok(read) => Ok(Some(read)),
         }
@@ -368,7 +369,7 @@ impl Storage for BucketStorage {
             let paths: Vec<Path> = batch.iter().map(|name| self.path(name)).collect();
             let client = self.client.clone();
             requests.push(async move {
-                // A task of its own: an answer that makes no sense makes the client panic.
+                // A separate task: a malformed answer makes the client panic.
                 let work = async move { delete_again(&client, &paths).await };
                 tokio::spawn(work).await.ok()
             });
@@ -396,7 +397,8 @@ impl Storage for BucketStorage {
     }
 }
 
-/// What became of each of `names`, by the answers to the request that deleted them. One that no answer speaks of counts as failed.
+/// The result for each of `names`, from the answers to the request that deleted them. A name that no answer mentions counts
+/// as failed.
 fn match_answers(
     secrets: &[String],
     prefix: &Path,
@@ -411,7 +413,7 @@ fn match_answers(
     let mut failed: BTreeMap<String, Error> = BTreeMap::new();
     let mut at_large = None;
     for e in answers.iter().filter_map(|answer| answer.as_ref().err()) {
-        // If some names failed as if the server had, the client takes it for a failure of the request.
+        // If some names failed with a server error, the client treats it as a failure of the request.
         let whole = e.to_string();
         if whole.contains("<DeleteResult") {
             let told = |name: &String| match outcome(&whole, full(name).as_ref()) {
@@ -429,7 +431,7 @@ fn match_answers(
         }
     }
     let answer = |name: &String| match failed.remove(name) {
-        // What is not there is deleted.
+        // A missing object counts as deleted.
         Some(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         Some(e) => Err(Error::unavailable(format!("{name}{}", e.message()))),
         None if gone.contains(full(name).as_ref()) => Ok(()),
@@ -441,7 +443,7 @@ fn match_answers(
     names.iter().map(answer).collect()
 }
 
-/// What the answer to a deletion of many says of the object `key`: that it is deleted, or why not.
+/// What the answer to a bulk deletion says about the object `key`: that it is deleted, or why not.
 fn outcome(answer: &str, key: &str) -> Option<std::result::Result<(), String>> {
     let escaped = key.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let at = answer.find(&format!("<Key>{escaped}</Key>"))?;

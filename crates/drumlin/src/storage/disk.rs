@@ -1,11 +1,11 @@
-//! The file-system seam: what a directory tree on one disk can do, and nothing about what it means.
+//! The file-system interface: the operations on a directory tree on one disk, and nothing about what it means.
 //!
 //! Names are relative to the disk's root, `/`-separated, made by this crate (never by a user), and no symbolic link
 //! is followed on the way. A write is durable after `sync` of the file; a name after `sync_dir` of its folder.
 
 use crate::base::{Error, Result, Timestamp};
 
-/// What a file is opened for.
+/// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reading only.
@@ -42,7 +42,7 @@ pub trait Guard: Send + Sync {}
 pub trait DiskFile: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
-    /// Says that a range will be read soon. A hint: nothing waits for it, nothing fails.
+    /// Announces that a range will be read soon. A hint: nothing waits for it, nothing fails.
     fn will_need(&self, offset: u64, bytes: u64) {
         let _ = (offset, bytes);
     }
@@ -56,7 +56,7 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
-/// Stands in the place of a file that was closed.
+/// Takes the place of a file that was closed.
 pub struct ClosedFile;
 
 impl ClosedFile {
@@ -105,7 +105,7 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn list(&self, folder: &str) -> Result<Vec<DiskEntry>>;
     /// Makes a folder's names durable.
     fn sync_dir(&self, folder: &str) -> Result<()>;
-    /// When a file was written last, by the clock of whoever keeps it; `None` if nobody tells.
+    /// When a file was last written, by the clock of the system that keeps it; `None` if unknown.
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
         let _ = name;
         Ok(None)
@@ -113,7 +113,7 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Takes the exclusive lock that goes with the file `name`, leaving `holder` in it for others to read;
     /// `Locked`, naming its holder, if another process or handle has it.
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>>;
-    /// Lets go of what it holds open itself. It answers no more; files that are open stay so.
+    /// Releases what the disk itself holds open. It can no longer be used; open files stay open.
     fn release(&self) {}
     /// Takes the lock that goes with the file `name`, waiting while another process or handle has it.
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>>;

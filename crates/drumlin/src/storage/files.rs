@@ -1,10 +1,11 @@
 //! Objects as files of a [`Disk`].
 //!
-//! An object is written under a temporary name, synced, renamed, and its folder synced: it is there whole or not at
-//! all, and durable when `put` returns.
+//! An object is written under a temporary name, synced, renamed, and its folder synced: it exists as a whole or not at
+//! all, and is durable when `put` returns.
 //!
-//! Another process may sweep a folder while an object is written there, and remove temporary files that it takes for those of
-//! the dead: then the object is written once more. So to delete a temporary file of a live process costs it time, never an object.
+//! Another process may clean up a folder while an object is written there, and remove temporary files that it believes are
+//! left by dead processes: then the object is written again. So deleting a temporary file of a live process costs that
+//! process time, never an object.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,7 +20,7 @@ use super::{ObjectMeta, PutMode, Storage, Tag, names};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
-/// Numbers of temporary names of this process.
+/// The number of the next temporary name of this process.
 static TEMPORARIES: AtomicU64 = AtomicU64::new(0);
 
 /// [`Storage`] on a [`Disk`].
@@ -30,7 +31,7 @@ pub struct FileStorage {
     folders: Mutex<BTreeSet<String>>,
     /// Temporary files being written.
     writing: Mutex<BTreeSet<String>>,
-    /// A folder could not be synced: what its names are worth is unknown, and asking again may lie.
+    /// A folder could not be synced: whether its names are durable is unknown, and a second sync may falsely succeed.
     poisoned: AtomicBool,
 }
 
@@ -42,7 +43,7 @@ impl FileStorage {
 
     fn sync_folder(&self, folder: &str) -> Result<()> {
         self.disk.sync_dir(folder).inspect_err(|e| {
-            // A folder that is gone took what was in it along.
+            // If the folder is gone, so are its names.
             self.poisoned.fetch_or(e.kind() != ErrorKind::NotFound, Ordering::SeqCst);
         })
     }
@@ -60,14 +61,14 @@ impl FileStorage {
         Ok(())
     }
 
-    /// Writes an object; `NotFound` if its folder or its temporary file is deleted meanwhile.
+    /// Writes an object; `NotFound` if its folder or its temporary file is deleted during the call.
     fn try_put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
         }
         let folder = folder_of(name);
         self.ensure_folder(folder)?;
-        // Not even two processes that write the same object meet.
+        // Unique even among processes that write the same object.
         let temporary = names::temporary(name, std::process::id(), TEMPORARIES.fetch_add(1, Ordering::Relaxed));
         let mode = match mode {
             PutMode::Create | PutMode::Once => Rename::Keep,
@@ -76,7 +77,7 @@ impl FileStorage {
         self.writing.lock().insert(temporary.clone());
         let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
         if written.is_err() {
-            // Best effort: what stays is deleted by a reclaim.
+            // Best effort: what is left is deleted by a reclaim.
             let _ = self.disk.remove(&temporary);
         }
         self.writing.lock().remove(&temporary);
@@ -151,7 +152,7 @@ impl Storage for FileStorage {
     }
 
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
-        /// So often an object is written that others keep deleting.
+        /// How often an object is written if others keep deleting it.
         const TRIES: usize = 100;
         for _ in 0..TRIES {
             match self.try_put(name, parts, mode) {
@@ -170,7 +171,7 @@ impl Storage for FileStorage {
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
         if self.poisoned.load(Ordering::SeqCst) {
-            // What is read may not be there after a crash.
+            // What is read may be gone after a crash.
             return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
         }
         let bytes = self.get(name)?;
@@ -178,7 +179,7 @@ impl Storage for FileStorage {
         Ok((known != Some(&tag)).then_some((bytes, tag)))
     }
 
-    /// Under a lock that whoever else would replace the object waits for.
+    /// Holds a lock that any other process must take to replace the object.
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
         let _guard = self.disk.wait_lock(&format!("{}.lock", names::ROOT))?;
         let there = match self.get(name) {
@@ -186,10 +187,10 @@ impl Storage for FileStorage {
             other => Some(content_tag(&other?)),
         };
         if there.as_ref() != known {
-            return Err(Error::conflict(format!("{name} was replaced meanwhile")));
+            return Err(Error::conflict(format!("{name} has been replaced since")));
         }
         if let Err(e) = self.put(name, parts, PutMode::Replace) {
-            // Nobody else replaces it meanwhile, so what is there tells.
+            // Nobody else can replace it during the call, so its content shows whether the put was done.
             let same = || match self.get(name) {
                 Err(e) if e.kind() == ErrorKind::NotFound => known.is_none(),
                 there => there.is_ok_and(|there| known == Some(&content_tag(&there))),
@@ -213,7 +214,7 @@ impl Storage for FileStorage {
     }
 
     fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
-        // The root is put under this lock, which only a shared store has.
+        // The root is put while holding this lock, which only a shared store has.
         let root_lock = format!("{}.lock", names::ROOT);
         let locked = folder.is_empty() && self.disk.list("")?.iter().any(|entry| entry.name == root_lock);
         let _guard = if locked { Some(self.disk.wait_lock(&root_lock)?) } else { None };

@@ -1,10 +1,10 @@
 //! Small blocks that travel in the commit that refers to them: kept in memory, and read like those on storage.
 //!
-//! Whoever writes a block here hands its bytes to the log; whoever reads the log brings what it finds there. So a name is
-//! here or on storage, never both.
+//! The writer of a block passes its bytes to the log; a reader of the log adds the blocks that it finds there. So a name
+//! is here or on storage, never both.
 //!
-//! A block is let go of once the newest state does not need it and no state is read that might; one that no commit has made
-//! known yet is its writer's to keep or delete.
+//! A block is released once the newest state does not need it and no state is being read that might. A block that no commit
+//! has published yet is its writer's to keep or delete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 use super::{ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, Result, Seq, Timestamp};
 
-/// A [`Storage`] beside which some objects live in memory.
+/// A [`Storage`] with some additional objects in memory.
 #[derive(Debug)]
 pub struct InlineStorage {
     storage: Arc<dyn Storage>,
@@ -26,40 +26,40 @@ pub struct InlineStorage {
 #[derive(Debug)]
 struct Held {
     bytes: Bytes,
-    /// Whether a commit has made it known.
+    /// Whether a commit has published it.
     committed: bool,
     /// The first state seen since then that does not need it.
     unneeded: Option<Seq>,
 }
 
 impl InlineStorage {
-    /// None in memory yet.
+    /// Without objects in memory.
     pub fn new(storage: Arc<dyn Storage>) -> Self {
         Self { storage, objects: RwLock::default() }
     }
 
-    /// Keeps an object in memory, until it is deleted or, once it is committed, let go of.
+    /// Keeps an object in memory until it is deleted or, once it is committed, released.
     pub fn hold(&self, name: &str, bytes: Bytes) {
         let new = || Held { bytes, committed: false, unneeded: None };
         self.objects.write().entry(name.to_owned()).or_insert_with(new);
     }
 
-    /// A commit has made an object known.
+    /// Notes that a commit has published an object.
     pub fn committed(&self, name: &str) {
         if let Some(held) = self.objects.write().get_mut(name) {
             held.committed = true;
         }
     }
 
-    /// Forgets objects that a commit made known and that the newest state does not need, unless a state from before that was
-    /// seen is still read. `look` gives the newest state, the first that is read, and what the newest needs; an object counts
-    /// as committed once the state that needs it is the newest.
+    /// Forgets objects that a commit has published and that the newest state does not need, unless an older state, from
+    /// before this was noticed, is still being read. `look` returns the newest state, the oldest that is being read, and the
+    /// objects that the newest needs. An object counts as committed once the state that needs it is the newest.
     pub fn let_go(&self, look: impl FnOnce() -> (Seq, Option<Seq>, BTreeSet<String>)) {
         let mut objects = self.objects.write();
         if objects.is_empty() {
             return;
         }
-        // Looked at under the lock: what is committed by now is known to this state.
+        // Called under the lock: this state knows everything that is committed by now.
         let (newest, oldest, needed) = look();
         objects.retain(|name, held| {
             if !held.committed || needed.contains(name) {
@@ -175,11 +175,11 @@ mod tests {
             storage.let_go(|| (Seq(newest), oldest.map(Seq), needed.iter().cloned().collect()));
         };
         let_go(7, None, &[]);
-        assert!(storage.get(&names[2]).is_ok(), "no commit knows of it yet");
+        assert!(storage.get(&names[2]).is_ok(), "no commit has published it yet");
         storage.committed(&names[2]);
         let_go(7, Some(6), &names);
         let_go(8, Some(7), &[]);
-        assert!(storage.get(&names[2]).is_ok(), "a state is read that needs it");
+        assert!(storage.get(&names[2]).is_ok(), "a state that needs it is being read");
         let_go(9, Some(8), &[]);
         let there = |storage: &InlineStorage| names.iter().map(|name| storage.get(name).is_ok()).collect::<Vec<_>>();
         assert_eq!(there(&storage), [false, false, false, true]);

@@ -1,7 +1,7 @@
-//! Bytes by name. Sees no table.
+//! Bytes by name. Knows nothing of tables.
 //!
-//! Two seams, one above the other: [`Disk`] is what a file system does (and what the simulator imitates, down to
-//! unsynced writes that vanish); [`Storage`] is what the rest of the store needs: immutable objects, written whole
+//! Two interfaces, one on top of the other: [`Disk`] is what a file system does (and what the simulator imitates, down
+//! to unsynced writes that vanish); [`Storage`] is what the rest of the store needs: immutable objects, written whole
 //! and durable once `put` returns. The commit log appends, so it sits on [`Disk`] directly.
 
 mod answers;
@@ -31,17 +31,17 @@ use crate::base::{Env, Patience, Result, Timestamp};
 /// Whether a put may replace an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
-    /// Fails with `AlreadyExists` if the object is there; of racing puts exactly one wins.
+    /// Fails with `AlreadyExists` if the object exists; of racing puts, exactly one wins.
     Create,
-    /// Replaces the object as one step: a reader sees the old bytes or the new ones.
+    /// Replaces the object atomically: a reader sees the old bytes or the new ones.
     Replace,
-    /// As `Create`, of a name that is given to one put and never again: an object that is there is of an earlier try of the
-    /// same put, so that it may be tried again.
+    /// Like `Create`, for a name that is used by one put and never again: an existing object comes from an earlier try of
+    /// the same put, so the put may be retried.
     Once,
 }
 
-/// Tells one content of an object from another: an object that was not written since has the same tag, another content another
-/// one. Opaque.
+/// Identifies the content of an object: an object that was not written since has the same tag, a different content has a
+/// different one. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag(pub String);
 
@@ -54,75 +54,76 @@ pub struct ObjectMeta {
     pub bytes: u64,
 }
 
-/// A store of named immutable objects. Calls block; a call that takes many names may overlap them.
+/// A store of named immutable objects. Calls block; a call with many names may process them concurrently.
 pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The whole object; `NotFound` if there is none.
     fn get(&self, name: &str) -> Result<Bytes>;
 
-    /// Parts of one object, in the order asked. `Corrupt` if the object ends before a range does; for a range of no bytes nobody
-    /// need look.
+    /// Parts of one object, in the order requested. `Corrupt` if the object ends before a range does; an empty range may be
+    /// answered without looking.
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
-    /// Parts of several objects: of each what [`Storage::get_ranges`] gives.
+    /// Parts of several objects: for each, the result of [`Storage::get_ranges`].
     fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
         wanted.iter().map(|(name, ranges)| self.get_ranges(name, ranges)).collect()
     }
 
-    /// Whether a request takes a round trip, however small: better few than many.
+    /// Whether even a small request takes a round trip, so that few are better than many.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// When an object was written, by the clock of whoever keeps it; `None` where nobody else does, or does not tell.
+    /// When an object was written, by the clock of the system that keeps it; `None` if no other system does, or if it
+    /// does not say.
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
         let _ = name;
         Ok(None)
     }
 
-    /// Says that parts of an object will be asked for soon. A hint: nothing waits for it, nothing fails.
+    /// Announces that parts of an object will be read soon. A hint: nothing waits for it, nothing fails.
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
         let _ = (name, ranges);
     }
 
-    /// Writes an object from `parts` put end to end. Durable, name and all, when it returns.
+    /// Writes an object as the concatenation of `parts`. The object and its name are durable when it returns.
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()>;
 
     /// The whole object and its tag; `None` if that is `known`. `NotFound` if there is none.
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>>;
 
-    /// Writes an object as one step if it is still as `known` says: if its tag is that, or, for `None`, if it is not there.
+    /// Writes an object atomically if it is still as `known` says: if its tag is that, or, for `None`, if it does not exist.
     /// `Conflict`: it was not. `InDoubt`: it may have been written, or may be later. Any other error: it was not written and
-    /// will not be; [`crate::Error::is_throttled`] says that the same request may be taken later.
+    /// will not be; [`crate::Error::is_throttled`] says that the same request may succeed later.
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag>;
 
-    /// Deletes objects; one answer for each name, in order. Deleting what is not there succeeds.
+    /// Deletes objects; returns one result per name, in order. Deleting a missing object succeeds.
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>>;
 
-    /// The objects directly under a folder (`"blocks/7"`), in no order. Correctness never rests on it.
+    /// The objects directly under a folder (`"blocks/7"`), in no order. Correctness never depends on it.
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>>;
 
     /// The folders directly under a folder.
     fn list_folders(&self, folder: &str) -> Result<Vec<String>>;
 
-    /// Where objects are files: those directly under a folder (`""` is the top) that puts have left which did not end, other
-    /// than puts under way in this process. In a shared folder another process may be at one, but not at the root's.
+    /// Where objects are files: the files directly under a folder (`""` is the top) left by puts that did not end, except
+    /// the current puts of this process. In a shared folder another process may still be writing one, but never the root's.
     fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let _ = folder;
         Ok(Vec::new())
     }
 
-    /// Lets go of what it holds open. It answers no more.
+    /// Releases what it holds open. It can no longer be used.
     fn release(&self) {}
 
-    /// Removes a folder if it is empty, where folders are things of their own.
+    /// Removes a folder if it is empty, where folders exist by themselves.
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {
         let _ = folder;
         Ok(())
     }
 }
 
-/// [`Storage::put_if_match`], repeated after pauses of `retry` microseconds in all while it is refused because there are too
-/// many requests.
+/// [`Storage::put_if_match`], repeated, with pauses of `retry` microseconds in total, while it is refused because there are
+/// too many requests.
 pub fn put_if_match_patiently(
     storage: &dyn Storage,
     env: &Env,

@@ -1,4 +1,4 @@
-//! Every object name of a store, formatter and parser side by side. No user's path is ever part of one.
+//! Every object name of a store, with formatter and parser side by side. No user's path is ever part of one.
 //!
 //! ```text
 //! format                          what this folder is, and the format's version
@@ -9,7 +9,7 @@
 //! blocks/<session>/<number>.blk   a block
 //!
 //! in a store that many processes write, instead of `format`, `lock` and the log's segments:
-//! root                                             what all else is reached from
+//! root                                             from here everything else is reached
 //! log/<last seq, 20 digits>-<16 hex digits>.log    a chunk of the commit log
 //! ```
 
@@ -21,30 +21,30 @@ pub const FORMAT: &str = "format";
 pub const LOCK: &str = "lock";
 /// The folder of log segments.
 pub const LOG: &str = "log";
-/// The file beside the log's segments that says up to where they are synced.
+/// The file next to the log's segments that says up to where they are synced.
 pub const LOG_MARK: &str = "log/synced";
 /// The folder of catalog snapshots.
 pub const CATALOG: &str = "catalog";
 /// The folder of blocks.
 pub const BLOCKS: &str = "blocks";
-/// The object that a shared store's log is reached from.
+/// The object from which a shared store's log is reached.
 pub const ROOT: &str = "root";
-/// The folder of objects that a new bucket is tried with.
+/// The folder of the objects with which a new bucket is tested.
 pub const PROBE: &str = "probe";
-/// Ends the name of a file that is still being written.
+/// The suffix of a file that is still being written.
 const TEMPORARY: &str = ".tmp";
 
-/// The file in which a process writes an object before it gets its name: the `number`-th of that process.
+/// The temporary file in which a process writes an object before the rename: the `number`-th of that process.
 pub fn temporary(object: &str, process: u32, number: u64) -> String {
     format!("{object}.{process}-{number}{TEMPORARY}")
 }
 
-/// The file in which a segment of the log is made before it gets its name.
+/// The temporary file in which a segment of the log is made before the rename.
 pub fn temporary_segment(segment: &str) -> String {
     format!("{segment}{TEMPORARY}")
 }
 
-/// The object, within its folder, that a temporary file was to become.
+/// The name, within its folder, of the object that a temporary file was to become.
 pub fn parse_temporary(name: &str) -> Option<&str> {
     let object = name.strip_suffix(TEMPORARY)?;
     if parse_log_segment(object).is_some() {

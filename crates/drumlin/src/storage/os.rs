@@ -18,7 +18,7 @@ use crate::base::{Error, ErrorKind, Result, Timestamp};
 /// A folder on local disk.
 #[derive(Debug)]
 pub struct OsDisk {
-    /// None once it has been let go of.
+    /// `None` once it has been released.
     root: RwLock<Option<OwnedFd>>,
     path: PathBuf,
 }
@@ -30,19 +30,19 @@ impl OsDisk {
         let root = fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(|e| match e {
             Errno::NOENT => Error::not_found(format!("the folder {shown} does not exist")),
-            Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or lies below one; a store is a folder")),
+            Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or is below one; a store is a folder")),
             _ => failed("open", &shown, e),
         })?;
         Ok(Self { root: RwLock::new(Some(root)), path: path.to_owned() })
     }
 
-    /// The folder at `path`, made, durably, if it is not there, with those above it.
+    /// The folder at `path`, created durably, with those above it, if it does not exist.
     pub fn create(path: &Path) -> Result<Self> {
         make_folder(path)?;
         Self::open(path)
     }
 
-    /// What tells this folder from any other: its device and inode.
+    /// What identifies this folder: its device and inode.
     pub fn id(&self) -> Result<(u64, u64)> {
         let stat = fs::fstat(self.folder("")?).map_err(|e| self.failed("look at", "", e))?;
         Ok((stat.st_dev, stat.st_ino))
@@ -71,7 +71,7 @@ impl OsDisk {
         Ok(at)
     }
 
-    /// Opens the file `name` with `flags`, the last step too without following a link.
+    /// Opens the file `name` with `flags`, without following a link in the last step either.
     fn file(&self, name: &str, flags: OFlags) -> Result<OsFile> {
         let folder = self.folder_above(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -98,7 +98,7 @@ fn make_folder(path: &Path) -> Result<()> {
         made => Ok(made),
     };
     match made? {
-        // One that is there may have been made by a process that died before it synced this.
+        // An existing folder may have been made by a process that died before syncing its name.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(Errno::NOTDIR) => {
             return Err(Error::invalid(format!("{} lies below a file; a store is a folder", path.display())));
@@ -151,7 +151,7 @@ impl DiskFile for OsFile {
     }
 
     fn will_need(&self, offset: u64, bytes: u64) {
-        // Not every file system takes advice.
+        // Not every file system accepts advice.
         let _ = rustix::fs::fadvise(&self.file, offset, std::num::NonZeroU64::new(bytes), rustix::fs::Advice::WillNeed);
     }
 
@@ -181,8 +181,8 @@ impl Guard for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // Closing alone leaves the lock with a child that was forked meanwhile; and a child that drops its copy must
-        // not take the lock from its parent. If this fails, closing must do.
+        // Closing alone would leave the lock with a child that was forked since; and a child that drops its copy must
+        // not release its parent's lock. If unlocking fails, closing has to suffice.
         if self.process == std::process::id() {
             let _ = self.file.unlock();
         }
@@ -209,7 +209,8 @@ impl Disk for OsDisk {
             Rename::Replace => RenameFlags::empty(),
         };
         let renamed = match fs::renameat_with(&old, last(from), &new, last(to), flags) {
-            // Not every file system can keep the target: a second name for the file, then, which none replaces.
+            // Not every file system can rename without replacing the target: link a second name then, which never
+            // replaces one.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if mode == Rename::Keep => {
                 fs::linkat(&old, last(from), &new, last(to), AtFlags::empty())
                     .and_then(|()| fs::unlinkat(&old, last(from), AtFlags::empty()))

@@ -3,9 +3,9 @@
 //! It keeps two images. The *volatile* one is what calls see. The *durable* one holds, for every file, the content at
 //! its last `sync`, and for every folder the names at its last `sync_dir`; what came after is pending. A crash
 //! ([`SimDisk::crash`]) keeps an arbitrary subset of what is pending, chosen by seed, with writes torn at 512 bytes.
-//! Faults strike at a numbered operation, so that a test can try every one of them.
+//! Faults strike at a numbered operation, so that a test can try every operation.
 //!
-//! Without a fault planned it is also the store behind `memory://`.
+//! Without a planned fault, it is also the store behind `memory://`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Moment {
     Before,
     /// A write is torn; any other operation may or may not have happened.
     During,
-    /// The operation is complete, but its caller never hears.
+    /// The operation is complete, but its caller never learns of it.
     After,
 }
 
@@ -31,14 +31,14 @@ pub enum Moment {
 pub enum Fault {
     /// The process dies: this and every later call fails until [`SimDisk::crash`].
     Crash(Moment),
-    /// The operation fails once. A failed write may yet have written all; a failed sync drops the file's dirty
-    /// data, as Linux does.
+    /// The operation fails once. A failed write may still have written everything; a failed sync drops the file's dirty
+    /// data, as on Linux.
     Fail,
-    /// The disk is full from here on: whatever would grow it fails, until [`SimDisk::heal`].
+    /// The disk is full from here on: every change that needs space fails, until [`SimDisk::heal`].
     Full,
 }
 
-/// Operations done so far.
+/// Operations so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls that change something; faults strike one of these.
@@ -144,7 +144,7 @@ impl SimDisk {
         Self::with_tracking(true)
     }
 
-    /// An empty disk that keeps the volatile image only: half the memory, no crashes.
+    /// An empty disk that keeps only the volatile image: half the memory, no crashes.
     pub fn in_memory() -> Self {
         Self::with_tracking(false)
     }
@@ -155,7 +155,7 @@ impl SimDisk {
         Self { image: Arc::new(Mutex::new(image)) }
     }
 
-    /// Operations done so far.
+    /// Operations so far.
     pub fn counters(&self) -> Counters {
         self.image.lock().counters
     }
@@ -203,7 +203,7 @@ impl SimDisk {
             }
             new.files.insert(*id, File { durable: content.clone(), content, pending: Vec::new() });
         }
-        // A folder whose removal was not durable is back, empty.
+        // A folder whose removal was not durable reappears, empty.
         let back = |(parent, folder): (&String, &Folder)| {
             let join = |name: &String| if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
             let folders = folder.names.iter().filter(|(_, node)| **node == Node::Folder);
@@ -213,7 +213,7 @@ impl SimDisk {
         for name in back {
             new.folders.entry(name).or_default();
         }
-        // A folder lives if its name survived in its parent.
+        // A folder survives if its name did in its parent.
         let lives = |name: &String| {
             name.is_empty() || {
                 let (parent, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -227,7 +227,7 @@ impl SimDisk {
         SimDisk { image: Arc::new(Mutex::new(new)) }
     }
 
-    /// Lets a new process go on after the old one died, with the machine still up: nothing is lost, and nothing has
+    /// Lets a new process continue after the old one died, with the machine still up: nothing is lost, and nothing has
     /// become durable.
     pub fn revive(&self) {
         let mut image = self.image.lock();
@@ -279,7 +279,7 @@ impl SimDisk {
         file.pending.clear();
     }
 
-    /// Runs one change under the fault plan. `apply(image, torn)` does it, in part if `torn`.
+    /// Runs one change under the fault plan. `apply(image, torn)` performs it, partially if `torn`.
     fn change<T>(&self, name: &str, kind: Kind, apply: impl FnOnce(&mut Image, bool) -> Result<T>) -> Result<T> {
         let mut image = self.image.lock();
         if image.dead {
@@ -365,7 +365,7 @@ impl Image {
             entry.pending.push(rewrite);
             return Ok(());
         }
-        // Nobody asks what a crash would leave: a file without a name is gone.
+        // Crashes are not simulated, so a file without a name is gone.
         for node in gone {
             if let Node::File(id) = node
                 && !entry.names.values().any(|named| *named == node)
@@ -445,7 +445,7 @@ impl DiskFile for SimFile {
                 return Ok(());
             }
             let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
-            // Only what is pending: what an earlier sync could not write is taken for clean.
+            // Only pending changes: what an earlier sync could not write counts as clean.
             for change in std::mem::take(&mut file.pending) {
                 match change {
                     Change::Write(offset, bytes) => write(&mut file.durable, offset, &bytes),
@@ -459,7 +459,7 @@ impl DiskFile for SimFile {
             if !image.dead
                 && let Some(file) = image.files.get_mut(&self.id)
             {
-                // The page cache forgets what it could not write.
+                // The page cache drops what it could not write.
                 file.pending.clear();
             }
         }

@@ -1,7 +1,7 @@
-//! A bucket in memory, shared by simulated processes: conditional puts, requests counted, and faults as a network makes them.
+//! A bucket in memory, shared by simulated processes: with conditional puts, counted requests, and the faults of a network.
 //!
-//! Each client is a process of its own: it can be killed, and its next requests can be refused, done without an answer, or
-//! done only after its caller has given up.
+//! Each client is a separate process: it can be killed, and its next requests can be refused, done without an answer, or
+//! done only after the caller has given up.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 use super::{ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, Result, Timestamp};
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketOp {
     /// Reads an object, or parts of one.
     Get,
     /// Writes an object.
     Put,
-    /// Writes an object on a condition.
+    /// Writes an object conditionally.
     PutIf,
     /// Deletes up to 1,000 objects.
     Delete,
@@ -33,24 +33,24 @@ pub enum BucketOp {
 pub enum BucketFault {
     /// It is not done.
     Refused,
-    /// It is not done, since there are too many.
+    /// It is not done because there are too many.
     Throttled,
     /// It is done; the answer is lost.
     Lost,
-    /// It is done only when so many more requests have been made, by whomever; the answer is lost. Only puts can be late.
+    /// It is done only after this many more requests by any process; the answer is lost. Only puts can be late.
     Late(u64),
-    /// Of a deletion, every so-manieth name fails; a list is not whole, and old.
+    /// Of a deletion, every n-th name fails; a list is incomplete and old.
     Partly(usize),
-    /// The process dies before it.
+    /// The process dies before the request.
     Killed,
 }
 
-/// Requests made so far.
+/// Requests so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Reads.
     pub gets: u64,
-    /// Writes, those on a condition among them.
+    /// Writes, including conditional ones.
     pub puts: u64,
     /// Deletions, of many names each.
     pub deletes: u64,
@@ -60,7 +60,7 @@ pub struct Requests {
     pub bytes_read: u64,
 }
 
-/// Says what is to go wrong with a request: given the operation and the object's name.
+/// Decides what goes wrong with a request, given the operation and the object's name.
 pub type Faults = Box<dyn FnMut(BucketOp, &str) -> Option<BucketFault> + Send>;
 
 #[derive(Default)]
@@ -69,14 +69,14 @@ struct Image {
     next_tag: u64,
     requests: Requests,
     clock: u64,
-    /// What it says when objects were written.
+    /// The time it reports for written objects.
     time: Option<Timestamp>,
-    /// Puts under way: when they are done, the name, the content, the condition.
+    /// Late puts: when they will be done, the name, the content, the condition.
     late: Vec<(u64, String, Bytes, Option<Option<u64>>)>,
 }
 
 impl Image {
-    /// Writes an object if its tag is as the condition, if there is one, says.
+    /// Writes an object if its tag meets the condition, if there is one.
     fn write(&mut self, name: &str, bytes: Bytes, condition: Option<Option<u64>>) -> Option<u64> {
         if condition.is_some_and(|condition| condition != self.objects.get(name).map(|(_, tag)| *tag)) {
             return None;
@@ -86,7 +86,7 @@ impl Image {
         Some(self.next_tag)
     }
 
-    /// A request more has been made.
+    /// Counts a request and does the late puts that are due.
     fn tick(&mut self) {
         self.clock += 1;
         let clock = self.clock;
@@ -104,7 +104,7 @@ pub struct SimBucket {
     image: Arc<Mutex<Image>>,
     faults: Arc<Mutex<Option<Faults>>>,
     dead: Arc<Mutex<bool>>,
-    /// The condition of a put is not looked at.
+    /// The condition of a put is ignored.
     plain: bool,
 }
 
@@ -140,18 +140,18 @@ impl SimBucket {
         Self { image: self.image.clone(), faults: Arc::default(), dead: Arc::default(), plain: self.plain }
     }
 
-    /// The same bucket as one that takes conditional puts without looking at the condition.
+    /// The same bucket, but accepting conditional puts without checking the condition.
     #[must_use]
     pub fn lying(&self) -> Self {
         Self { plain: true, ..self.client() }
     }
 
-    /// From now on this process's requests go wrong as `faults` says.
+    /// From now on, this process's requests go wrong as `faults` says.
     pub fn plan(&self, faults: impl FnMut(BucketOp, &str) -> Option<BucketFault> + Send + 'static) {
         *self.faults.lock() = Some(Box::new(faults));
     }
 
-    /// Nothing goes wrong any more, but for what is under way.
+    /// Nothing goes wrong any more, except what has already begun.
     pub fn heal(&self) {
         *self.faults.lock() = None;
     }
@@ -161,7 +161,7 @@ impl SimBucket {
         self.image.lock().time = Some(time);
     }
 
-    /// The process dies: none of its requests is made any more.
+    /// The process dies: none of its requests is done any more.
     pub fn kill(&self) {
         *self.dead.lock() = true;
     }
@@ -182,7 +182,7 @@ impl SimBucket {
         image.objects.iter().map(|(name, (bytes, _))| (name.clone(), bytes.len() as u64)).collect()
     }
 
-    /// Puts an object in the place of another, as damage would.
+    /// Replaces an object's content, as damage would.
     pub fn overwrite(&self, name: &str, bytes: Vec<u8>) {
         self.image.lock().write(name, bytes.into(), None);
     }
@@ -198,7 +198,7 @@ impl SimBucket {
         if self.is_dead() {
             return Err(crashed());
         }
-        // The plan may make requests of other processes.
+        // The plan may make requests on behalf of other processes.
         let mut faults = self.faults.lock().take();
         let fault = faults.as_mut().and_then(|faults| faults(op, name));
         let mut slot = self.faults.lock();
@@ -220,7 +220,7 @@ impl SimBucket {
         };
         *count += 1;
         if fault == Some(BucketFault::Refused) {
-            return Err(Error::unavailable(format!("{name}: the bucket is out of reach")));
+            return Err(Error::unavailable(format!("{name}: the bucket is unreachable")));
         }
         if fault == Some(BucketFault::Throttled) {
             return Err(Error::throttled(format!("{name}: too many requests")));
@@ -280,7 +280,7 @@ impl Storage for SimBucket {
 
     fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
         let condition = (mode == PutMode::Create).then_some(None);
-        // What has no condition is tried again, as a client of a real bucket does.
+        // Unconditional requests are retried, as by a client of a real bucket.
         const TRIES: usize = 3;
         let mut tries = 0;
         loop {
@@ -312,7 +312,9 @@ impl Storage for SimBucket {
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
         let condition = known.map(|tag| tag.0.parse().unwrap_or(u64::MAX));
         let written = self.write(BucketOp::PutIf, name, parts, Some(condition))?;
-        written.map(|tag| Tag(tag.to_string())).ok_or_else(|| Error::conflict(format!("{name} was replaced meanwhile")))
+        written
+            .map(|tag| Tag(tag.to_string()))
+            .ok_or_else(|| Error::conflict(format!("{name} has been replaced since")))
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
@@ -342,7 +344,7 @@ impl Storage for SimBucket {
         let direct = below.filter(|(name, _)| !name[prefix.len()..].contains('/'));
         let mut listed: Vec<ObjectMeta> = direct.map(|(name, bytes)| ObjectMeta { name, bytes }).collect();
         if let Some(BucketFault::Partly(_)) = fault {
-            // Old and not whole, as lists may be.
+            // Old and incomplete, as lists may be.
             listed.truncate(listed.len() / 2);
             listed.push(ObjectMeta { name: format!("{folder}/gone"), bytes: 1 });
             listed.reverse();

@@ -2,17 +2,19 @@
 //! go on. If that fails, the next call that would write says so instead; the store is as it was, and the checkpoint is
 //! tried again when the log has grown as much once more.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{CheckpointOptions, CheckpointReport, Inner, Store};
-use crate::base::{Cancel, Error, ErrorKind, Result, Task, caught};
+use super::{Inner, Store};
+use crate::base::{Cancel, Error, ErrorKind, Result, caught};
+
+/// Does a checkpoint; gives what it left as it is.
+pub(super) type Checkpoint = fn(&Store, &Cancel) -> Result<Vec<String>>;
 
 /// The state of automatic checkpoints.
-#[derive(Default)]
 pub(super) struct Background {
+    checkpoint: Checkpoint,
     state: Mutex<Work>,
     ended: Condvar,
     cancel: Cancel,
@@ -30,6 +32,10 @@ struct Work {
 }
 
 impl Background {
+    pub fn new(checkpoint: Checkpoint) -> Self {
+        Self { checkpoint, state: Mutex::default(), ended: Condvar::new(), cancel: Cancel::default() }
+    }
+
     /// Tells of a failed automatic checkpoint, once.
     pub fn take_error(&self) -> Result<()> {
         // Rarely anything to be told: looked at before every write.
@@ -59,41 +65,14 @@ impl Background {
     }
 }
 
-/// Starts a checkpoint if one is due and none is under way.
-pub(super) fn checkpoint_if_due(inner: &Arc<Inner>) {
-    let bound = inner.options.checkpoint_log_bytes;
-    let bytes = inner.log.bytes();
-    let (rows, rows_bound) = (inner.memtable_bytes.load(Ordering::Relaxed), inner.options.memtable_bytes);
-    let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
-    if !due(bytes, bound) && !due(rows, rows_bound) {
-        return;
-    }
-    {
-        let mut state = inner.background.state.lock();
-        if state.running || bytes < state.not_before {
-            return;
-        }
-        state.running = true;
-    }
-    let store = Store { inner: inner.clone(), handle: None };
-    let work = move || {
-        let task = Task { cancel: store.inner.background.cancel.clone(), progress: None };
-        let options = CheckpointOptions { task, ..CheckpointOptions::default() };
-        end(&store.inner, caught(|| store.checkpoint(&options)));
-    };
-    if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
-        end(inner, Err(e));
-    }
-}
-
-fn end(inner: &Inner, done: Result<CheckpointReport>) {
+fn end(inner: &Inner, done: Result<Vec<String>>) {
     let open = inner.check_open().is_ok();
     let mut state = inner.background.state.lock();
     let failed = match done {
         Err(e) => Some(e),
-        Ok(report) => {
-            let news = !report.failures.is_empty() && report.failures != state.left;
-            state.left = report.failures;
+        Ok(left) => {
+            let news = !left.is_empty() && left != state.left;
+            state.left = left;
             news.then(|| Error::corrupt(format!("left as they are: {}", state.left.join("; "))))
         }
     };
@@ -108,6 +87,33 @@ fn end(inner: &Inner, done: Result<CheckpointReport>) {
 }
 
 impl Store {
+    /// Starts a checkpoint if one is due and none is under way.
+    pub(super) fn checkpoint_if_due(&self) {
+        let inner = &self.inner;
+        let bound = inner.options.checkpoint_log_bytes;
+        let bytes = inner.log.bytes();
+        let (rows, rows_bound) = (inner.memtable_bytes.load(Ordering::Relaxed), inner.options.memtable_bytes);
+        let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
+        if !due(bytes, bound) && !due(rows, rows_bound) {
+            return;
+        }
+        {
+            let mut state = inner.background.state.lock();
+            if state.running || bytes < state.not_before {
+                return;
+            }
+            state.running = true;
+        }
+        let store = Store { inner: inner.clone(), handle: None };
+        let work = move || {
+            let background = &store.inner.background;
+            end(&store.inner, caught(|| (background.checkpoint)(&store, &background.cancel)));
+        };
+        if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
+            end(inner, Err(e));
+        }
+    }
+
     /// Waits for an automatic checkpoint that is under way, if there is one.
     pub fn wait_for_checkpoint(&self) {
         self.inner.background.wait();

@@ -9,22 +9,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::commit::{Proposal, Work, expiry};
+use super::blocks::add_blocks;
+use super::plans::{place, plan_repack, plans};
+use super::proposal::expiry;
 use super::recover::Catalog;
-use super::repack::{Moves, plan_repack};
-use super::write::{add_blocks, may_be_there, settle};
+use super::repack::{COPY_SHARE, Moves};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task, caught};
+use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, RepackPlan, Written};
-use crate::catalog::{Effect, Footprint, State};
+use crate::catalog::{Effect, State};
 use crate::storage::{Storage, names};
-use crate::table::{
-    GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, plan, remap, rewrite,
-};
-
-/// So many bytes are copied in the time that one is rewritten.
-pub(super) const COPY_SHARE: u64 = 8;
+use crate::table::{GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, remap, rewrite};
 
 /// What a checkpoint may do.
 #[derive(Clone, Default)]
@@ -99,13 +95,6 @@ struct Rewritten {
 }
 
 impl Store {
-    /// The vacuum plan of every table in the tree that has one, as a checkpoint now would make it.
-    pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<Vec<(String, Plan)>> {
-        let state = self.state()?;
-        let plans = plans(&state, options);
-        Ok(plans.into_iter().map(|(id, plan)| (place(&state, id), plan)).collect())
-    }
-
     /// Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
@@ -237,26 +226,17 @@ impl Store {
             },
         )?;
         let moves = self.copy_groups(copies, &mut writer, task, &mut meter, &mut failures)?;
-        let blocks = writer.finish()?.to_vec();
+        writer.finish()?;
         task.cancel.check()?;
-        report.bytes_written += blocks.iter().map(|written| written.bytes).sum::<u64>();
-        let (told, outcome) = std::sync::mpsc::channel();
-        let build = move |now: &State| {
-            let (effects, done) = changes(now, rewritten.clone(), moves.clone(), &blocks);
-            // The caller waits for the answer; it cannot be gone.
-            let _ = told.send(done);
-            Ok(effects)
-        };
-        let proposal =
-            Proposal { base: state.clone(), footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
-        let answer = self.commit(proposal);
-        let done = outcome.try_iter().last();
-        if let Some(done) = done.as_ref().filter(|_| may_be_there(&answer)) {
+        report.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
+        let (after, done) = self.commit_rewritten(writer, |writer| {
+            let blocks = writer.written().to_vec();
+            let build = move |now: &State| Ok(changes(now, rewritten.clone(), moves.clone(), &blocks));
+            let (after, done) = self.commit_built(state.clone(), build)?;
             // What a void window wrote is referred to by nothing.
             writer.abandon(|block| done.unused.contains(&block));
-        }
-        let after = settle(self.or_again(answer, &writer), writer)?;
-        let done = done.expect("the commit was built");
+            Ok((after, done))
+        })?;
         report.tables = done.tables;
         report.rows_removed = done.rows_removed;
         report.windows_void = done.windows_void;
@@ -315,6 +295,12 @@ impl Store {
     }
 }
 
+/// A checkpoint that the store begins by itself; gives what it left as it is.
+pub(super) fn automatic(store: &Store, cancel: &Cancel) -> Result<Vec<String>> {
+    let task = Task { cancel: cancel.clone(), progress: None };
+    Ok(store.checkpoint(&CheckpointOptions { task, ..CheckpointOptions::default() })?.failures)
+}
+
 /// Windows in batches worth a task: a small one takes less time than handing it to a thread.
 fn batches(windows: impl Iterator<Item = (TableId, Window)>) -> impl Iterator<Item = Result<Vec<(TableId, Window)>>> {
     const TASK_BYTES: u64 = 512 << 10;
@@ -327,20 +313,6 @@ fn batches(windows: impl Iterator<Item = (TableId, Window)>) -> impl Iterator<It
         }
         (!batch.is_empty()).then_some(Ok(batch))
     })
-}
-
-/// Where a table is, for messages.
-fn place(state: &State, id: TableId) -> String {
-    state.path_of(id).map_or_else(|| format!("(table {id})"), ToString::to_string)
-}
-
-pub(super) fn plans(state: &State, options: &PlanOptions) -> Vec<(TableId, Plan)> {
-    state
-        .tables()
-        .filter(|(id, _)| !state.trash.contains_key(*id))
-        .map(|(id, table)| (*id, plan(table, options)))
-        .filter(|(_, plan)| plan.groups_before > 0)
-        .collect()
 }
 
 /// What became of the windows at their commit.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::reclaim::UNFINISHED;
-use super::{ReclaimOptions, ReclaimReport, Store};
+use super::{Place, ReclaimOptions, ReclaimReport, Store};
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::block::Address;
-use crate::catalog::{Effect, Path, Pattern, State};
+use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
 
 /// What to do about paths and patterns that name no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,8 +114,28 @@ impl Store {
     }
 }
 
+impl Place {
+    /// Drops tables: see [`super::Tables::drop`].
+    pub(super) fn drop_tables(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
+        let patterns = patterns(paths)?;
+        match self {
+            Place::Store(store) => store.commit_in_turn(move |draft| {
+                let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
+                draft.apply(effects)?;
+                Ok(report)
+            }),
+            Place::Transaction(transaction) => transaction.change_tables(|_, open| {
+                let (effects, report) = drop_tables(open.draft.state(), &patterns, missing)?;
+                let reads = patterns.into_iter().map(Read::Pattern).collect();
+                open.apply(Footprint { reads }, effects, None)?;
+                Ok(report)
+            }),
+        }
+    }
+}
+
 /// What is to be dropped.
-pub(super) fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
+fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
     if paths.is_empty() {
         return Err(Error::invalid("no path to drop was given"));
     }
@@ -123,7 +143,7 @@ pub(super) fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
 }
 
 /// The effects that drop the tables of `state` that `patterns` name.
-pub(super) fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<(Vec<Effect>, DropReport)> {
+fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<(Vec<Effect>, DropReport)> {
     let mut tables: BTreeSet<(Path, TableId)> = BTreeSet::new();
     let mut absent = Vec::new();
     for pattern in patterns {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use super::commit::{Proposal, Work};
+use super::blocks::add_blocks;
 use super::keyed_bulk::encode_keyed_group;
-use super::write::{add_blocks, may_be_there, settle};
 use super::{CheckpointReport, Store};
-use crate::base::{ErrorKind, Result, TableId, Task, Version, caught};
-use crate::block::Written;
-use crate::catalog::{Effect, Footprint, Path, State};
+use crate::base::{BlockId, Error, ErrorKind, Result, TableId, Task, Version, caught};
+use crate::block::{BlockWriter, Written};
+use crate::catalog::{Effect, Path, State};
 use crate::table::{
     Flush, GroupId, MemtablePart, NewGroup, Positions, Table, batch_bytes, encode_group, hidden_rows, history_rows,
     part_rows,
@@ -71,7 +70,7 @@ impl Store {
     }
 
     /// Turns the oldest part of each table into row groups, all in one commit. Gives the tables whose parts could not be
-    /// read, which are told in the report.
+    /// read, which the report names.
     fn flush_parts(
         &self,
         state: &Arc<State>,
@@ -79,17 +78,40 @@ impl Store {
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<Vec<TableId>> {
+        let mut failures = Failures { state, tables: Vec::new(), texts: Vec::new() };
+        let mut flushes = self.to_flush(state, work, task, &mut failures)?;
+        let writer = self.encode_parts(state, &mut flushes, task, &mut failures)?;
+        task.cancel.check()?;
+        report.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
+        let rows = self.commit_rewritten(writer, |writer| {
+            let blocks = writer.written().to_vec();
+            let build = move |now: &State| Ok(flush_effects(now, &flushes, &blocks));
+            let (_, (rows, used)) = self.commit_built(state.clone(), build)?;
+            // What a void flush wrote is referred to by nothing.
+            writer.abandon(|block| !used.contains(&block));
+            Ok(rows)
+        })?;
+        report.failures.extend(failures.texts);
+        report.rows_flushed += rows;
+        Ok(failures.tables)
+    }
+
+    /// The oldest part of each table, and the rows of row groups that it hides.
+    fn to_flush(
+        &self,
+        state: &State,
+        work: &[TableId],
+        task: &Task,
+        failures: &mut Failures<'_>,
+    ) -> Result<Vec<Flushing>> {
         use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let inner = &self.inner;
-        let mut writer = self.block_writer()?;
-        let mut failures = Vec::new();
-        let (mut flushes, mut failed): (Vec<Flushing>, Vec<TableId>) = (Vec::new(), Vec::new());
+        let mut flushes = Vec::new();
         for id in work {
             task.cancel.check()?;
             let table = state.table(*id).expect("of this state");
             let part = table.to_flush().expect("just seen").clone();
-            let needed = table.needs_part(&part);
-            let hidden = match needed {
+            let hidden = match table.needs_part(&part) {
                 true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel)),
                 false => Ok(Vec::new()),
             };
@@ -99,13 +121,22 @@ impl Store {
                 }
                 Err(e) if matches!(e.kind(), Cancelled | Unavailable | SnapshotExpired) => return Err(e),
                 // One table that cannot be read must not keep all others from it.
-                Err(e) => {
-                    let path = state.path_of(*id).map_or_else(|| format!("(table {id})"), ToString::to_string);
-                    failures.push(format!("{path}: {e}"));
-                    failed.push(*id);
-                }
+                Err(e) => failures.add(*id, &e),
             }
         }
+        Ok(flushes)
+    }
+
+    /// Encodes the rows and the histories of parts, and places them; leaves out the parts that cannot be encoded.
+    fn encode_parts(
+        &self,
+        state: &State,
+        flushes: &mut Vec<Flushing>,
+        task: &Task,
+        failures: &mut Failures<'_>,
+    ) -> Result<BlockWriter> {
+        let inner = &self.inner;
+        let mut writer = self.block_writer()?;
         let parts: Vec<(usize, MemtablePart, Arc<Table>)> = flushes
             .iter()
             .enumerate()
@@ -119,8 +150,7 @@ impl Store {
             let both = rows.into_iter().flatten().chain(history.into_iter().flatten());
             both.map(move |(of, batch)| Ok((*at, of, batch)))
         });
-        let mut placed: Vec<(usize, Of, NewGroup)> = Vec::new();
-        let mut refused: Vec<(usize, String)> = Vec::new();
+        let mut refused: Vec<(usize, Error)> = Vec::new();
         inner.env.pool.ordered(
             batches,
             |(.., batch)| batch.as_ref().map_or(0, batch_bytes),
@@ -143,67 +173,61 @@ impl Store {
                 match group {
                     Ok((group, _)) => {
                         let rows = group.rows;
-                        placed.push((at, of, NewGroup { address: writer.push(group)?, rows, dead: None }));
+                        let group = NewGroup { address: writer.push(group)?, rows, dead: None };
+                        let flush = &mut flushes[at];
+                        if of == Of::Rows { flush.groups.push(group) } else { flush.history.push(group) }
                     }
-                    Err(e) => refused.push((at, e.to_string())),
+                    Err(e) => refused.push((at, e)),
                 }
                 Ok(())
             },
         )?;
-        for (at, of, group) in placed {
-            let flush = &mut flushes[at];
-            let groups = if of == Of::Rows { &mut flush.groups } else { &mut flush.history };
-            groups.push(group);
-        }
         refused.dedup_by_key(|(at, _)| *at);
         for (at, e) in refused.into_iter().rev() {
-            let Flushing { table, .. } = flushes.remove(at);
-            let path = state.path_of(table).map_or_else(|| format!("(table {table})"), ToString::to_string);
-            failures.push(format!("{path}: {e}"));
-            failed.push(table);
+            failures.add(flushes.remove(at).table, &e);
         }
-        let blocks = writer.finish()?.to_vec();
-        task.cancel.check()?;
-        report.bytes_written += blocks.iter().map(|written| written.bytes).sum::<u64>();
-        let (told, outcome) = std::sync::mpsc::channel();
-        let build = move |now: &State| {
-            let (mut effects, mut used) = (Vec::new(), BTreeSet::new());
-            let mut rows = 0;
-            for Flushing { table, part, deletions, groups, history } in flushes.iter().cloned() {
-                let same = |table: &Arc<Table>| {
-                    table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
-                };
-                // Where another process has moved what is to be hidden, it is looked for anew.
-                let there = |table: &Arc<Table>| {
-                    let groups: BTreeSet<GroupId> = table.groups.iter().map(|group| group.id).collect();
-                    deletions.iter().all(|(group, _)| groups.contains(group))
-                };
-                if now.table(table).is_some_and(|table| same(table) && there(table)) {
-                    rows += groups.iter().map(|group| u64::from(group.rows)).sum::<u64>();
-                    used.extend(groups.iter().chain(&history).map(|group| group.address.block));
-                    let flush = Flush { version: part.version, groups, deletions };
-                    effects.push(match history.is_empty() {
-                        true => Effect::FlushRows { table, flush },
-                        false => Effect::FlushWithHistory { table, flush, history },
-                    });
-                }
-            }
-            let known: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
-            // The caller waits for the answer; it cannot be gone.
-            let _ = told.send((rows, used));
-            Ok(add_blocks(&known).into_iter().chain(effects).collect())
-        };
-        let base = state.clone();
-        let proposal = Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) };
-        let answer = self.commit(proposal);
-        let done = outcome.try_iter().last();
-        if let Some((_, used)) = done.as_ref().filter(|_| may_be_there(&answer)) {
-            // What a void flush wrote is referred to by nothing.
-            writer.abandon(|block| !used.contains(&block));
-        }
-        settle(self.or_again(answer, &writer), writer)?;
-        report.failures.extend(failures);
-        report.rows_flushed += done.map_or(0, |(rows, _)| rows);
-        Ok(failed)
+        writer.finish()?;
+        Ok(writer)
     }
+}
+
+/// Tables that were left as they are, and why.
+struct Failures<'a> {
+    state: &'a State,
+    tables: Vec<TableId>,
+    texts: Vec<String>,
+}
+
+impl Failures<'_> {
+    fn add(&mut self, table: TableId, e: &Error) {
+        let path = self.state.path_of(table).map_or_else(|| format!("(table {table})"), ToString::to_string);
+        self.texts.push(format!("{path}: {e}"));
+        self.tables.push(table);
+    }
+}
+
+/// The effects of those flushes that still fit `now`; how many rows they flush, and the blocks that they refer to.
+fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<Effect>, (u64, BTreeSet<BlockId>)) {
+    let (mut effects, mut used, mut rows) = (Vec::new(), BTreeSet::new(), 0);
+    for Flushing { table, part, deletions, groups, history } in flushes.iter().cloned() {
+        let same = |table: &Arc<Table>| {
+            table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
+        };
+        // Where another process has moved what is to be hidden, it is searched for again.
+        let there = |table: &Arc<Table>| {
+            let groups: BTreeSet<GroupId> = table.groups.iter().map(|group| group.id).collect();
+            deletions.iter().all(|(group, _)| groups.contains(group))
+        };
+        if now.table(table).is_some_and(|table| same(table) && there(table)) {
+            rows += groups.iter().map(|group| u64::from(group.rows)).sum::<u64>();
+            used.extend(groups.iter().chain(&history).map(|group| group.address.block));
+            let flush = Flush { version: part.version, groups, deletions };
+            effects.push(match history.is_empty() {
+                true => Effect::FlushRows { table, flush },
+                false => Effect::FlushWithHistory { table, flush, history },
+            });
+        }
+    }
+    let known: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+    (add_blocks(&known).into_iter().chain(effects).collect(), (rows, used))
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::commit::{Proposal, Work};
-use super::read::newest;
+use super::proposal::{Proposal, Work};
+use super::resolve::{newest, of_table, table_at};
 use super::transaction::Open;
-use super::write::{of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -220,7 +219,7 @@ impl Store {
         let bound = self.inner.options.memtable_bytes.saturating_mul(TIMES);
         let over = || bound > 0 && self.inner.memtable_bytes.load(std::sync::atomic::Ordering::Relaxed) > bound;
         if over() && self.handle.is_some() {
-            super::background::checkpoint_if_due(&self.inner);
+            self.checkpoint_if_due();
             self.wait_for_checkpoint();
         }
         Ok(())

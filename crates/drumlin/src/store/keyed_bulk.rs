@@ -9,11 +9,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
-use super::again::replace_groups;
-use super::commit::{Proposal, carried};
+use super::blocks::{Placed, add_blocks};
 use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys_in_order, refuse};
+use super::proposal::{Proposal, Work};
+use super::resolve::{of_table, table_at};
 use super::update::{delete_in_memory, positions};
-use super::write::{add_blocks, of_table, settle, table_at};
 use super::{Store, WriteOptions};
 use crate::base::{Error, Pool, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
@@ -72,22 +72,19 @@ impl Store {
     ) -> Result<RowsReport> {
         let codec = gathered.codec.clone();
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let mut encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
+        let encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
+        writer.finish()?;
         let rows = encoded.rows;
-        let answer = loop {
-            let blocks = writer.finish()?.to_vec();
-            let answer = self.prepare_and_commit(|base| {
+        let (after, ()) = self.commit_placed(encoded, writer, |encoded, writer| {
+            self.prepare_and_commit(|base| {
                 let table = table_at(&base, path)?;
-                let mut bulk = self.bulk_change(what, &base, table, &codec, path, &encoded, &options.task)?;
+                let mut bulk = self.bulk_change(what, &base, table, &codec, path, encoded, &options.task)?;
                 bulk.change.metadata.clone_from(&options.metadata);
-                let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(&blocks));
+                let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(writer.written()));
                 let effects = bulk.effects(id, added);
-                Ok((Proposal { work: carried(base.clone(), effects), base, footprint }, ()))
-            });
-            let Some(replaced) = self.written_again(&answer, &mut writer)? else { break answer };
-            replace_groups(&mut encoded.groups, &replaced);
-        };
-        let (after, ()) = settle(answer, writer)?;
+                Ok((Proposal { work: Work::carried(base.clone(), effects), base, footprint }, ()))
+            })
+        })?;
         Ok(RowsReport { seq: Some(after.seq), rows, version: Some(self.newest_info(&after, path)?) })
     }
 
@@ -244,6 +241,12 @@ impl BulkChange {
         }
         let change = Effect::ChangeTable { table, change: self.change.clone() };
         self.before.iter().cloned().chain(blocks).chain([change]).collect()
+    }
+}
+
+impl Placed for Encoded {
+    fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
+        self.groups.iter_mut()
     }
 }
 

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::read::ATTEMPTS;
-use super::write::of_table;
+use super::resolve::of_table;
 use super::{AsOf, Place as Where};
 use crate::base::{Cancel, Error, ErrorKind, Result};
 use crate::catalog::Path;

@@ -3,15 +3,17 @@
 //! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
 //! a commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
-mod again;
 mod background;
+mod blocks;
 mod checkpoint;
 mod commit;
+mod committer;
 mod doctor;
 mod drop;
 mod export;
 mod feed;
 mod flush;
+mod follow;
 mod handles;
 mod keyed;
 mod keyed_bulk;
@@ -20,15 +22,19 @@ mod open;
 mod options;
 mod pins;
 mod place;
+mod plans;
 mod probe;
 mod projection;
+mod proposal;
 mod read;
 mod reclaim;
 mod recover;
 mod repack;
+mod resolve;
 mod salvage;
 mod salvage_copy;
 mod salvage_report;
+mod session;
 mod stat;
 mod syncer;
 mod table;
@@ -59,8 +65,9 @@ pub use keyed_read::{LookupOptions, TableView};
 pub use options::{BucketOptions, Mode, Options, Sync};
 pub use place::Place;
 pub use projection::ProjectionView;
-pub use read::{AsOf, ReadOptions};
+pub use read::ReadOptions;
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
+pub use resolve::AsOf;
 pub use salvage::SalvageTarget;
 pub use salvage_report::{Loss, LossKind, LostRows, SalvageReport};
 pub use stat::{StoreStat, TableStat};
@@ -79,7 +86,7 @@ use crate::block::{BlockNumbers, BlockReader};
 use crate::catalog::State;
 use crate::log::CommitLog;
 use crate::storage::{Guard, InlineStorage, Storage, names};
-use commit::Committer;
+use committer::Committer;
 use feed::Feeds;
 use handles::{Handle, Handles};
 use pins::{Pin, Pins};
@@ -202,18 +209,6 @@ impl Store {
     /// `Closed`.
     pub fn seq(&self) -> Result<crate::base::Seq> {
         Ok(self.current()?.seq)
-    }
-}
-
-impl Tables for Store {
-    type Version = VersionInfo;
-
-    fn place(&self) -> Place {
-        Place::Store(self.clone())
-    }
-
-    fn numbered(version: Option<VersionInfo>) -> VersionInfo {
-        version.expect("a store numbers versions at once")
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use super::background::Background;
-use super::commit::Committer;
+use super::committer::Committer;
 use super::feed::Feeds;
 use super::handles::{Handle, Handles};
 use super::pins::Pins;
@@ -16,7 +16,7 @@ use super::probe::probe;
 use super::syncer::{self, Syncer};
 use super::time::Times;
 use super::trigger::Triggers;
-use super::{Inner, Maintenance, Mode, Options, Store, Sync, handles, recover};
+use super::{Inner, Maintenance, Mode, Options, Store, Sync, checkpoint, handles, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, Missing};
 use crate::catalog::State;
@@ -188,7 +188,7 @@ impl Store {
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
             maintenance: Mutex::new(Maintenance { catalog }),
-            background: Background::default(),
+            background: Background::new(checkpoint::automatic),
             syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
             catalog_damaged: AtomicBool::new(false),

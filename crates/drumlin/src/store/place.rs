@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::pins::Pin;
-use super::{Store, Tables, Transaction, VersionInfo};
+use super::{Store, Transaction};
 use crate::base::Result;
 use crate::catalog::{Draft, Read, State};
 
@@ -15,19 +15,6 @@ pub enum Place {
     Store(Store),
     /// In a transaction, with whose commit it becomes part of the store.
     Transaction(Transaction),
-}
-
-/// Versions are told as far as the place numbers them.
-impl Tables for Place {
-    type Version = Option<VersionInfo>;
-
-    fn place(&self) -> Place {
-        self.clone()
-    }
-
-    fn numbered(version: Option<VersionInfo>) -> Option<VersionInfo> {
-        version
-    }
 }
 
 impl Place {

@@ -1,6 +1,7 @@
 //! Figures about a store and its tables.
 
-use super::{Store, read};
+use super::Store;
+use super::resolve::newest;
 use crate::base::Result;
 use crate::block::CacheStat;
 use crate::catalog::State;
@@ -120,7 +121,7 @@ impl Store {
     pub(super) fn newest_rows(&self, state: &State, table: &Table) -> Result<u64> {
         match table.newest() {
             Some(newest) if table.parts.is_empty() => Ok(newest.rows),
-            Some(_) => self.count_rows(table, read::newest(state, table)),
+            Some(_) => self.count_rows(table, newest(state, table)),
             None => Ok(0),
         }
     }

@@ -8,11 +8,12 @@ use arrow::datatypes::SchemaRef;
 
 use super::keyed::ByKey;
 use super::pins::Pin;
-use super::read::{numbered, resolve};
-use super::write::{create_table, table_at};
+use super::resolve::{numbered, resolve, table_at};
+use super::write::create_table;
+use super::write_frames::OnItemError;
 use super::{
     AsOf, DeleteReport, DropReport, Frame, LookupOptions, Missing, Place, ReadOptions, RowsReport, TableOptions,
-    TableStat, TableView, Tables, UpdateOptions, VersionInfo, WriteOptions,
+    TableStat, TableView, UpdateOptions, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
@@ -82,8 +83,7 @@ impl Table {
 
     fn write_frame(&self, kind: VersionKind, frame: Frame<'_>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
         let frames = vec![(self.path.clone(), frame)];
-        super::tables::write_frames(&self.place, kind, frames, options, super::write_frames::OnItemError::Refuse)?
-            .remove(0)
+        self.place.write_frames(kind, frames, options, OnItemError::Refuse)?.remove(0)
     }
 
     /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
@@ -99,7 +99,7 @@ impl Table {
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let state = open.draft.state();
                 let (replacement, writer) = store.prepare_replace(state, &path, frame.into(), options)?;
-                let change = store.replace_rows(state, &replacement, &options.task)?;
+                let change = store.replace_rows(state, &replacement, writer.written(), &options.task)?;
                 open.apply(change.footprint, change.effects, Some(writer))?;
                 Ok(None)
             }),
@@ -400,7 +400,7 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no table, unless that is to be ignored.
     pub fn drop(&self, missing: Missing) -> Result<DropReport> {
-        Tables::drop(&self.place, std::slice::from_ref(&self.path), missing)
+        self.place.drop_tables(std::slice::from_ref(&self.path), missing)
     }
 
     /// Scans what `options` say of it in `state`.

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::drop::{drop_tables, patterns};
 use super::tree::IntoPattern;
 use super::versions::{bytes_deleted_from, check_versions, delete_versions};
 use super::write_frames::{OnItemError, is_item_error};
-use super::{DropReport, Frame, Missing, Place, ReadOptions, Table, Tree, VersionInfo, VersionsReport, WriteOptions};
-use crate::base::{Error, ErrorKind, Result, Version};
+use super::{
+    DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree, VersionInfo, VersionsReport,
+    WriteOptions,
+};
+use crate::base::{ErrorKind, Result, Version};
 use crate::catalog::{Footprint, Read, State};
 use crate::storage::Storage;
 use crate::table::{Rows, Scan, VersionKind, View};
@@ -165,20 +167,7 @@ pub trait Tables {
     /// # Errors
     /// `NotFound`, naming every path and pattern that names no table, unless these are to be ignored.
     fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
-        let patterns = patterns(paths)?;
-        match self.place() {
-            Place::Store(store) => store.commit_in_turn(move |draft| {
-                let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
-                draft.apply(effects)?;
-                Ok(report)
-            }),
-            Place::Transaction(transaction) => transaction.change_tables(|_, open| {
-                let (effects, report) = drop_tables(open.draft.state(), &patterns, missing)?;
-                let reads = patterns.into_iter().map(Read::Pattern).collect();
-                open.apply(Footprint { reads }, effects, None)?;
-                Ok(report)
-            }),
-        }
+        self.place().drop_tables(paths, missing)
     }
 
     /// Deletes versions of tables, all of them in one commit or none. Without the newest version the one before it is the newest
@@ -219,6 +208,41 @@ pub trait Tables {
     }
 }
 
+impl Tables for Store {
+    type Version = VersionInfo;
+
+    fn place(&self) -> Place {
+        Place::Store(self.clone())
+    }
+
+    fn numbered(version: Option<VersionInfo>) -> VersionInfo {
+        version.expect("a store numbers versions at once")
+    }
+}
+
+impl Tables for Transaction {
+    type Version = ();
+
+    fn place(&self) -> Place {
+        Place::Transaction(self.clone())
+    }
+
+    fn numbered(_: Option<VersionInfo>) {}
+}
+
+/// Versions are given where they are numbered at once.
+impl Tables for Place {
+    type Version = Option<VersionInfo>;
+
+    fn place(&self) -> Place {
+        self.clone()
+    }
+
+    fn numbered(version: Option<VersionInfo>) -> Option<VersionInfo> {
+        version
+    }
+}
+
 fn write_all<T: Tables + ?Sized>(
     tables: &T,
     kind: VersionKind,
@@ -235,35 +259,8 @@ fn write_each<T: Tables + ?Sized>(
     options: &WriteOptions,
     on_error: OnItemError,
 ) -> Result<Vec<Result<T::Version>>> {
-    let written = write_frames(&tables.place(), kind, frames, options, on_error)?;
+    let written = tables.place().write_frames(kind, frames, options, on_error)?;
     Ok(written.into_iter().map(|version| version.map(T::numbered)).collect())
-}
-
-/// Writes or appends frames to many tables; an answer for each.
-pub(super) fn write_frames(
-    place: &Place,
-    kind: VersionKind,
-    frames: Vec<(String, Frame<'_>)>,
-    options: &WriteOptions,
-    on_error: OnItemError,
-) -> Result<Vec<Result<Option<VersionInfo>>>> {
-    match place {
-        Place::Store(store) => {
-            store.refresh_if_shared()?;
-            let written = store.write_frames(kind, frames, options, on_error)?;
-            Ok(written.into_iter().map(|version| version.map(Some)).collect())
-        }
-        Place::Transaction(transaction) => {
-            if let OnItemError::Collect(_) = on_error {
-                return Err(Error::invalid(
-                    "a transaction is done as a whole; answers for single tables are for a store",
-                ));
-            }
-            let places = frames.len();
-            transaction.change_tables(|store, open| store.write_frames_in(open, kind, frames, options))?;
-            Ok((0..places).map(|_| Ok(None)).collect())
-        }
-    }
 }
 
 /// Reads many tables; with `each` an answer for each path, else the first error is the call's.

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::commit::{Proposal, Work, retry_conflicts};
+use super::Store;
+use super::blocks::may_be_there;
+use super::commit::retry_conflicts;
 use super::pins::Pin;
-use super::write::may_be_there;
-use super::{Place, Store, Tables};
+use super::proposal::{Proposal, Work};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, caught};
 use crate::block::BlockWriter;
 use crate::catalog::{Draft, Effect, Footprint, Read, State};
@@ -18,7 +19,7 @@ use crate::memtable::Keys;
 /// A transaction. It sees the state that it began with and its own writes, and nobody sees these before
 /// [`Transaction::commit`]. When the last handle on it goes without that, it leaves nothing.
 ///
-/// What is done in it is done by [`Tables`], as in a store. Threads may share it, though while one changes tables, or many nodes,
+/// What is done in it is done by [`super::Tables`], as in a store. Threads may share it, though while one changes tables, or many nodes,
 /// the others are refused.
 #[derive(Clone)]
 pub struct Transaction {
@@ -344,16 +345,6 @@ impl Transaction {
         drop(open);
         done
     }
-}
-
-impl Tables for Transaction {
-    type Version = ();
-
-    fn place(&self) -> Place {
-        Place::Transaction(self.clone())
-    }
-
-    fn numbered(_: Option<super::VersionInfo>) {}
 }
 
 impl Open {

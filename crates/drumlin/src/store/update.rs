@@ -6,11 +6,10 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::again::replace_groups;
-use super::commit::{Proposal, carried};
+use super::blocks::{Placed, add_blocks};
 use super::keyed::check_distinct;
-use super::read::newest;
-use super::write::{add_blocks, of_table, settle, table_at};
+use super::proposal::{Proposal, Work};
+use super::resolve::{newest, of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Error, Result, TableId, Task};
 use crate::block::{BlockWriter, Written};
@@ -54,7 +53,6 @@ pub(super) struct Replacement {
     schema: SchemaRef,
     range: Option<KeyRange>,
     groups: Vec<NewGroup>,
-    blocks: Vec<Written>,
     metadata: Option<String>,
 }
 
@@ -97,16 +95,13 @@ impl Store {
     /// Makes a version in which the rows of `frame` stand in the place of all those in the range that they cover.
     pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
-        let (mut replacement, mut writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
-        let answer = loop {
-            let answer = self.prepare_and_commit(|base| {
-                Ok((self.replace_rows(&base, &replacement, &options.task)?.propose(base), ()))
-            });
-            let Some(replaced) = self.written_again(&answer, &mut writer)? else { break answer };
-            replace_groups(&mut replacement.groups, &replaced);
-            replacement.blocks = writer.finish()?.to_vec();
-        };
-        let (after, ()) = settle(answer, writer)?;
+        let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
+        let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
+            self.prepare_and_commit(|base| {
+                let change = self.replace_rows(&base, replacement, writer.written(), &options.task)?;
+                Ok((change.propose(base), ()))
+            })
+        })?;
         self.newest_info(&after, path)
     }
 
@@ -146,13 +141,19 @@ impl Store {
             let rows = encoded.rows;
             groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });
         }
-        let blocks = writer.finish()?.to_vec();
+        writer.finish()?;
         let metadata = options.metadata.clone();
-        Ok((Replacement { path: path.clone(), sort, schema, range, groups, blocks, metadata }, writer))
+        Ok((Replacement { path: path.clone(), sort, schema, range, groups, metadata }, writer))
     }
 
-    /// What puts a replacement in its place.
-    pub(super) fn replace_rows(&self, state: &State, replacement: &Replacement, task: &Task) -> Result<FullChange> {
+    /// What puts a replacement, which lies in `blocks`, in its place.
+    pub(super) fn replace_rows(
+        &self,
+        state: &State,
+        replacement: &Replacement,
+        blocks: &[Written],
+        task: &Task,
+    ) -> Result<FullChange> {
         let path = &replacement.path;
         let table = table_at(state, path)?;
         let same_schema = table.schema().map(|schema| &schema.0) == Some(&replacement.schema);
@@ -170,8 +171,14 @@ impl Store {
             change.deletions = positions(found.groups);
             effects = delete_in_memory(table, &found.keys)?;
         }
-        effects.extend(add_blocks(&replacement.blocks));
+        effects.extend(add_blocks(blocks));
         Ok(rest_on_rows(table.id, path, effects, Some(change)))
+    }
+}
+
+impl Placed for Replacement {
+    fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
+        self.groups.iter_mut()
     }
 }
 
@@ -199,6 +206,6 @@ fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option
 impl FullChange {
     fn propose(self, base: Arc<State>) -> Proposal {
         let Self { footprint, effects } = self;
-        Proposal { work: carried(base.clone(), effects), base, footprint }
+        Proposal { work: Work::carried(base.clone(), effects), base, footprint }
     }
 }

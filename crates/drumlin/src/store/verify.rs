@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::{Store, recover};
 use crate::base::{Error, ErrorKind, Meter, Pool, Result, Task, caught};
 use crate::block::{Address, BlockReader};
+use crate::catalog::State;
 use crate::log::retry_while_moving;
 use crate::storage::{Storage, names};
 use crate::table::{History, RowGroup, Table, check_group, read_history};
@@ -101,6 +102,38 @@ impl Stored {
     }
 }
 
+/// What came of reading a row group.
+enum Verified {
+    /// What is wrong with it.
+    Read(Vec<Fault>),
+    /// Its block is missing, which may be because it was reclaimed.
+    Missing(Fault),
+}
+
+/// All row groups of a state, with the paths of their tables; checks the rows in memory.
+fn stored_of(state: &State, report: &mut VerifyReport) -> Vec<(String, Arc<Table>, Stored)> {
+    let mut work: Vec<(String, Arc<Table>, Stored)> = Vec::new();
+    for (id, table) in state.tables() {
+        report.tables += 1;
+        let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
+        for part in &table.parts {
+            // Rows in memory: their order, and each one's checksum.
+            if let Err(e) = part.rows().memtable.verify(state.seq) {
+                let error = format!("rows in memory: {e}");
+                report.faults.push(Fault { table: place.clone(), group: 0, error });
+            }
+        }
+        let groups = table.groups.iter().map(|group| Stored::Group(group.clone()));
+        let histories = table
+            .instants
+            .histories
+            .iter()
+            .flat_map(|history| (0..history.groups.len()).map(|at| Stored::History(history.clone(), at)));
+        work.extend(groups.chain(histories).map(|stored| (place.clone(), table.clone(), stored)));
+    }
+    work
+}
+
 impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
@@ -122,25 +155,7 @@ impl Store {
             }
             Err(e) => return Err(e),
         }
-        let mut work: Vec<(String, Arc<Table>, Stored)> = Vec::new();
-        for (id, table) in state.tables() {
-            report.tables += 1;
-            let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
-            for part in &table.parts {
-                // Rows in memory: their order, and each one's checksum.
-                if let Err(e) = part.rows().memtable.verify(state.seq) {
-                    let error = format!("rows in memory: {e}");
-                    report.faults.push(Fault { table: place.clone(), group: 0, error });
-                }
-            }
-            let groups = table.groups.iter().map(|group| Stored::Group(group.clone()));
-            let histories = table
-                .instants
-                .histories
-                .iter()
-                .flat_map(|history| (0..history.groups.len()).map(|at| Stored::History(history.clone(), at)));
-            work.extend(groups.chain(histories).map(|stored| (place.clone(), table.clone(), stored)));
-        }
+        let work = stored_of(&state, &mut report);
         let inner = &self.inner;
         let weight = work.iter().map(|(.., stored)| stored.address().bytes()).sum();
         let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
@@ -153,43 +168,54 @@ impl Store {
             inner.options.memory_bytes / 2,
             |(place, table, stored)| {
                 task.cancel.check()?;
-                let fault = |error: String| stored.fault(&place, error);
-                let (rows, columns) = stored.shape(&table);
-                let faults = match inner.reader.verify(stored.address()) {
-                    Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
-                        vec![fault("the directory does not fit its row group".to_owned())]
-                    }
-                    Ok(_) if *deep => match caught(|| stored.check(&inner.reader, &inner.env.pool, &table)) {
-                        Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::SnapshotExpired) => {
-                            return Err(e);
-                        }
-                        Err(e) => vec![fault(e.to_string())],
-                        Ok(found) => found.into_iter().map(fault).collect(),
-                    },
-                    Ok(_) => Vec::new(),
-                    Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
-                        vec![fault(e.to_string())]
-                    }
-                    Err(e) if e.kind() == ErrorKind::SnapshotExpired => {
-                        let block = names::block(stored.address().block);
-                        let gone = fault(format!("{block}: the block is missing"));
-                        return Ok((*stored.address(), Vec::new(), Some(gone)));
-                    }
-                    Err(e) => return Err(e),
-                };
-                Ok((*stored.address(), faults, None))
+                Ok((*stored.address(), self.verify_stored(&place, &table, &stored, *deep)?))
             },
-            |(address, faults, gone)| {
+            |(address, verified)| {
                 let bytes = address.bytes();
-                missing.extend(gone.map(|fault| (address, fault)));
+                match verified {
+                    Verified::Read(faults) => report.faults.extend(faults),
+                    Verified::Missing(fault) => missing.push((address, fault)),
+                }
                 report.groups += 1;
                 report.bytes += bytes;
-                report.faults.extend(faults);
                 meter.done.bytes += bytes;
                 meter.step(1, bytes)
             },
         )?;
         self.judge_missing(missing, &mut report)?;
+        self.find_orphans(&state, &mut report)?;
+        report.orphans.sort();
+        Ok(report)
+    }
+
+    /// Reads and checks one row group.
+    fn verify_stored(&self, place: &str, table: &Table, stored: &Stored, deep: bool) -> Result<Verified> {
+        let inner = &self.inner;
+        let fault = |error: String| stored.fault(place, error);
+        let (rows, columns) = stored.shape(table);
+        let faults = match inner.reader.verify(stored.address()) {
+            Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
+                vec![fault("the directory does not fit its row group".to_owned())]
+            }
+            Ok(_) if deep => match caught(|| stored.check(&inner.reader, &inner.env.pool, table)) {
+                Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::SnapshotExpired) => return Err(e),
+                Err(e) => vec![fault(e.to_string())],
+                Ok(found) => found.into_iter().map(fault).collect(),
+            },
+            Ok(_) => Vec::new(),
+            Err(e) if matches!(e.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => vec![fault(e.to_string())],
+            Err(e) if e.kind() == ErrorKind::SnapshotExpired => {
+                let block = names::block(stored.address().block);
+                return Ok(Verified::Missing(fault(format!("{block}: the block is missing"))));
+            }
+            Err(e) => return Err(e),
+        };
+        Ok(Verified::Read(faults))
+    }
+
+    /// Lists what nothing refers to.
+    fn find_orphans(&self, state: &State, report: &mut VerifyReport) -> Result<()> {
+        let inner = &self.inner;
         // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
         // has not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
@@ -200,7 +226,7 @@ impl Store {
         };
         for folder in inner.storage.list_folders(names::BLOCKS)? {
             let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
-            let (strays, _) = self.stray_blocks(&state, session)?;
+            let (strays, _) = self.stray_blocks(state, session)?;
             report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
         }
         let mut strays = Vec::new();
@@ -214,8 +240,7 @@ impl Store {
             strays.extend(inner.storage.unfinished("")?);
         }
         report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
-        report.orphans.sort();
-        Ok(report)
+        Ok(())
     }
 
     /// Of blocks that are not there: a fault where the newest state refers to them, `SnapshotExpired` where it does not.

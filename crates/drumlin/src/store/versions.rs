@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::commit::retry_conflicts;
-use super::read::numbered;
-use super::write::table_at;
+use super::resolve::{numbered, table_at};
 use super::{Missing, Store};
 use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;

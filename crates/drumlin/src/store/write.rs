@@ -1,19 +1,13 @@
 //! Writing and appending frames (see write_frames.rs for how), and making tables.
 
-use std::sync::Arc;
-
 use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
 
-use super::Store;
-use super::again::KEPT_BYTES_MAX;
-use crate::base::{Error, ErrorKind, Pool, Result, Task};
-use crate::block::{BlockWriter, Written};
-use crate::catalog::{Effect, Inline, Path, State};
+use crate::base::{Error, Pool, Result, Task};
+use crate::catalog::{Effect, Path, State};
 use crate::filter::column_meant;
 use crate::table::{
-    Change, StoredSchema, Table, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
-    sorted_schema,
+    Change, StoredSchema, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -110,15 +104,6 @@ pub struct WriteOptions {
     pub task: Task,
 }
 
-impl Store {
-    /// A writer for this process's next blocks.
-    pub(super) fn block_writer(&self) -> Result<BlockWriter> {
-        let (storage, numbers) = (self.inner.storage.clone(), self.block_numbers()?);
-        let writer = BlockWriter::new(storage, numbers, self.inner.options.block_bytes);
-        Ok(writer.keeping(if self.inner.log.is_shared() { KEPT_BYTES_MAX } else { 0 }))
-    }
-}
-
 /// Makes the effects that make an empty table.
 pub(super) fn create_table(
     path: Path,
@@ -148,47 +133,5 @@ pub(super) fn create_table(
         let change = Change { schema: Some(schema.clone()), ..Change::new(VersionKind::Create) };
         let spec = TableSpec { sort: options.sort.clone(), keyed };
         Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
-    })
-}
-
-/// What is said of the table at `path`: that its bytes, or rows for it, are not what they should be.
-pub(super) fn of_table(path: &Path, error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch => error.context(format!("'{path}'")),
-        _ => error,
-    }
-}
-
-/// Whether a commit with this answer is in the log, or may be.
-pub(super) fn may_be_there<T>(answer: &Result<T>) -> bool {
-    answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt)
-}
-
-/// Keeps a writer's blocks if their commit is there or may be; else deletes them.
-pub(super) fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
-    if may_be_there(&answer) {
-        writer.keep();
-    }
-    answer
-}
-
-/// The effects that make blocks known, and bring those that are not on storage.
-pub(super) fn add_blocks(blocks: &[Written]) -> Vec<Effect> {
-    let (mut effects, mut stored) = (Vec::new(), Vec::new());
-    for Written { block, bytes, inline } in blocks {
-        match inline {
-            Some(content) => effects.push(Effect::AddInline { block: *block, content: Inline(content.clone()) }),
-            None => stored.push((*block, *bytes)),
-        }
-    }
-    effects.extend((!stored.is_empty()).then_some(Effect::AddBlocks { blocks: stored }));
-    effects
-}
-
-/// The table at `path`, or `NotFound` with what could be meant.
-pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Table>> {
-    state.table_at(path).ok_or_else(|| {
-        let node = if state.tree.get(path.as_str()).is_some() { "; the node is there, but holds none" } else { "" };
-        Error::not_found(format!("no table at '{path}'{node}"))
     })
 }

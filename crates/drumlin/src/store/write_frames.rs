@@ -6,12 +6,14 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::again::replace_groups;
-use super::commit::{ATTEMPTS_MAX, Proposal, Work};
+use super::blocks::{Placed, add_blocks};
+use super::commit::ATTEMPTS_MAX;
 use super::keyed::{ByKey, Gathered};
+use super::pins::Pin;
+use super::proposal::{Proposal, Work};
+use super::resolve::table_at;
 use super::transaction::Open;
-use super::write::{add_blocks, may_be_there, settle, table_at};
-use super::{Frame, Store, VersionInfo, WriteOptions};
+use super::{Frame, Place, Store, VersionInfo, WriteOptions};
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -108,9 +110,55 @@ enum Piece {
 /// A write whose rows are on storage, waiting for its commit.
 pub(super) struct Prepared {
     tables: Vec<EncodedTable>,
-    blocks: Vec<Written>,
     writer: BlockWriter,
     metadata: Option<String>,
+}
+
+/// The tables of a call, on their way into the store.
+struct Call {
+    kind: VersionKind,
+    /// What they have been checked against, and what keeps its blocks.
+    base: Arc<State>,
+    _pin: Arc<Pin>,
+    tables: Vec<EncodedTable>,
+    metadata: Option<String>,
+    /// Whether others may have written keys that must be new, or changed the tables.
+    check_again: bool,
+}
+
+impl Placed for Call {
+    fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
+        self.tables.iter_mut().flat_map(|table| &mut table.groups)
+    }
+}
+
+impl Place {
+    /// Writes or appends frames to many tables; an answer for each.
+    pub(super) fn write_frames(
+        &self,
+        kind: VersionKind,
+        frames: Vec<(String, Frame<'_>)>,
+        options: &WriteOptions,
+        on_error: OnItemError,
+    ) -> Result<Vec<Result<Option<VersionInfo>>>> {
+        match self {
+            Place::Store(store) => {
+                store.refresh_if_shared()?;
+                let written = store.write_frames(kind, frames, options, on_error)?;
+                Ok(written.into_iter().map(|version| version.map(Some)).collect())
+            }
+            Place::Transaction(transaction) => {
+                if let OnItemError::Collect(_) = on_error {
+                    return Err(Error::invalid(
+                        "a transaction is done as a whole; answers for single tables are for a store",
+                    ));
+                }
+                let places = frames.len();
+                transaction.change_tables(|store, open| store.write_frames_in(open, kind, frames, options))?;
+                Ok((0..places).map(|_| Ok(None)).collect())
+            }
+        }
+    }
 }
 
 impl Store {
@@ -124,49 +172,26 @@ impl Store {
     ) -> Result<Vec<Result<VersionInfo>>> {
         let places = frames.len();
         // The pin keeps the blocks that are searched for keys.
-        let (mut base, mut _pin) = self.pinned_state()?;
-        let Prepared { mut tables, mut blocks, mut writer, metadata } =
-            self.prepare_write(&base, kind, frames, options, &mut on_error)?;
-        let mut check_again = tables.iter().any(|table| table.new_keys.is_some());
-        let mut attempts = 0;
-        let answer = loop {
-            if std::mem::take(&mut check_again) {
-                let fit = self.while_reclaimed(|| {
-                    let (now, pin) = self.pinned_state()?;
-                    Ok((self.still_fit(&base, &now, kind, &tables, &mut on_error, &options.task)?, now, pin))
-                });
-                match fit {
-                    Ok(fit) => (tables, base, _pin) = fit,
-                    Err(e) => return settle(Err(e), writer),
-                }
-            }
-            // What was encoded for frames that turned out to be bad lies in blocks beside the others.
-            let used = used(&tables);
-            let referred: Vec<Written> =
-                blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
-            let (own, note) = (tables.clone(), metadata.clone());
-            let build = move |state: &State| effects(state, &own, &referred, kind, note.as_deref());
-            let footprint = footprint(&tables);
-            let proposal = Proposal { base: base.clone(), footprint, work: Work::Build(Box::new(build)) };
-            match self.commit(proposal) {
-                Err(e) if e.kind() == ErrorKind::Conflict && attempts < ATTEMPTS_MAX => {
-                    attempts += 1;
-                    check_again = true;
-                }
-                answer => match self.written_again(&answer, &mut writer)? {
-                    Some(replaced) => {
-                        tables.iter_mut().for_each(|table| replace_groups(&mut table.groups, &replaced));
-                        blocks = writer.finish()?.to_vec();
+        let (base, _pin) = self.pinned_state()?;
+        let Prepared { tables, writer, metadata } = self.prepare_write(&base, kind, frames, options, &mut on_error)?;
+        let check_again = tables.iter().any(|table| table.new_keys.is_some());
+        let call = Call { kind, base, _pin, tables, metadata, check_again };
+        let (after, tables) = self.commit_placed(call, writer, |call, writer| {
+            let mut attempts = 0;
+            loop {
+                match self.commit_call(call, writer.written(), &mut on_error, &options.task) {
+                    Err(e) if e.kind() == ErrorKind::Conflict && attempts < ATTEMPTS_MAX => {
+                        attempts += 1;
+                        call.check_again = true;
                     }
-                    None => break answer,
-                },
+                    after => {
+                        let (after, used) = (after?, used(&call.tables));
+                        writer.abandon(|block| !used.contains(&block));
+                        return Ok((after, std::mem::take(&mut call.tables)));
+                    }
+                }
             }
-        };
-        if may_be_there(&answer) {
-            let used = used(&tables);
-            writer.abandon(|block| !used.contains(&block));
-        }
-        let after = settle(answer, writer)?;
+        })?;
         let mut collected = on_error.into_collected();
         let mut written = tables.into_iter().peekable();
         let answer = |at: usize| match written.next_if(|table| table.at == at) {
@@ -174,6 +199,30 @@ impl Store {
             None => Err(collected.remove(&at).unwrap_or_else(|| Error::closed("the frame has no answer"))),
         };
         Ok((0..places).map(answer).collect())
+    }
+
+    /// Commits the tables of a call, less those that turn out not to fit what others have committed.
+    fn commit_call(
+        &self,
+        call: &mut Call,
+        blocks: &[Written],
+        on_error: &mut OnItemError,
+        task: &Task,
+    ) -> Result<Arc<State>> {
+        if std::mem::take(&mut call.check_again) {
+            let fit = self.while_reclaimed(|| {
+                let (now, pin) = self.pinned_state()?;
+                Ok((self.still_fit(&call.base, &now, call.kind, &call.tables, on_error, task)?, now, pin))
+            });
+            (call.tables, call.base, call._pin) = fit?;
+        }
+        // What was encoded for frames that turned out to be bad lies in blocks beside the others.
+        let used = used(&call.tables);
+        let referred: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+        let (tables, kind, metadata) = (call.tables.clone(), call.kind, call.metadata.clone());
+        let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
+        let (base, footprint) = (call.base.clone(), footprint(&call.tables));
+        self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) })
     }
 
     /// The same in a transaction.
@@ -193,9 +242,9 @@ impl Store {
             reads.reads.extend(schema);
         }
         let prepared = self.prepare_write(state, kind, frames, options, &mut OnItemError::Refuse)?;
-        let Prepared { tables, blocks, writer, metadata } = prepared;
+        let Prepared { tables, writer, metadata } = prepared;
         tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
-        let effects = effects(state, &tables, &blocks, kind, metadata.as_deref())?;
+        let effects = effects(state, &tables, writer.written(), kind, metadata.as_deref())?;
         reads.reads.extend(footprint(&tables).reads);
         open.apply(reads, effects, Some(writer))
     }
@@ -267,9 +316,9 @@ impl Store {
             }
         }
         tables.sort_unstable_by_key(|table| table.at);
-        let blocks = writer.finish()?.to_vec();
+        writer.finish()?;
         options.task.cancel.check()?;
-        Ok(Prepared { tables, blocks, writer, metadata: options.metadata.clone() })
+        Ok(Prepared { tables, writer, metadata: options.metadata.clone() })
     }
 
     /// Encodes rows of a table with a key.

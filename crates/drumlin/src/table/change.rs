@@ -20,9 +20,9 @@ pub enum VersionKind {
     Update,
     /// Rows were deleted.
     Delete,
-    /// Rows were put in the place of those with the same keys.
+    /// Rows replaced those with the same keys.
     Upsert,
-    /// Rows were written one by one: this numbers them.
+    /// Rows were written individually: this numbers them.
     Rows,
 }
 
@@ -52,20 +52,20 @@ pub struct VersionRecord {
     pub time: Timestamp,
     /// How.
     pub kind: VersionKind,
-    /// Rows it sees.
+    /// The number of rows it sees.
     pub rows: u64,
     /// Which of the table's schemas it has.
     pub schema: u32,
-    /// What its writer noted, as JSON.
+    /// The writer's metadata, as JSON.
     pub metadata: Option<String>,
 }
 
-/// Which rows a new version ends wholesale.
+/// Which rows a new version ends as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kill {
     /// None.
     None,
-    /// All that the newest version sees.
+    /// All rows that the newest version sees.
     All,
 }
 
@@ -76,7 +76,7 @@ pub struct NewGroup {
     pub address: Address,
     /// Its rows.
     pub rows: u32,
-    /// Those of them that no version sees: later rows of the same call have their keys.
+    /// The rows of it that no version sees: later rows of the same call have their keys.
     pub dead: Option<Positions>,
 }
 
@@ -87,18 +87,18 @@ pub struct Change {
     pub kind: VersionKind,
     /// The schema from this version on, if it is not the newest version's.
     pub schema: Option<StoredSchema>,
-    /// Rows that end wholesale.
+    /// Rows that end as a whole.
     pub kill: Kill,
-    /// Rows deleted one by one: each visible in the newest version.
+    /// Rows deleted individually, each visible in the newest version.
     pub deletions: Vec<(GroupId, Positions)>,
     /// Rows added, in order.
     pub groups: Vec<NewGroup>,
-    /// What the writer notes, as JSON.
+    /// The writer's metadata, as JSON.
     pub metadata: Option<String>,
 }
 
 impl Change {
-    /// A change of `kind` that changes nothing yet.
+    /// A change of `kind` that does not change anything yet.
     pub fn new(kind: VersionKind) -> Self {
         Self { kind, schema: None, kill: Kill::None, deletions: Vec::new(), groups: Vec::new(), metadata: None }
     }
@@ -115,7 +115,7 @@ pub struct RewrittenGroup {
     pub schema: u32,
     /// Covers all rows in order.
     pub runs: Vec<Run>,
-    /// Rows deleted one by one.
+    /// Rows deleted individually.
     pub deletions: Vec<Deletion>,
     /// Whether the rows are in the table's sort order.
     pub ordered: bool,
@@ -124,8 +124,8 @@ pub struct RewrittenGroup {
 /// Replaces adjacent row groups by others that hold the same rows for every retained version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewrite {
-    /// Row groups that must all still be there; otherwise the rewrite is void.
+    /// Row groups that must all still exist; otherwise the rewrite is void.
     pub inputs: Vec<GroupId>,
-    /// What stands in their place.
+    /// What replaces them.
     pub outputs: Vec<RewrittenGroup>,
 }

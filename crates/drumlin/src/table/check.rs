@@ -1,5 +1,5 @@
-//! Checks a row group against what is known of it: that its segments can be decoded, and that their statistics, and the order of
-//! its rows, are what its directory and the table say.
+//! Checks a row group: that its segments can be decoded, and that their statistics and the order of its rows match its
+//! directory and the table.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::base::Result;
 use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, Stat, decode, measure};
 
-/// Reads `group` past the cache, every column of it. Gives what is wrong with it, by column.
+/// Reads every column of `group`, bypassing the cache. Returns what is wrong with it, by column.
 pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup) -> Result<Vec<String>> {
     let schema = &table.schemas[group.schema as usize].0;
     let mut faults = Vec::new();
@@ -38,18 +38,18 @@ pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup) -> Res
     Ok(faults)
 }
 
-/// How statistics are wrong about a column that has those of `found`.
+/// How the statistics `stated` contradict `found`, those of the actual column.
 fn disagreement(stated: &ColumnStats, found: &ColumnStats) -> Option<String> {
     if stated.nulls != found.nulls {
         return Some(format!("its statistics count {} nulls, it has {}", stated.nulls, found.nulls));
     }
     let wrong = |what: &str, stated_bound: &Option<Stat>, found_bound: &Option<Stat>, outside: Ordering| {
-        // Where nothing is said, nothing is wrong.
+        // A missing bound is never wrong.
         let (said, is) = (stated_bound.as_ref()?, found_bound.as_ref()?);
         let order = said.compare(is);
         let sound = match order {
             None => false,
-            // A long value is cut in both; only where it is whole must it be the very value.
+            // A long value is cut in both; only a whole value must be exactly equal.
             Some(order) => order != outside && (!stated.exact || !found.exact || order == Ordering::Equal),
         };
         (!sound).then(|| format!("its statistics say that the {what} value is {said:?}, it is {is:?}"))

@@ -1,4 +1,4 @@
-//! Rows of a keyed table as keys and bytes.
+//! Encodes rows of a keyed table as keys and bytes.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::memtable::{Keys, RowBytes};
 pub struct TableCodec {
     schema: SchemaRef,
     key_schema: SchemaRef,
-    /// Of the key columns, in the key's order.
+    /// The places of the key columns, in the key's order.
     key_places: Vec<usize>,
-    /// Of the other columns.
+    /// The places of the other columns.
     other_places: Vec<usize>,
     pub(super) keys: KeyCodec,
     rows: RowCodec,
@@ -35,7 +35,7 @@ impl TableCodec {
         Ok(Self { schema, key_schema, key_places, other_places, keys, rows })
     }
 
-    /// `InvalidArgument` if a column has a type that would not come back.
+    /// `InvalidArgument` if a column has a type that could not be decoded again.
     pub fn check(&self) -> Result<()> {
         self.keys.check()?;
         self.rows.check()
@@ -56,9 +56,9 @@ impl TableCodec {
         &self.keys
     }
 
-    /// The keys of a batch that has the key columns, perhaps among others, and those columns as the table has them.
+    /// The keys of a batch that has the key columns, perhaps among others, and those columns in the table's types.
     pub fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<ArrayRef>)> {
-        // Mostly they come as they are.
+        // Usually they already have the table's types.
         let own = |field: &FieldRef| {
             let (at, came) = batch.schema_ref().column_with_name(field.name())?;
             let same = came.data_type() == field.data_type() && check_extension(came, field).is_ok();
@@ -104,13 +104,13 @@ impl TableCodec {
         columns.iter().map(column).collect()
     }
 
-    /// Columns beside the key, of rows.
+    /// Columns other than the key, of rows.
     pub fn decode_others(&self, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
         let place = |column: &usize| self.other_places.iter().position(|at| at == column).expect("not of the key");
         self.rows.decode(rows, &columns.iter().map(place).collect::<Vec<_>>())
     }
 
-    /// Whether a column is of the key.
+    /// Whether a column belongs to the key.
     pub fn is_key(&self, column: usize) -> bool {
         self.key_places.contains(&column)
     }

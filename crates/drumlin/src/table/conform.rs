@@ -1,11 +1,12 @@
-//! Makes incoming batches fit a table's schema, or says which column does not, what was expected and what came.
+//! Makes incoming batches fit a table's schema, or says which column does not fit, what was expected and what was
+//! found.
 //!
-//! Columns are matched by name. Only conversions that keep every value are made: between the layouts of strings, of
-//! binary and of dictionaries, to wider integers, floats and decimals, and from columns of type null, all of them also
-//! within nested types. Integers become floats, times another unit, and decimals another scale, where each value of the
-//! batch has an exact one; the first that has none is named. Columns of an Arrow extension type take the same type and its
-//! plain storage type, but no other extension (extension.rs). Decimals with more digits than their type has are refused: no
-//! reader could tell them.
+//! Columns are matched by name. Only conversions that keep every value are made: between the layouts of strings, of binary
+//! and of dictionaries, to wider integers, floats and decimals, and from columns of type null, all of them also within
+//! nested types. Integers are converted to floats, times to another unit, and decimals to another scale if every value of
+//! the batch can be represented exactly; otherwise the first that cannot is named. Columns of an Arrow extension type
+//! accept the same type and its plain storage type, but no other extension (extension.rs). Decimals with more digits than
+//! their type allows are refused: no reader could represent them.
 
 use std::sync::Arc;
 
@@ -27,17 +28,17 @@ use super::extension::check_extension;
 use crate::base::{Error, Result};
 use crate::segment::holds;
 
-/// Brings the batches of one frame into a schema.
+/// Converts the batches of one frame to a schema.
 pub struct Conform {
     schema: SchemaRef,
     /// What messages call the table.
     table: Option<String>,
-    /// Rows of the batches before.
+    /// Rows of the previous batches.
     seen: u64,
 }
 
 impl Conform {
-    /// For batches that are to have `schema`.
+    /// For batches that must have `schema`.
     pub fn new(schema: SchemaRef) -> Self {
         Self { schema, table: None, seen: 0 }
     }
@@ -48,7 +49,7 @@ impl Conform {
         Self { table: Some(table.into()), ..self }
     }
 
-    /// Brings the next batch into the schema.
+    /// Converts the next batch to the schema.
     pub fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let conformed = conform_from(batch, &self.schema, self.seen).map_err(|e| match &self.table {
             Some(table) => e.context(table),
@@ -59,7 +60,7 @@ impl Conform {
     }
 }
 
-/// Brings `batch` into `schema`.
+/// Converts `batch` to `schema`.
 pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     conform_from(batch, schema, 0)
 }
@@ -116,7 +117,7 @@ enum Misfit {
     Type,
     /// A value, in this row.
     Value(usize, String),
-    /// What Arrow says of it.
+    /// Arrow's error.
     Refused(ArrowError),
 }
 
@@ -127,7 +128,7 @@ impl From<ArrowError> for Misfit {
 }
 
 impl Misfit {
-    /// The same of a nested column, whose values lie in `row` of it.
+    /// The same for the nested column above: `row` maps a row of its values to one of its own.
     fn above(self, row: impl Fn(usize) -> usize) -> Self {
         match self {
             Misfit::Value(below, value) => Misfit::Value(row(below), value),
@@ -150,7 +151,7 @@ fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayR
         Misfit::Refused(e) => Error::schema_mismatch(mismatch()).with_source(e.to_string()),
         Misfit::Value(row, value) => {
             let row = first + row as u64;
-            Error::schema_mismatch(format!("{}, and {value} in row {row} is no value of type {wanted}", mismatch()))
+            Error::schema_mismatch(format!("{}, and {value} in row {row} is not a value of type {wanted}", mismatch()))
         }
     })?;
     if !field.is_nullable() && column.logical_null_count() > 0 {
@@ -162,7 +163,7 @@ fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayR
     Ok(column)
 }
 
-/// `array` as one of type `wanted`. Rows that `hidden` has as null do not count.
+/// `array` as one of type `wanted`. Rows that are null in `hidden` do not count.
 fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> Result<ArrayRef, Misfit> {
     use DataType::*;
     let came = array.data_type();
@@ -209,7 +210,7 @@ fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> 
     })
 }
 
-/// The values that lists with these offsets have, and their offsets among them.
+/// The values used by lists with these offsets, and the offsets among them.
 fn used<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, values: &ArrayRef) -> (OffsetBuffer<O>, ArrayRef) {
     let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
     if first == 0 {
@@ -219,7 +220,7 @@ fn used<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, values: &ArrayRef) -> (Of
     (OffsetBuffer::new(from_zero), values.slice(first, last - first))
 }
 
-/// The list that an element is of.
+/// The list that an element belongs to.
 fn row_of<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, element: usize) -> usize {
     offsets.partition_point(|offset| offset.as_usize() <= element).saturating_sub(1)
 }
@@ -258,7 +259,7 @@ fn may_be_exact(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Casts there and back, and looks for what is another value then.
+/// Casts there and back, and looks for a value that has changed.
 fn convert_exactly(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> Result<ArrayRef, Misfit> {
     let lossy = CastOptions { safe: true, ..CastOptions::default() };
     let there = cast_with_options(array, wanted, &lossy)?;
@@ -271,7 +272,7 @@ fn convert_exactly(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuff
     }
 }
 
-/// The first decimal with more digits than its type has, and its row.
+/// The first decimal with more digits than its type allows, and its row.
 fn find_overlong(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Option<(usize, String)> {
     use DataType::*;
     if !holds(array.data_type(), &|part| part.is_decimal()) {
@@ -307,7 +308,7 @@ fn find_overlong(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Option<(usize
             let (at, value) = find_overlong(&list.values().slice(0, list.len() * width), below.as_ref())?;
             Some((at / width.max(1), value))
         }
-        // Which row an element is of is not looked for.
+        // The row of the element is not determined.
         ListView(_) => find_overlong(array.as_list_view::<i32>().values(), None).map(|(_, value)| (0, value)),
         LargeListView(_) => find_overlong(array.as_list_view::<i64>().values(), None).map(|(_, value)| (0, value)),
         _ => {
@@ -326,7 +327,7 @@ fn overlong<T: DecimalType>(array: &ArrayRef, digits: u8, hidden: Option<&NullBu
     let seen = |row: &usize| typed.is_valid(*row) && hidden.is_none_or(|hidden| hidden.is_valid(*row));
     let mut rows = (0..typed.len()).filter(seen);
     let row = rows.find(|row| !T::is_valid_decimal_precision(typed.value(*row), digits))?;
-    // Arrow shows only as many digits as the type has.
+    // Arrow shows only as many digits as the type allows.
     Some((row, T::format_decimal(typed.value(row), T::MAX_PRECISION, typed.scale())))
 }
 

@@ -1,4 +1,4 @@
-//! Cuts a stream of batches into row groups and encodes them, a column a task.
+//! Cuts a stream of batches into row groups and encodes them, one task per column.
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -8,7 +8,7 @@ use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
 use crate::segment::{Scheme, Segment, encode_like, join, join_batches};
 
-/// A row group is closed once its rows take about so many bytes in memory.
+/// A row group is closed once its rows take about this many bytes in memory.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Bytes that a batch's rows take in memory.
@@ -17,7 +17,7 @@ pub fn batch_bytes(batch: &RecordBatch) -> u64 {
     batch.columns().iter().map(bytes).sum()
 }
 
-/// The batches of one row group, not yet put together.
+/// Splits batches into those of each row group, not yet joined.
 pub struct RowGroups<I> {
     batches: I,
     conform: Conform,
@@ -55,7 +55,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
                     }
                 },
             };
-            // As many rows as may be expected to fit, at least one.
+            // As many rows as are expected to fit, at least one.
             let size = batch_bytes(&batch);
             let fit = (BYTES_MAX - bytes).saturating_mul(batch.num_rows() as u64) / size.max(1);
             let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
@@ -78,7 +78,7 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
 pub type Schemes = Vec<Scheme>;
 
 /// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order; each column
-/// the way `like` says, if it says any. Gives also how it was done, for row groups of the same schema.
+/// as `like` says, if it says anything. Also returns how the columns were encoded, for row groups of the same schema.
 pub fn encode_group(
     pool: &Pool,
     parts: Vec<RecordBatch>,

@@ -1,8 +1,8 @@
-//! Arrow extension types: which of them fit into a column.
+//! Arrow extension types: which ones fit into a column.
 //!
-//! An extension type is a storage type and what its values mean: a name, and parameters as text. Values of another meaning
-//! are refused, since a reader could not tell them apart. Plain values of the storage type take the meaning that the
-//! table's column has, which is how rows of CSV, JSON or Python come to such a column.
+//! An extension type is a storage type plus the meaning of its values: a name, and parameters as text. Values with another
+//! meaning are refused, because a reader could not distinguish them. Plain values of the storage type take on the meaning
+//! of the table's column, so that rows from CSV, JSON or Python can be written to such a column.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use serde_json::Value;
@@ -59,7 +59,7 @@ fn fits(came: Option<(&str, &str)>, has: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Parameters are JSON where they are not empty, mostly, and the same in another spelling.
+/// Parameters, if not empty, are usually JSON, and equal even if spelled differently.
 fn same_parameters(a: &str, b: &str) -> bool {
     let value = |text: &str| match text.is_empty() {
         true => Some(Value::Object(serde_json::Map::new())),

@@ -1,9 +1,10 @@
-//! Turning a frozen part into row groups: which rows to write, and which rows of row groups they replace. And how many rows a
-//! version has while part of it is in memory.
+//! Turns a frozen part into row groups: finds the rows to write, and the rows of row groups that they replace. Also counts
+//! the rows of a version while part of it is in memory.
 
 use arrow::array::RecordBatch;
 
 use super::group_keys::{GroupKeys, candidates};
+use super::group_reader::GroupReader;
 use super::overlay::Overlay;
 use super::rows::born_before;
 use super::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, Table};
@@ -12,10 +13,10 @@ use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 
-/// No commit is younger.
+/// No commit is later.
 const ALL: Seq = Seq(u64::MAX >> 1);
 
-/// The rows of a part, in the order of the key, in batches of row groups; decoded as they are drawn.
+/// The rows of a part, in the order of the key, in batches of row groups; decoded as they are pulled.
 pub fn part_rows(part: &MemtablePart) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
     let rows = part.rows();
     let mut records = rows.memtable.range(None, None, ALL).filter(|record| !record.is_delete());
@@ -34,7 +35,7 @@ pub fn part_rows(part: &MemtablePart) -> impl Iterator<Item = Result<RecordBatch
     })
 }
 
-/// The rows of row groups that a part hides: those that its version sees and that are older.
+/// The rows of row groups that a part hides: those that its version sees and that are older than the part.
 pub fn hidden_rows(
     reader: &BlockReader,
     pool: &Pool,
@@ -54,13 +55,13 @@ pub fn hidden_rows(
         if visible == Rows::None {
             return Ok(None);
         }
-        let directory = reader.directory(&group.address)?;
-        let range = candidates(table, &rows.codec, group, &directory, &keys)?;
+        let opened = GroupReader::open(reader, table, group)?;
+        let range = candidates(&opened, &rows.codec, &keys)?;
         if range.is_empty() {
             return Ok(None);
         }
         let mut hidden = roaring::RoaringBitmap::new();
-        GroupKeys::of(reader, table, &rows.codec, group, &directory)?.find(&keys, range, |_, row| {
+        GroupKeys::of(&opened, &rows.codec)?.find(&keys, range, |_, row| {
             hidden.insert(row);
         });
         hidden &= visible.positions(group.rows);
@@ -69,7 +70,7 @@ pub fn hidden_rows(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// How many rows are seen of a table part of which is in memory.
+/// The number of visible rows of a table that is partly in memory.
 pub fn count_rows(
     reader: &BlockReader,
     pool: &Pool,
@@ -85,8 +86,7 @@ pub fn count_rows(
         if visible == Rows::None {
             return Ok(0);
         }
-        let directory = reader.directory(&group.address)?;
-        Ok(all.hide(reader, table, codec, group, &directory, visible)?.count(group.rows))
+        Ok(all.hide(&GroupReader::open(reader, table, group)?, codec, visible)?.count(group.rows))
     })?;
     Ok(counts.into_iter().sum::<u64>() + all.live())
 }

@@ -1,10 +1,10 @@
-//! Arrays that another library made, checked where they come in.
+//! Arrays made by another library, checked where they enter.
 //!
-//! Over Arrow's C interface comes memory of somebody else's making: offsets may run back, keys may lie outside their
-//! dictionary, text may not be UTF-8. Invariants: no kernel sees an array before every value of it was checked here; only the
-//! rows that are asked for are looked at, so a large array that comes in slices is checked once and not once a slice; what
-//! is given has the rows, and the nulls, that the other library meant. That includes slices of nested arrays, whose children
-//! begin where their parent's offset says: Arrow's own conversion applies the offset of a struct in a struct twice.
+//! Arrow's C interface delivers memory written by other libraries: offsets may decrease, keys may be outside their
+//! dictionary, text may not be UTF-8. Invariants: no kernel sees an array before each of its values was checked here; only
+//! the requested rows are checked, so a large array that comes in slices is checked once and not once per slice; the result
+//! has the rows and the nulls that the other library meant. That includes slices of nested arrays, whose children begin
+//! where their parent's offset says: Arrow's own conversion applies the offset of a struct in a struct twice.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use super::schema::check_type;
 use crate::base::{Error, Pool, Result, caught};
 use crate::segment::holds;
 
-/// So many rows are checked at a time.
+/// The number of rows checked at a time.
 const PART_ROWS: usize = 4 * ROWS_MAX as usize;
 
-/// Fewer values than this are checked sooner than they are handed to other threads.
+/// Checking fewer values than this is faster than passing them to other threads.
 const PARALLEL_MIN: usize = 1 << 16;
 
-/// The rows of `rows`, a struct with the fields of `schema`, each column checked; in parallel, where that pays and there is a
-/// pool.
+/// The rows of `rows`, a struct with the fields of `schema`, each column checked; in parallel, if that is worthwhile and
+/// there is a pool.
 ///
 /// `InvalidArgument` if they do not keep Arrow's rules.
 pub fn checked_rows(pool: Option<&Pool>, schema: &SchemaRef, rows: &ArrayData) -> Result<RecordBatch> {
@@ -53,7 +53,7 @@ pub fn checked_parts(
         true => rows.len().max(1),
         false => PART_ROWS,
     };
-    // Also of no rows there is one part: its schema is looked at.
+    // Even without rows there is one part: its schema is checked.
     let starts = (0..rows.len().max(1)).step_by(step);
     starts.map(move |from| checked_range(Some(&pool), &schema, &rows, from..(from + step).min(rows.len())))
 }
@@ -119,7 +119,7 @@ fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
             let nulls = nulls(data, start, rows);
             Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows).map_err(broken)?)
         }
-        // Without rows there need be no offsets.
+        // Without rows, there need not be offsets.
         _ if rows == 0 => new_empty_array(data_type),
         DataType::List(field) => take_list::<i32>(data, start, rows, field)?,
         DataType::LargeList(field) => take_list::<i64>(data, start, rows, field)?,
@@ -158,7 +158,7 @@ fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
             return Err(Error::invalid(format!("values of type {data_type} cannot be stored")));
         }
         _ => {
-            // No children, so the slice is one of the buffers.
+            // No children, so only the buffers are sliced.
             let mut own = data.slice(start, rows);
             own.align_buffers();
             own.validate_data().map_err(broken)?;
@@ -167,13 +167,13 @@ fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
     })
 }
 
-/// Where row `start` lies in the buffers and children.
+/// The place of row `start` in the buffers and children.
 fn place(data: &ArrayData, start: usize) -> Result<usize> {
     data.offset().checked_add(start).ok_or_else(|| malformed(format!("an offset of {}", data.offset())))
 }
 
 fn nulls(data: &ArrayData, start: usize, rows: usize) -> Option<NullBuffer> {
-    // Counted anew: what the other library says of their number is not believed.
+    // Counted again: the other library's count is not trusted.
     data.nulls().map(|nulls| nulls.slice(start, rows)).filter(|nulls| nulls.null_count() > 0)
 }
 
@@ -202,7 +202,7 @@ fn words<T: arrow::datatypes::ArrowNativeType>(
     Ok(ScalarBuffer::from(if aligned { slice } else { Buffer::from_slice_ref(slice.as_slice()) }))
 }
 
-/// The offsets of rows, from 0 on, and where they began and end among `limit` values.
+/// The offsets of rows, shifted to begin at 0, and where they begin and end among `limit` values.
 fn offsets<O: OffsetSizeTrait>(
     data: &ArrayData,
     start: usize,
@@ -212,7 +212,7 @@ fn offsets<O: OffsetSizeTrait>(
     let offsets = words::<O>(data, 0, start, rows + 1)?;
     let (first, last) = (offsets[0], offsets[rows]);
     if first < O::zero() || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
-        return Err(malformed(format!("offsets of {} that run back", data.data_type())));
+        return Err(malformed(format!("offsets of {} that decrease", data.data_type())));
     }
     if last.as_usize() > limit {
         return Err(malformed(format!("an offset of {last:?} where {} has {limit} values", data.data_type())));
@@ -260,7 +260,7 @@ fn take_list_view<O: OffsetSizeTrait>(
         both.and_then(|(offset, size)| offset.checked_add(size)).is_some_and(|end| end <= child.len())
     };
     if !offsets.iter().zip(sizes.iter()).all(end) {
-        return Err(malformed(format!("a list of {} that lies outside of {} values", data.data_type(), child.len())));
+        return Err(malformed(format!("a list of {} that is outside its {} values", data.data_type(), child.len())));
     }
     let (values, nulls) = (take(child, 0, child.len())?, nulls(data, start, rows));
     let array = GenericListViewArray::<O>::try_new(field.clone(), offsets, sizes, values, nulls);
@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// A struct of one field, from row `offset` on, as other libraries slice it: the child stays whole.
+    /// A struct of one field, from row `offset` on, as sliced by other libraries: the child stays whole.
     fn sliced_struct(child: ArrayData, offset: usize, rows: usize) -> ArrayData {
         let fields = Fields::from(vec![Field::new("x", child.data_type().clone(), true)]);
         let data = ArrayDataBuilder::new(DataType::Struct(fields)).len(rows).offset(offset).add_child_data(child);

@@ -1,23 +1,23 @@
-//! The keys of a row group in order, to be searched: decoded once, then kept in the cache.
+//! The keys of a row group in order, for searching: decoded once, then kept in the cache.
 
 use std::ops::Range;
 
-use super::columns::{column_of, decode_columns};
-use super::{RowGroup, Table, TableCodec};
+use super::TableCodec;
+use super::group_reader::GroupReader;
+use super::key_bounds::KeyBounds;
 use crate::base::{Error, Result};
-use crate::block::{BlockReader, Directory};
-use crate::memtable::{Key, Keys};
+use crate::memtable::Keys;
 use crate::segment::Form;
 
 /// A row group's keys, ascending.
 pub(super) struct GroupKeys {
     list: List,
-    /// The row of each; `None` if they are in row order.
+    /// The row of each key; `None` if they are in row order.
     rows: Option<Vec<u32>>,
 }
 
 enum List {
-    /// Of one word each: what they are above the least.
+    /// Keys of one word each: their differences from the smallest.
     Near {
         least: u64,
         above: Vec<u32>,
@@ -27,18 +27,12 @@ enum List {
 }
 
 impl GroupKeys {
-    /// Those of `group`.
-    pub fn of(
-        reader: &BlockReader,
-        table: &Table,
-        codec: &TableCodec,
-        group: &RowGroup,
-        directory: &Directory,
-    ) -> Result<std::sync::Arc<GroupKeys>> {
-        reader.derived(&group.address, || {
+    /// Those of a row group.
+    pub fn of(reader: &GroupReader<'_>, codec: &TableCodec) -> Result<std::sync::Arc<GroupKeys>> {
+        reader.blocks.derived(&reader.group.address, || {
             let schema = codec.key_schema();
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
-            let columns = decode_columns(reader, table, schema, group, directory, &columns, Form::Exact)?;
+            let columns = reader.decode(schema, &columns, Form::Exact)?;
             let keys =
                 codec.keys.encode(&columns).map_err(|e| Error::corrupt(format!("a stored key: {}", e.message())))?;
             let keys = Self::new(&keys, codec.keys.is_word());
@@ -78,8 +72,8 @@ impl GroupKeys {
         list + self.rows.as_ref().map_or(0, |rows| rows.len() as u64 * 4)
     }
 
-    /// Tells `found` of each key of `wanted`, at the places of `range`, ascending, that is here: its place and its rows.
-    /// O(wanted x log(here / wanted)).
+    /// Calls `found` for each key of `wanted`, at the places of `range`, ascending, that is in this row group, with its
+    /// place and each of its rows. O(wanted x log(keys here / wanted)).
     pub fn find(&self, wanted: &Keys, range: Range<usize>, mut found: impl FnMut(usize, u32)) {
         let mut told = |at: usize, place: usize| {
             found(at, self.rows.as_ref().map_or(place as u32, |rows| rows[place]));
@@ -101,8 +95,8 @@ impl GroupKeys {
     }
 }
 
-/// Finds ascending `wanted` in the ascending list of `get`, each search going on from where the last one ended, in steps that
-/// double.
+/// Finds ascending `wanted` in the ascending list of `get`, each search continuing where the last one ended, in doubling
+/// steps.
 fn search<T, U: std::borrow::Borrow<T>>(
     len: usize,
     get: impl Fn(usize) -> U,
@@ -132,7 +126,7 @@ fn search<T, U: std::borrow::Borrow<T>>(
         if low == len {
             return;
         }
-        // A key comes again where only one of its rows is still seen.
+        // A key occurs more than once if only one of its rows is still visible.
         let mut same = low;
         while same < len && *get(same).borrow() == key {
             found(at, same);
@@ -141,62 +135,13 @@ fn search<T, U: std::borrow::Borrow<T>>(
     }
 }
 
-/// Between which bounds a row group's keys lie, as far as is known.
-#[derive(Clone, Debug)]
-pub enum KeyBounds {
-    /// Of keys of one word each: the least, and what is above them all.
-    Words(u64, Option<u64>),
-    /// Lists of one.
-    Bytes(Option<Keys>, Option<Keys>),
-}
-
-impl KeyBounds {
-    /// Of keys from `low` on and below `high`.
-    pub fn new(low: Option<&[u8]>, high: Option<&[u8]>, words: bool) -> Self {
-        let one = |bound: &[u8]| {
-            let mut one = Keys::default();
-            one.push(bound);
-            one
-        };
-        let (low, high) = (low.map(one), high.map(one));
-        match words {
-            true => Self::Words(low.map_or(0, |low| low.get(0).word()), high.map(|high| high.get(0).word())),
-            false => Self::Bytes(low, high),
-        }
-    }
-
-    /// The places of ascending `keys` that lie between them.
-    pub fn among(&self, keys: &Keys) -> Range<usize> {
-        let before = |bound: &Keys| keys.partition_point(|key: Key<'_>| key < bound.get(0));
-        let (start, end) = match (self, keys.as_words()) {
-            (Self::Words(low, high), Some(words)) => {
-                let before = |bound: u64| words.partition_point(|word| *word < bound);
-                (before(*low), high.map(before))
-            }
-            (Self::Words(low, high), None) => {
-                let before = |bound: u64| keys.partition_point(|key| key.word() < bound);
-                (before(*low), high.map(before))
-            }
-            (Self::Bytes(low, high), _) => (low.as_ref().map_or(0, before), high.as_ref().map(before)),
-        };
-        start..end.unwrap_or(keys.len()).max(start)
-    }
-}
-
 /// The places of ascending `wanted` that a row group may hold, by the bounds of its first key column.
-pub(super) fn candidates(
-    table: &Table,
-    codec: &TableCodec,
-    group: &RowGroup,
-    directory: &Directory,
-    wanted: &Keys,
-) -> Result<Range<usize>> {
-    let bounds = group.bounds.get_or_try(|| {
+pub(super) fn candidates(reader: &GroupReader<'_>, codec: &TableCodec, wanted: &Keys) -> Result<Range<usize>> {
+    let bounds = reader.group.bounds.get_or_try(|| {
         let name = codec.key_schema().field(0).name();
-        let index = super::columns::find(&table.schemas[group.schema as usize].0, name)?;
-        let stats = &column_of(directory, group, index)?.stats;
-        let low = stats.min.as_ref().and_then(|min| codec.keys.lower(min));
-        let high = stats.max.as_ref().and_then(|max| codec.keys.upper(max));
+        let column = reader.column(name).ok_or_else(|| Error::corrupt(format!("a row group without '{name}'")))?;
+        let low = column.stats.min.as_ref().and_then(|min| codec.keys.lower(min));
+        let high = column.stats.max.as_ref().and_then(|max| codec.keys.upper(max));
         Ok(KeyBounds::new(low.as_deref(), high.as_deref(), codec.keys.is_word()))
     })?;
     Ok(bounds.among(wanted))

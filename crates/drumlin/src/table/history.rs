@@ -1,12 +1,12 @@
-//! Histories: what commits wrote by key before a flush kept only the newest row of each key. Written beside the row groups of
-//! the flush, read back into a memtable of its own when a time between two versions is asked for.
+//! Histories: what commits wrote by key before a flush kept only the newest row of each key. Written next to the row groups
+//! of the flush, and read back into a separate memtable when a time between two versions is requested.
 //!
 //! ```text
 //! columns of a history: those of the table, all nullable; then
 //!   time  Int64   the commit's time in microseconds since 1970 UTC
 //!   kind  UInt8   0 a row; 1 a delete; 2 the row that the version has, whose other columns are null
 //! ```
-//! The rows are in the order of the key, of one key the newest first. Rows of one key with the same time are one.
+//! The rows are in the order of the key; for the same key, the newest first. There is one row per key and time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt8Type};
 
 use super::instants::History;
-use super::rows::MemRows;
+use super::part::MemRows;
 use super::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, Table, TableCodec};
 use crate::base::{Cancel, Error, Pool, Result, Seq, Timestamp};
 use crate::block::{Address, BlockReader};
@@ -27,13 +27,13 @@ const ROW: u8 = 0;
 const DELETE: u8 = 1;
 const AS_VERSION: u8 = 2;
 
-/// No commit is younger.
+/// No commit is later.
 const ALL: Seq = Seq(u64::MAX >> 1);
 
 /// The schema of a history of rows of `schema`.
 pub fn history_schema(schema: &Schema) -> SchemaRef {
     let mut fields: Vec<Field> = schema.fields().iter().map(|field| Field::clone(field).with_nullable(true)).collect();
-    // Told by their places: a column of the table may have any name.
+    // Identified by position: a column of the table may have any name.
     fields.push(Field::new("time", DataType::Int64, false));
     fields.push(Field::new("kind", DataType::UInt8, false));
     Arc::new(Schema::new(fields))
@@ -42,11 +42,11 @@ pub fn history_schema(schema: &Schema) -> SchemaRef {
 /// The places of puts and of deletes in a batch.
 type Places = (Vec<u32>, Vec<u32>);
 
-/// Records on their way to a batch.
+/// Records collected for a batch.
 #[derive(Default)]
 struct Chunk {
     keys: Keys,
-    /// The rows that are written out, and of each record its own, if it has one.
+    /// The rows that are written out, and for each record its row, if it has one.
     row_keys: Keys,
     rows: RowBytes,
     row: Vec<Option<u32>>,
@@ -88,13 +88,13 @@ impl Chunk {
     }
 }
 
-/// The records of a part, in batches of row groups; decoded as they are drawn. If `as_version`, the newest row of a key is
-/// what the part's version has, and not written out.
+/// The records of a part, in batches of row groups; decoded as they are pulled. If `as_version`, the newest row of a key
+/// is the one in the part's version, and not written out.
 pub fn history_rows(part: &MemtablePart, as_version: bool) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
     let rows = part.rows();
     let times = rows.times();
     let mut newest = rows.memtable.range(None, None, ALL);
-    // The next record of the key under way, and the time of the one before it.
+    // The next record of the current key, and the time of the one before it.
     let mut under_way: Option<(Record<'_, _>, Timestamp)> = None;
     std::iter::from_fn(move || {
         let mut chunk = Chunk::default();
@@ -158,7 +158,7 @@ fn into_memory(
     batches: &[RecordBatch],
 ) -> Result<MemRows> {
     let width = codec.schema().fields().len();
-    // Of each time, the places of its puts and deletes, by batch.
+    // For each time, the places of its puts and deletes, by batch.
     let mut by_time: BTreeMap<i64, Vec<Places>> = BTreeMap::new();
     let mut wholes = Vec::with_capacity(batches.len());
     for (at, batch) in batches.iter().enumerate() {
@@ -198,7 +198,7 @@ fn into_memory(
     Ok(rows)
 }
 
-/// `rows` with those filled in that are as the history's version has them.
+/// `rows`, with those filled in that are equal to the row in the history's version.
 fn with_rows_of_version(
     reader: &BlockReader,
     pool: &Pool,
@@ -220,7 +220,7 @@ fn with_rows_of_version(
     if found.found.false_count() > 0 {
         return Err(Error::corrupt("a history whose version lacks a row of it"));
     }
-    // Where each row is: in the history, or among those found.
+    // The place of each row: in the history, or among those found.
     let mut places: Vec<(usize, usize)> = (0..rows.num_rows()).map(|row| (0, row)).collect();
     for (at, row) in open.into_iter().enumerate() {
         places[row as usize] = (1, at);

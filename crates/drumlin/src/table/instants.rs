@@ -1,24 +1,20 @@
-//! When rows were written by key, so that a time shows what was there then, commit by commit, for as long as the versions
-//! around it are kept.
+//! When rows were written by key, so that a read at a time shows what was there then, commit by commit, as long as the
+//! versions around it are kept.
 //!
-//! A version numbers all rows written by key since the one before it. While they lie in memory, each has the commit that
-//! wrote it. A flush keeps of each key the newest row only; what the commits in between had written goes to a *history*
-//! beside the row groups, unless there was but one commit.
+//! A version numbers all rows written by key since the previous one. While they are in memory, each has the commit that
+//! wrote it. A flush keeps only the newest row of each key; what the commits in between had written goes to a *history*
+//! next to the row groups, unless there was only one commit.
 //!
 //! Invariants: the rows of a part were written between `first` and `last`, on top of the version `base`; a history is
-//! kept as long as its base and its version are listed; times of a table at which a version was newest that has been
-//! deleted are in a gap.
+//! kept as long as its base and its version are listed; times of a table at which the newest version was one that has
+//! been deleted are in a gap.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use arrow::array::temporal_conversions::timestamp_us_to_datetime;
 use serde::{Deserialize, Serialize};
 
-use super::rows::InMemory;
-use super::{ALIVE, MemRows, MemtablePart, ROWS_MAX, Table, VersionKind};
-use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Seq, Timestamp, Version};
+use super::MemtablePart;
+use crate::base::{Timestamp, Version};
 use crate::block::Address;
 
 /// When the rows of a part were written.
@@ -32,7 +28,7 @@ pub struct Written {
     pub last: Timestamp,
 }
 
-/// Row writes, commit by commit, that a flush has turned into row groups.
+/// Row writes, commit by commit, which a flush has turned into row groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The version that they belong to.
@@ -41,24 +37,24 @@ pub struct History {
     pub base: Version,
     /// The first commit's time.
     pub first: Timestamp,
-    /// The table's schema that the rows have.
+    /// Which of the table's schemas the rows have.
     pub schema: u32,
-    /// Where they lie, and how many each.
+    /// Where they are stored, and the number of rows in each.
     pub groups: Vec<(Address, u32)>,
 }
 
-/// What a table knows of times between its versions.
+/// What a table knows about times between its versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instants {
-    /// Of each part, by its version.
+    /// For each part, by its version.
     pub parts: BTreeMap<Version, Written>,
-    /// Of parts that were flushed, by version.
+    /// For flushed parts, by version.
     pub histories: Vec<History>,
-    /// Of a listed version: from when until when it was not the newest, although no later version that is listed was.
+    /// For a listed version: from when until when it was not the newest, although no later listed version was.
     pub gaps: BTreeMap<Version, (Timestamp, Timestamp)>,
 }
 
-/// Where the rows are that were there at a time, beside those of a version.
+/// Where the rows are that existed at a time in addition to those of a version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Since<'a> {
     /// There are none.
@@ -69,180 +65,9 @@ pub enum Since<'a> {
     History(&'a History),
 }
 
-/// A time as people read it.
-fn shown(time: Timestamp) -> String {
-    timestamp_us_to_datetime(time.0).map_or_else(|| time.to_string(), |moment| format!("{moment} UTC"))
-}
-
 impl Instants {
-    /// Whether there is nothing to know.
+    /// Whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl Table {
-    /// Notes that rows were written by key at `time`.
-    pub(super) fn note_rows(&mut self, version: Version, time: Timestamp) {
-        let base = self.newest().map_or(Version(0), |newest| newest.version);
-        let written =
-            Arc::make_mut(&mut self.instants).parts.entry(version).or_insert(Written { base, first: time, last: time });
-        written.last = written.last.max(time);
-    }
-
-    /// Takes versions off the list at `time`, and notes when they were the newest.
-    pub(super) fn unlist(&mut self, deleted: &[Version], time: Timestamp) {
-        let mut deleted: Vec<Version> = deleted.to_vec();
-        deleted.sort_unstable();
-        for version in deleted.into_iter().rev() {
-            let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) else { continue };
-            let is_newest = at + 1 == self.versions.len();
-            let first = self.first_of(version);
-            self.versions.remove(at);
-            let instants = Arc::make_mut(&mut self.instants);
-            instants.gaps.remove(&version);
-            if planted(Bug::ForgetGaps) {
-                continue;
-            }
-            if let Some(before) = at.checked_sub(1).map(|at| self.versions[at].version) {
-                // If it was the newest, the one before it is the newest again from now on.
-                let until = if is_newest { time } else { Timestamp(i64::MAX) };
-                let gap = instants.gaps.entry(before).or_insert((first, until));
-                *gap = (gap.0.min(first), until);
-            }
-        }
-    }
-
-    /// When the first of the rows was written that made a version.
-    fn first_of(&self, version: Version) -> Timestamp {
-        let time = self.version(version).map_or(Timestamp(i64::MAX), |record| record.time);
-        let part = self.instants.parts.get(&version).map(|written| written.first);
-        let history = self.instants.histories.iter().find(|history| history.version == version);
-        time.min(part.or(history.map(|history| history.first)).unwrap_or(time))
-    }
-
-    /// What was there at `time`: the version that was the newest, and where the rows written by key since are. `NotFound` if
-    /// no version is as old, or the one that was the newest has been deleted.
-    pub fn at(&self, time: Timestamp) -> Result<(Version, Since<'_>)> {
-        let Some(record) = self.version_at(time) else {
-            let oldest = self.versions.front().map_or_else(String::new, |oldest| {
-                format!("; the oldest, {}, was made at {}", oldest.version, shown(oldest.time))
-            });
-            return Err(Error::not_found(format!("no version is as old as {}{oldest}", shown(time))));
-        };
-        let base = record.version;
-        if self.instants.gaps.get(&base).is_some_and(|(from, until)| *from <= time && time < *until) {
-            let time = shown(time);
-            return Err(Error::not_found(format!("the version that was the newest at {time} has been deleted")));
-        }
-        let began = |part: &&MemtablePart| {
-            self.instants.parts.get(&part.version).is_some_and(|written| written.base == base && written.first <= time)
-        };
-        let since = match self.parts.iter().find(began) {
-            Some(part) => Since::Memory(part),
-            None => {
-                let mut histories = self.instants.histories.iter();
-                let history = histories.find(|history| history.base == base && history.first <= time);
-                history.map_or(Since::Nothing, Since::History)
-            }
-        };
-        Ok((base, since))
-    }
-
-    /// The table as it was while `part` took writes.
-    pub(super) fn up_to(&self, part: &MemtablePart) -> Table {
-        let mut then = self.clone();
-        then.parts.retain(|other| other.version <= part.version);
-        if let Some(last) = then.parts.last_mut() {
-            (last.frozen, last.died) = (false, ALIVE);
-        }
-        then.unsettled = InMemory::default();
-        then
-    }
-
-    /// The table as it was while the rows of a history were written, with those rows.
-    pub(super) fn with_history(&self, history: &History, rows: Arc<MemRows>) -> Table {
-        let mut then = self.clone();
-        let (version, schema, from) = (history.version, history.schema, Seq(0));
-        let rows = InMemory(Some(rows));
-        then.parts = vec![MemtablePart { version, from, frozen: false, died: ALIVE, schema, rows }];
-        then.unsettled = InMemory::default();
-        then
-    }
-
-    /// Whether a flush of `part` has to keep its history: some time between two versions that are listed shows part of it.
-    pub fn needs_history(&self, part: &MemtablePart) -> bool {
-        let Some(written) = self.instants.parts.get(&part.version) else { return false };
-        let listed = |version: Version| self.versions.binary_search_by_key(&version, |record| record.version);
-        let (Ok(_), Ok(at)) = (listed(written.base), listed(part.version)) else { return false };
-        // What one commit wrote is the version, if that is nothing else.
-        let several = written.first < written.last || self.versions[at].kind != VersionKind::Rows;
-        several && !planted(Bug::ForgetHistories)
-    }
-
-    /// Whether the newest row of each key of `part` is what its version has.
-    pub fn is_all_of_its_version(&self, part: &MemtablePart) -> bool {
-        self.version(part.version).is_some_and(|record| record.kind == VersionKind::Rows)
-    }
-
-    /// Lets go of histories that no time shows any more; returns their addresses.
-    pub(super) fn shed_histories(&mut self) -> Vec<Address> {
-        if self.instants.is_empty() {
-            return Vec::new();
-        }
-        let (versions, parts) = (&self.versions, &self.parts);
-        let listed = |version: Version| versions.binary_search_by_key(&version, |record| record.version).is_ok();
-        let mut kept = Instants::clone(&self.instants);
-        let unneeded = kept.histories.extract_if(.., |history| !listed(history.base) || !listed(history.version));
-        let gone = unneeded.flat_map(|history| history.groups).map(|(address, _)| address).collect();
-        kept.gaps.retain(|version, _| listed(*version));
-        kept.parts.retain(|version, _| parts.iter().any(|part| part.version == *version));
-        if kept != *self.instants {
-            self.instants = Arc::new(kept);
-        }
-        gone
-    }
-
-    /// Takes out the histories for which `why` says so, whose times then are in a gap; gives their versions and the reasons.
-    pub fn drop_histories(&mut self, why: impl Fn(&History) -> Option<String>) -> Vec<(Version, String)> {
-        let mut dropped = Vec::new();
-        let mut kept = Instants::clone(&self.instants);
-        let gone = kept.histories.extract_if(.., |history| {
-            let why = why(history);
-            dropped.extend(why.clone().map(|why| (history.version, why)));
-            why.is_some()
-        });
-        for history in gone.collect::<Vec<_>>() {
-            let gap = kept.gaps.entry(history.base).or_insert((history.first, Timestamp(i64::MAX)));
-            gap.0 = gap.0.min(history.first);
-        }
-        if !dropped.is_empty() {
-            self.instants = Arc::new(kept);
-        }
-        dropped
-    }
-
-    /// Every address that the table's records name: of row groups, one for each record, and of histories.
-    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        let histories = self.instants.histories.iter().flat_map(|history| &history.groups);
-        self.groups.iter().map(|group| &group.address).chain(histories.map(|(address, _)| address))
-    }
-
-    /// Fails if what is known of times contradicts itself.
-    pub fn check_instants(&self) -> Result<()> {
-        let bad = |what: &str| Err(Error::corrupt(format!("table {}: {what}", self.id)));
-        for history in &self.instants.histories {
-            if history.schema as usize >= self.schemas.len() || history.base >= history.version {
-                return bad("a history of a schema or version that cannot be");
-            }
-            if history.groups.iter().any(|(_, rows)| *rows == 0 || *rows > ROWS_MAX) {
-                return bad("a history of more rows than there can be");
-            }
-        }
-        let known = |version: &Version| self.parts.iter().any(|part| part.version == *version);
-        if self.instants.parts.iter().any(|(version, written)| !known(version) || written.first > written.last) {
-            return bad("times of rows that are not there");
-        }
-        Ok(())
     }
 }

@@ -1,8 +1,8 @@
-//! Keys as bytes: a keyed table's key columns, encoded so that bytes compare as the rows do in the table's order and none
-//! begins another. In memory only; nothing of it is stored.
+//! Keys as bytes: a keyed table's key columns, encoded so that bytes compare like the rows in the table's order and no
+//! key is a prefix of another. Only used in memory, never stored.
 //!
-//! Integers, booleans, dates and times take 8 bytes, the most significant first and the sign turned; decimals 16. Strings and
-//! binary end with 0 0, and have 0 1 for each zero in them.
+//! Integers, booleans, dates and times take 8 bytes, the most significant first and with the sign bit flipped; decimals take
+//! 16. Strings and binary end with 0 0, and each zero in them becomes 0 1.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, LargeBinaryArray, UInt64Array,
@@ -70,7 +70,7 @@ pub fn check_key(key: &[String], schema: &Schema) -> Result<()> {
 }
 
 impl KeyCodec {
-    /// For the columns of `schema` called `key`, which [`check_key`] found good.
+    /// For the columns of `schema` called `key`, which must have passed [`check_key`].
     pub fn new(schema: &Schema, key: &[String]) -> Result<Self> {
         let column = |name: &String| {
             let field = schema.field_with_name(name).map_err(|_| Error::invalid(format!("no key column '{name}'")))?;
@@ -81,13 +81,13 @@ impl KeyCodec {
         Ok(Self { columns: key.iter().map(column).collect::<Result<_>>()? })
     }
 
-    /// Fails if a column has a type that would not come back.
+    /// Fails if a column has a type that could not be decoded again.
     pub(super) fn check(&self) -> Result<()> {
         let refused = |e: Error| Error::invalid("a key of these types is not possible").with_source(e);
         self.decode(std::iter::empty()).map(drop).map_err(refused)
     }
 
-    /// The schema of the key columns alone.
+    /// The schema of only the key columns.
     pub fn schema(&self) -> Schema {
         Schema::new(self.columns.iter().map(|c| Field::new(&c.name, c.data_type.clone(), true)).collect::<Vec<_>>())
     }
@@ -168,7 +168,7 @@ impl KeyCodec {
     pub(super) fn lower(&self, bound: &Stat) -> Option<Vec<u8>> {
         let mut bytes = stat_bytes(bound)?;
         if let Stat::Bytes(_) = bound {
-            // It may be cut: what it begins is above it.
+            // It may be cut: values with this prefix are above it.
             bytes.truncate(bytes.len() - 2);
         }
         Some(bytes)
@@ -176,7 +176,7 @@ impl KeyCodec {
 
     /// Bytes above all keys whose first column is at or below `bound`; `None` if there are none.
     pub(super) fn upper(&self, bound: &Stat) -> Option<Vec<u8>> {
-        // The least bytes that begin no key with this first column and are above those that do.
+        // The smallest bytes above every key that begins with this first column.
         let mut bytes = stat_bytes(bound)?;
         while let Some(last) = bytes.pop() {
             if last < 0xff {
@@ -212,7 +212,7 @@ fn write_bytes(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// A column's values on their way to bytes.
+/// A column's values, ready to be encoded.
 enum Values {
     Words(Vec<u64>),
     Wide(Vec<u128>),
@@ -264,7 +264,7 @@ fn scale_of(data_type: &DataType) -> i8 {
     }
 }
 
-/// Any signed number of up to 64 bits, or time, as 64 bits in its own unit.
+/// Any signed number of up to 64 bits, or any time, as 64 bits in its own unit.
 fn integers(column: &ArrayRef) -> Result<ArrayRef> {
     let plain = match column.data_type() {
         DataType::Dictionary(_, values) => cast(column, values)?,

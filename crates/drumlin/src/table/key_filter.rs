@@ -1,20 +1,22 @@
-//! The filter of a row group's keys: says of most keys that are not there that they are not, without looking at any.
+//! The filter of a row group's keys: recognises most keys that do not exist without reading any keys.
 //!
-//! A binary fuse filter (Graf and Lemire, "Binary Fuse Filters", 2022) of 8 bits, some 9 bits a key, wrong of one key in 256.
+//! A binary fuse filter (Graf and Lemire, "Binary Fuse Filters", 2022) of 8 bits: about 9 bits per key, with one false
+//! positive in 256.
 //!
 //! ```text
 //! 0   8  seed
-//! 8   4  segment length, then 4 the same less one, then 4 the length of all segments but two
+//! 8   4  segment length, then 4 the same less one, then 4 the length of all segments except two
 //! 20  -  fingerprints
 //! ```
-//! A key of 8 bytes is its own hash; of others it is, over the key padded with zeros to words of 8 bytes, the most
-//! significant first, and then its length: `h = (rotate_left(h, 5) ^ word) * 0x517cc1b727220a95`, from 0.
+//! A key of 8 bytes is its own hash. The hash of others is computed over the key, padded with zeros to words of 8
+//! bytes, the most significant first, and then its length: `h = (rotate_left(h, 5) ^ word) * 0x517cc1b727220a95`, from
+//! 0.
 
 use xorf::{BinaryFuse8, BinaryFuse8Ref, DmaSerializable, Filter, FilterRef};
 
 use crate::memtable::{Key, Keys};
 
-/// For fewer rows it is as much work to look at a filter as at the keys.
+/// For fewer rows, checking a filter is as much work as searching the keys.
 const ROWS_MIN: usize = 1024;
 const HEADER: usize = BinaryFuse8::DESCRIPTOR_LEN;
 
@@ -43,7 +45,7 @@ pub fn key_filter(keys: &Keys) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether a key may be among those that `bytes`, a filter, was made of. `None` if it is no filter.
+/// Whether a key may be among those from which the filter `bytes` was made. `None` if it is not a filter.
 pub fn may_have<'a>(bytes: &[u8], mut keys: impl Iterator<Item = Key<'a>>) -> Option<bool> {
     let (head, fingerprints) = bytes.split_at_checked(HEADER)?;
     let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
@@ -51,7 +53,7 @@ pub fn may_have<'a>(bytes: &[u8], mut keys: impl Iterator<Item = Key<'a>>) -> Op
     if count == 0 || !segment.is_power_of_two() || u64::from(mask) != segment - 1 {
         return None;
     }
-    // A key's places are anywhere in the segments that they fall into, so the last segment counts as a whole.
+    // A key's places may be anywhere in their segments, so the last segment counts as a whole.
     let reach = (count + 2 * segment).next_multiple_of(segment);
     if reach > fingerprints.len() as u64 {
         return None;
@@ -88,7 +90,7 @@ mod tests {
                 let _ = may_have(&damaged, keys.iter().take(20));
             }
         }
-        // The last segment is not whole.
+        // The last segment is incomplete.
         let mut keys = Keys::default();
         (0..1100).for_each(|key| keys.push_word(key * 3));
         let filter = key_filter(&keys).unwrap();
@@ -98,7 +100,7 @@ mod tests {
             damaged[16..20].copy_from_slice(&count.to_le_bytes());
             assert!(keys.iter().all(|key| may_have(&damaged, std::iter::once(key)).is_none()), "cut by {cut}");
         }
-        // No segment at all, which no filter of keys has.
+        // No segment at all, which is never the case for a filter of keys.
         let mut empty = filter;
         empty[16..20].copy_from_slice(&[0; 4]);
         assert_eq!(may_have(&empty, keys.iter()), None);

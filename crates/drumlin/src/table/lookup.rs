@@ -1,8 +1,8 @@
-//! Rows by key: where they lie, and their columns in the order of the question.
+//! Rows by key: finds where they are, and returns their columns in the order of the requested keys.
 //!
-//! Memtables are searched first, all keys in one batched pass. What they leave open is sorted once and looked for in row
-//! groups: those whose bounds leave it open, each in one pass over its keys, in parallel. Values are read last, each row
-//! group's in one request.
+//! Memtables are searched first, all keys in one batched pass. The remaining keys are sorted once and searched for in
+//! those row groups whose bounds do not exclude them, each in one pass over its keys, in parallel. Values are read last,
+//! with one request per row group.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use roaring::RoaringBitmap;
 
-use super::columns::{column_of, find, into_type, pick_columns};
+use super::columns::{find, into_type};
 use super::group_keys::{GroupKeys, candidates};
+use super::group_reader::GroupReader;
 use super::key_filter::may_have;
 use super::overlay::{MemtableHit, Overlay};
 use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
@@ -23,23 +24,23 @@ use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 
-/// Where the row of a key lies.
+/// Where the row of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// There is none.
     Nowhere,
-    /// Written by key since: at this place of the rows copied.
+    /// Written by key since: at this place of the copied rows.
     Memory(u32),
-    /// In the table's row group of this place, at this row.
+    /// In the table's row group at this place, in this row.
     Group(u32, u32),
 }
 
 /// Rows found by key.
 #[derive(Clone, Debug)]
 pub struct Lookup {
-    /// A row for each key asked for, in that order; all null but for the key where there is none.
+    /// A row for each requested key, in that order; if there is none, all columns except the key are null.
     pub rows: RecordBatch,
-    /// Whether there is one.
+    /// Whether the key has a row.
     pub found: BooleanArray,
 }
 
@@ -51,7 +52,7 @@ pub struct Searcher<'a> {
     pub pool: &'a Pool,
     /// The table.
     pub table: &'a Table,
-    /// What is seen of it.
+    /// Which of its rows are visible.
     pub read_point: ReadPoint,
     /// How its keys are encoded.
     pub codec: &'a TableCodec,
@@ -59,16 +60,16 @@ pub struct Searcher<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// Keys to be looked for in row groups.
+/// Keys to search for in row groups.
 struct Open {
     /// Ascending.
     keys: Keys,
-    /// The place of each in the question, and the first version whose rows count.
+    /// The place of each in the request, and the first version whose rows count.
     asked: Vec<(u32, Version)>,
 }
 
 impl Searcher<'_> {
-    /// Where the rows of `keys` lie. Those in memory are copied to `rows`.
+    /// Where the rows of `keys` are. Those in memory are copied to `rows`.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
         let mut places = vec![Place::Nowhere; keys.len()];
         let overlay = Overlay::new(self.table, self.read_point);
@@ -99,8 +100,8 @@ impl Searcher<'_> {
                 Open { keys: left.take(order.iter().map(|at| *at as usize)), asked }
             }
         };
-        // A row group of another version may have keys of another type, so that is asked first. Those whose bounds are known
-        // to leave none of the keys open are not so much as looked at.
+        // A row group of another version may have keys of another type, so that is checked first. Row groups whose known
+        // bounds exclude all of the keys are skipped altogether.
         let may = |group: &RowGroup| {
             (self.table.serves(group, self.read_point.version) || planted(Bug::MixKeyTypes))
                 && group.bounds.get().is_none_or(|bounds| !bounds.among(&open.keys).is_empty())
@@ -108,7 +109,7 @@ impl Searcher<'_> {
         let groups: Vec<(u32, &Arc<RowGroup>)> =
             (0..).zip(&self.table.groups).filter(|(_, group)| may(group)).collect();
         let search = |(index, group): (u32, &Arc<RowGroup>)| self.search_group(index, group, &open);
-        // A few keys are found sooner than other threads are asked.
+        // Finding a few keys is faster than involving other threads.
         const FEW: usize = 16;
         let found = match open.keys.len() <= FEW {
             true => groups.into_iter().map(search).collect::<Result<Vec<_>>>()?,
@@ -123,9 +124,8 @@ impl Searcher<'_> {
     /// The keys that a row group holds, with their places.
     fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, Place)>> {
         self.cancel.check()?;
-        let directory = self.reader.directory(&group.address)?;
-        column_of(&directory, group, 0)?;
-        let range = candidates(self.table, self.codec, group, &directory, &open.keys)?;
+        let reader = GroupReader::open(self.reader, self.table, group)?;
+        let range = candidates(&reader, self.codec, &open.keys)?;
         if range.is_empty() {
             return Ok(Vec::new());
         }
@@ -133,16 +133,16 @@ impl Searcher<'_> {
         if visible == Rows::None {
             return Ok(Vec::new());
         }
-        // Looking at the filter pays while there are few keys to look for, and those here are not at hand.
+        // The filter is worth reading if few keys are searched for and the row group's keys are not in the cache.
         const FEW: usize = 64;
         if range.len() <= FEW
             && !self.reader.has_derived(&group.address)
-            && let Some(filter) = self.reader.filter(&group.address, &directory)?
+            && let Some(filter) = reader.key_filter()?
             && may_have(&filter, range.clone().map(|at| open.keys.get(at))) == Some(false)
         {
             return Ok(Vec::new());
         }
-        let keys = GroupKeys::of(self.reader, self.table, self.codec, group, &directory)?;
+        let keys = GroupKeys::of(&reader, self.codec)?;
         let mut found = Vec::new();
         keys.find(&open.keys, range, |at, row| {
             let (asked, from) = open.asked[at];
@@ -157,7 +157,7 @@ impl Searcher<'_> {
         Ok(found)
     }
 
-    /// The rows of `keys`: of the columns called `columns`, or all. `key_columns` are the keys as they were asked for.
+    /// The rows of `keys`: the columns called `columns`, or all. `key_columns` are the keys as requested.
     pub fn get_many(&self, keys: &Keys, key_columns: &[ArrayRef], columns: Option<&[String]>) -> Result<Lookup> {
         let schema = self.table.schemas[self.table.record(self.read_point.version)?.schema as usize].0.clone();
         let columns: Vec<usize> = match columns {
@@ -177,7 +177,7 @@ impl Searcher<'_> {
         let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
         let field = |column: &usize| -> FieldRef {
             let field = schema.fields()[*column].clone();
-            // A key that is not there has no values.
+            // A missing key has no values.
             if field.is_nullable() { field } else { Arc::new(Field::clone(&field).with_nullable(true)) }
         };
         let fields: Vec<FieldRef> = columns.iter().map(field).collect();
@@ -186,7 +186,7 @@ impl Searcher<'_> {
         Ok(Lookup { rows: RecordBatch::try_new_with_options(schema, arrays, &options)?, found })
     }
 
-    /// Columns beside the key, of the rows at `places`.
+    /// Columns other than the key, of the rows at `places`.
     fn values(
         &self,
         schema: &SchemaRef,
@@ -198,7 +198,7 @@ impl Searcher<'_> {
             return Ok(Vec::new());
         }
         let own = self.codec.decode_others(rows, columns)?;
-        // Found in memory, one after the other: as they are.
+        // All found in memory, in order: used as they are.
         if places.len() == rows.len() && places.iter().zip(0..).all(|(place, at)| *place == Place::Memory(at)) {
             return Ok(own);
         }
@@ -209,7 +209,7 @@ impl Searcher<'_> {
             [one] => vec![read(one)?],
             several => self.pool.map(several.iter().collect(), read)?,
         };
-        // The first source is a null, the second what was found in memory.
+        // The first source is a null, the second holds the rows found in memory.
         let source: BTreeMap<u32, usize> = groups.iter().enumerate().map(|(at, (index, _))| (*index, at)).collect();
         let place = |place: &Place| match place {
             Place::Nowhere => (0, 0),
@@ -232,8 +232,7 @@ impl Searcher<'_> {
     fn read_rows(&self, schema: &SchemaRef, columns: &[usize], index: u32, rows: &[u32]) -> Result<Vec<ArrayRef>> {
         self.cancel.check()?;
         let group = &self.table.groups[index as usize];
-        let directory = self.reader.directory(&group.address)?;
-        pick_columns(self.reader, self.table, schema, group, &directory, columns, rows)
+        GroupReader::open(self.reader, self.table, group)?.pick(schema, columns, rows)
     }
 
     /// The rows of row groups among `places`, by row group.
@@ -246,13 +245,14 @@ impl Searcher<'_> {
     }
 }
 
-/// The rows among `places` that lie in row groups: of each, in order, its rows, ascending and once each.
+/// The rows among `places` that are in row groups: for each row group, in order, its rows, ascending and without
+/// duplicates.
 fn rows_by_group(places: &[Place]) -> Vec<(u32, Vec<u32>)> {
     let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
     let mut known: BTreeMap<u32, usize> = BTreeMap::new();
     for place in places {
         let Place::Group(group, row) = *place else { continue };
-        // Places that follow each other mostly lie in the same one.
+        // Consecutive places are usually in the same one.
         match groups.last_mut().filter(|(last, _)| *last == group) {
             Some((_, rows)) => rows.push(row),
             None => match known.get(&group) {

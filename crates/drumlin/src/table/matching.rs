@@ -7,44 +7,38 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::columns::{column_of, decode_columns};
+use super::group_reader::GroupReader;
 use super::overlay::Overlay;
 use super::{GroupId, ReadPoint, RowGroup, Rows, Table, TableCodec};
 use crate::base::{Cancel, Pool, Result};
-use crate::block::{BlockReader, Directory};
+use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::Form;
 
 /// The rows among `rows` of a row group for which `filter` is true.
 pub(super) fn matching(
-    reader: &BlockReader,
-    table: &Table,
+    reader: &GroupReader<'_>,
     schema: &SchemaRef,
-    group: &RowGroup,
-    directory: &Directory,
     rows: &Rows,
     filter: &BoundFilter,
 ) -> Result<Rows> {
-    let own = &table.schemas[group.schema as usize].0;
-    let stats = |index: usize| {
-        let at = own.index_of(schema.field(index).name()).ok()?;
-        directory.columns.get(at).map(|column| column.stats.clone())
-    };
-    match filter.verdict(u64::from(group.rows), &stats) {
+    let total = reader.group.rows;
+    let stats = |index: usize| reader.column(schema.field(index).name()).map(|column| column.stats.clone());
+    match filter.verdict(u64::from(total), &stats) {
         Verdict::None => return Ok(Rows::None),
         Verdict::All => return Ok(rows.clone()),
         Verdict::Some => {}
     }
-    let arrays = decode_columns(reader, table, schema, group, directory, filter.columns(), Form::Native)?;
-    let truth = truth(filter, schema, group.rows as usize, arrays)?;
+    let arrays = reader.decode(schema, filter.columns(), Form::Native)?;
+    let truth = truth(filter, schema, total as usize, arrays)?;
     let mut hits = RoaringBitmap::from_sorted_iter(truth.set_indices_u32()).expect("set bits ascend");
     if let Rows::Some(rows) = rows {
         hits &= rows;
     }
     Ok(match hits.len() {
         0 => Rows::None,
-        n if n == u64::from(group.rows) => Rows::All,
+        n if n == u64::from(total) => Rows::All,
         _ => Rows::Some(hits),
     })
 }
@@ -79,7 +73,7 @@ pub struct Matches {
     pub rows: RoaringBitmap,
 }
 
-/// Rows of a table, wherever they lie.
+/// Rows of a table, wherever they are stored.
 pub struct Found {
     /// Those in row groups.
     pub groups: Vec<Matches>,
@@ -87,7 +81,7 @@ pub struct Found {
     pub keys: Keys,
 }
 
-/// The rows seen for which `filter` is true, found in parallel.
+/// The visible rows for which `filter` is true, found in parallel.
 pub fn matching_rows(
     reader: &BlockReader,
     pool: &Pool,
@@ -99,23 +93,21 @@ pub fn matching_rows(
     let record = table.record(read_point.version)?;
     let schema = table.schemas[record.schema as usize].0.clone();
     let filter = filter.bind(&schema)?;
-    let find = |group: &RowGroup, directory: &Directory, rows: &Rows| {
-        matching(reader, table, &schema, group, directory, rows, &filter)
-    };
+    let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
     let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
         truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
     };
     search(reader, pool, table, read_point, cancel, find, keep)
 }
 
-/// The rows seen that `find` finds in a row group, and those written by key since that `keep` keeps.
+/// The visible rows that `find` finds in row groups, and those written by key since that `keep` keeps.
 pub(super) fn search(
     reader: &BlockReader,
     pool: &Pool,
     table: &Table,
     read_point: ReadPoint,
     cancel: &Cancel,
-    find: impl Fn(&RowGroup, &Directory, &Rows) -> Result<Rows> + Send + Sync,
+    find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
 ) -> Result<Found> {
     let overlay = Overlay::new(table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
@@ -126,12 +118,12 @@ pub(super) fn search(
         if rows == Rows::None {
             return Ok(None);
         }
-        let directory = reader.directory(&group.address)?;
-        column_of(&directory, group, 0)?;
-        let mut rows = find(group, &directory, &rows)?;
+        let group = GroupReader::open(reader, table, group)?;
+        let mut rows = find(&group, &rows)?;
         if let Some((overlay, codec)) = &overlay {
-            rows = overlay.hide(reader, table, codec, group, &directory, rows)?;
+            rows = overlay.hide(&group, codec, rows)?;
         }
+        let group = group.group;
         Ok((rows != Rows::None).then(|| Matches { group: group.id, rows: rows.positions(group.rows) }))
     })?;
     let mut keys = Keys::default();

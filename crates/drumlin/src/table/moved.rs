@@ -1,8 +1,9 @@
-//! Where rows are after rewrites that a change was prepared without: its positions are carried over by rank.
+//! Where rows are after rewrites that a change did not know when it was prepared: its positions are carried over by
+//! rank.
 //!
-//! A rewrite keeps, in order, every row that the newest version sees. So of two states with the same content, the n-th
-//! visible row of a rewrite's inputs is the n-th of its outputs. A flush moves no row that is in a row group, and a repacked
-//! row group keeps its number.
+//! A rewrite keeps, in order, every row that the newest version sees. So if the content is the same, the n-th visible row of
+//! a rewrite's inputs is the n-th of its outputs. A flush moves no row that is in a row group, and a repacked row group
+//! keeps its number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,29 +11,28 @@ use std::sync::Arc;
 use imbl::Vector;
 use roaring::RoaringBitmap;
 
-use super::{GroupId, Positions, RowGroup, Rows, Table, VersionKind, VersionRecord};
-use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Seq, Version};
+use super::{GroupId, RowGroup, Rows};
+use crate::base::{Seq, Version};
 
-/// One rewrite: what stood in the place of what.
+/// One rewrite: what was replaced by what.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
-    seq: Seq,
+    pub seq: Seq,
     /// The newest version at that time.
-    version: Version,
-    inputs: Vec<Arc<RowGroup>>,
-    outputs: Vec<Arc<RowGroup>>,
+    pub version: Version,
+    pub inputs: Vec<Arc<RowGroup>>,
+    pub outputs: Vec<Arc<RowGroup>>,
 }
 
-/// Rewrites, in order; in memory only.
+/// Rewrites, in order; only in memory.
 pub(super) type Moves = Vector<Arc<Moved>>;
 
-/// Below this share of the rows, ranks are looked up one by one.
+/// For fewer than one in this many rows, ranks are looked up individually.
 const WALK_SHARE: u64 = 64;
 
 impl Moved {
     /// Where the rows at `positions` of the input `at` are now.
-    fn carry(&self, at: usize, positions: &RoaringBitmap, to: &mut BTreeMap<GroupId, RoaringBitmap>) -> Option<()> {
+    pub fn carry(&self, at: usize, positions: &RoaringBitmap, to: &mut BTreeMap<GroupId, RoaringBitmap>) -> Option<()> {
         let seen = |group: &Arc<RowGroup>| group.visible(self.version);
         let before: u64 = self.inputs[..at].iter().map(|group| seen(group).count(group.rows)).sum();
         let input = &self.inputs[at];
@@ -79,78 +79,5 @@ impl Moved {
             start = end;
         }
         ranks.peek().is_none().then_some(())
-    }
-}
-
-impl Table {
-    /// The number that the next row group gets.
-    pub fn next_group(&self) -> GroupId {
-        GroupId(self.next_group)
-    }
-
-    /// Whether all that can be read of it is what could be read of `then`, an earlier state: it may have been rewritten and
-    /// flushed, and a version numbered for rows that were there.
-    pub fn is_same_content(&self, then: &Table) -> bool {
-        (self.rows_seq, self.schema(), &self.spec) == (then.rows_seq, then.schema(), &then.spec)
-            && self.pins.keys().eq(then.pins.keys())
-            && self.lists_all_of(then)
-    }
-
-    /// Whether it lists the versions that `then`, an earlier state, did, and behind them none but such as number rows that were
-    /// there.
-    pub fn lists_all_of(&self, then: &Table) -> bool {
-        let key = |record: &VersionRecord| (record.version, record.seq);
-        let (old, new) = (then.versions.len(), self.versions.len());
-        old <= new
-            && self.versions.iter().zip(&then.versions).all(|(a, b)| key(a) == key(b))
-            && self.versions.iter().skip(old).all(|record| record.kind == VersionKind::Rows)
-    }
-
-    /// Notes a rewrite that made `next` of this table.
-    pub(super) fn note_move(&self, next: &mut Table, inputs: Vec<Arc<RowGroup>>, seq: Seq) {
-        let Some(version) = self.newest().map(|newest| newest.version) else { return };
-        if inputs.iter().any(|group| group.only.is_some()) || planted(Bug::ForgetMoves) {
-            return;
-        }
-        let first = self.next_group();
-        let outputs = next.groups.iter().filter(|group| group.id >= first).cloned().collect();
-        next.moved.0.push_back(Arc::new(Moved { seq, version, inputs, outputs }));
-    }
-
-    /// Forgets rewrites that no state before `oldest` is left to be carried over; gives whether others are known.
-    pub fn forget_moves(&mut self, oldest: Option<Seq>) -> bool {
-        self.moved.0.retain(|moved| oldest.is_some_and(|oldest| moved.seq > oldest));
-        !self.moved.0.is_empty()
-    }
-
-    /// Where rows are that `then`, an earlier state of this table, had at these positions, and that are still visible. Row
-    /// groups that `then` did not have yet are those that a change adds to it, and would add to this one. `Conflict` if it
-    /// cannot be told.
-    pub fn carried(&self, deletions: &[(GroupId, Positions)], then: &Table) -> Result<Vec<(GroupId, Positions)>> {
-        let mut found: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
-        for (id, positions) in deletions {
-            if *id >= then.next_group() {
-                let own = GroupId(self.next_group + (id.0 - then.next_group));
-                *found.entry(own).or_default() |= &*positions.0;
-                continue;
-            }
-            let mut at = BTreeMap::from([(*id, (*positions.0).clone())]);
-            for moved in &self.moved.0 {
-                let mut next = BTreeMap::new();
-                for (id, positions) in std::mem::take(&mut at) {
-                    match moved.inputs.iter().position(|input| input.id == id) {
-                        Some(input) => moved.carry(input, &positions, &mut next).ok_or_else(|| {
-                            Error::conflict(format!("rows of row group {} are gone since they were found", id.0))
-                        })?,
-                        None => *next.entry(id).or_default() |= positions,
-                    }
-                }
-                at = next;
-            }
-            for (id, positions) in at {
-                *found.entry(id).or_default() |= positions;
-            }
-        }
-        Ok(found.into_iter().map(|(id, positions)| (id, positions.into())).collect())
     }
 }

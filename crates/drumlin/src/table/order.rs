@@ -1,4 +1,4 @@
-//! The order of a sorted table: which columns can carry it, sorting rows, and which row groups overlap in it.
+//! The order of a sorted table: which columns can be sorted by, sorting rows, and finding row groups that overlap.
 //!
 //! Ascending, nulls first. Rows that compare equal keep the order in which they were written.
 
@@ -12,12 +12,12 @@ use arrow::row::{RowConverter, Rows, SortField};
 use crate::base::{Error, Result};
 use crate::segment::{ColumnStats, Stat, holds, take_batch};
 
-/// Checks that `sort` names columns of `schema` that can carry an order.
+/// Checks that `sort` names columns of `schema` that can be sorted by.
 pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
     check_order(sort, schema, "sort column")
 }
 
-/// The same of columns that messages call `what`.
+/// The same for columns that messages call `what`.
 pub(super) fn check_order(names: &[String], schema: &Schema, what: &str) -> Result<()> {
     for (at, name) in names.iter().enumerate() {
         let field = schema.field_with_name(name).map_err(|_| {
@@ -37,8 +37,8 @@ pub(super) fn check_order(names: &[String], schema: &Schema, what: &str) -> Resu
     Ok(())
 }
 
-/// `schema` as a sorted table keeps it: dictionaries, at any depth, with keys of 32 bits at least. Row groups that overlap are
-/// joined when read, and so are their dictionaries. That is the type that is handed out too.
+/// `schema` as a sorted table keeps it: dictionaries, at any depth, with keys of at least 32 bits. Row groups that overlap
+/// are joined when read, and so are their dictionaries. Readers get this type too.
 pub fn sorted_schema(schema: &SchemaRef, sort: &[String]) -> SchemaRef {
     let is_narrow = |part: &DataType| matches!(part, DataType::Dictionary(key, _) if narrow(key));
     if sort.is_empty() || !schema.fields().iter().any(|field| holds(field.data_type(), &is_narrow)) {
@@ -96,7 +96,7 @@ fn comparable(columns: &[ArrayRef]) -> Result<Rows> {
     Ok(RowConverter::new(fields)?.convert_columns(columns)?)
 }
 
-/// The positions of `columns`' rows in order; `None` if they are in order already. O(n log n).
+/// The positions of `columns`' rows in order; `None` if they are already in order. O(n log n).
 pub(super) fn sorted_positions(columns: &[ArrayRef]) -> Result<Option<UInt32Array>> {
     let rows = comparable(columns)?;
     let n = rows.num_rows();
@@ -122,8 +122,8 @@ pub(super) fn sorted(batch: RecordBatch, sort: &[String]) -> Result<RecordBatch>
     })
 }
 
-/// Groups `items` (with the statistics of their first sort column) into clusters: within the answer, every row of a
-/// cluster comes before every row of the next. Items of one cluster keep their order.
+/// Groups items, given the statistics of their first sort column, into clusters: in the result, every row of a cluster
+/// comes before every row of the next. Items of one cluster keep their order.
 pub(super) fn clusters(stats: &[ColumnStats]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..stats.len()).collect();
     // Nulls come first, so a group with nulls has no lower bound; nor has one without statistics.
@@ -178,9 +178,9 @@ mod tests {
     fn overlapping_groups_form_a_cluster() {
         assert_eq!(clusters(&[range(0, 9), range(10, 19), range(20, 29)]), [[0], [1], [2]]);
         assert_eq!(clusters(&[range(20, 29), range(0, 9)]), [[1], [0]]);
-        // Equal ends may hold equal rows whose written order counts.
+        // Items that touch may hold equal rows, whose written order matters.
         assert_eq!(clusters(&[range(0, 10), range(10, 19), range(20, 29)]), [vec![0, 1], vec![2]]);
-        // A wide group swallows all that it spans.
+        // A wide group takes in everything that it spans.
         assert_eq!(clusters(&[range(5, 6), range(0, 100), range(7, 8), range(101, 101)]), [vec![0, 1, 2], vec![3]]);
         let nulls = ColumnStats { nulls: 1, ..range(50, 60) };
         assert_eq!(clusters(&[range(0, 9), nulls]), [[0, 1]]);

@@ -1,4 +1,4 @@
-//! What row writes that are not in row groups yet say of a version's keys, over what row groups say.
+//! Row writes that are not in row groups yet, laid over the row groups of a version.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,24 +6,25 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::group_keys::{GroupKeys, candidates};
-use super::rows::{MemRows, Unsettled, born_before};
-use super::{RowGroup, Rows, Table, TableCodec};
+use super::group_reader::GroupReader;
+use super::part::{MemRows, Unsettled};
+use super::rows::born_before;
+use super::{Rows, Table, TableCodec};
 use crate::base::{Result, Seq, Version};
-use crate::block::{BlockReader, Directory};
 use crate::memtable::{Keys, RowBytes};
 
-/// What a reader sees of a table: a version, and maybe the rows written since.
+/// What a reader sees of a table: a version, and perhaps the rows written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPoint {
     /// The version.
     pub version: Version,
-    /// Whether the rows written since it was numbered are seen too.
+    /// Whether rows written since it was numbered are visible too.
     pub since: bool,
-    /// The state that is read: rows of later commits, which may lie beside those seen, are not.
+    /// The state that is read: rows of later commits, which may be in the same memtable, are not visible.
     pub seq: Seq,
 }
 
-/// The memtables that are seen, and rows still to be put in them; the newest first.
+/// The visible memtables, and rows still to be put in them; the newest first.
 pub(super) struct Overlay {
     sources: Vec<Source>,
     seq: Seq,
@@ -34,20 +35,20 @@ struct Source {
     part: Arc<MemRows>,
     /// Of commits not published yet.
     unsettled: Vec<Unsettled>,
-    /// Whether rows of row groups may stand beside its deletes.
+    /// Whether keys that it deletes may still have rows in row groups.
     numbered: bool,
 }
 
-/// What memtables say of a key.
+/// What memtables say about a key.
 pub(super) enum MemtableHit {
-    /// Its row, at this place of those found.
+    /// It has a row, at this place of those found.
     Row(u32),
-    /// There is none, unless in rows of row groups born at or after this version.
+    /// It has no row, except in row groups, among rows born at or after this version.
     Deleted(Version),
 }
 
 impl Overlay {
-    /// What is seen of `table`; `None` if row groups hold all of it.
+    /// What is visible of `table`; `None` if row groups hold all of it.
     pub fn new(table: &Table, read_point: ReadPoint) -> Option<Self> {
         let mut sources = Vec::new();
         for part in table.parts.iter().rev() {
@@ -67,7 +68,7 @@ impl Overlay {
 
     /// Looks up keys; the rows found are added to `rows`.
     pub fn find_many(&self, keys: &Keys, rows: &mut RowBytes) -> Vec<Option<MemtableHit>> {
-        /// So many records are found before their rows are copied, while they are in the cache.
+        /// The number of records found before their rows are copied, while they are in the CPU cache.
         const CHUNK: usize = 64;
         let mut said: Vec<Option<MemtableHit>> = Vec::with_capacity(keys.len());
         said.resize_with(keys.len(), || None);
@@ -108,7 +109,7 @@ impl Overlay {
         self.sources.iter().any(|source| source.version == version && source.numbered)
     }
 
-    /// All that is seen, in the order of the keys; from the keys in `range` on if there is one.
+    /// Everything visible, in the order of the keys.
     pub fn all(&self) -> OverlayRows {
         let mut slices: Vec<OverlayRows> = Vec::new();
         for source in &self.sources {
@@ -142,7 +143,7 @@ impl Overlay {
         }
         let mut places: Vec<(usize, usize)> = Vec::new();
         slices.iter().enumerate().for_each(|(at, slice)| places.extend((0..slice.keys.len()).map(|place| (at, place))));
-        // Of equal keys the one of the newest slice stays: it comes first.
+        // Of equal keys, the one from the newest slice stays: it comes first.
         places.sort_by(|&(a, i), &(b, j)| slices[a].keys.get(i).cmp(&slices[b].keys.get(j)).then(a.cmp(&b)));
         places.dedup_by(|b, a| slices[a.0].keys.get(a.1) == slices[b.0].keys.get(b.1));
         let mut all = OverlayRows::default();
@@ -154,7 +155,7 @@ impl Overlay {
         all
     }
 
-    /// The codec of what is seen: all of it has one schema, since a write that brings another replaces all.
+    /// The codec of what is visible: all of it has one schema, because a write with another schema replaces everything.
     pub fn codec(&self) -> &TableCodec {
         &self.sources[0].part.codec
     }
@@ -166,7 +167,7 @@ pub(super) struct OverlayRows {
     pub keys: Keys,
     /// The version of the part that decides.
     versions: Vec<Version>,
-    /// Of each key, the place of its row; `None` if it is deleted.
+    /// For each key, the place of its row; `None` if it is deleted.
     row: Vec<Option<u32>>,
     rows: RowBytes,
 }
@@ -180,12 +181,12 @@ impl OverlayRows {
         }
     }
 
-    /// How many rows there are, deletes aside.
+    /// The number of rows, not counting deletes.
     pub fn live(&self) -> u64 {
         self.rows.len() as u64
     }
 
-    /// The keys and rows at some places, deletes aside.
+    /// The keys and rows at some places, without deletes.
     pub fn rows_at(&self, range: Range<usize>) -> (Keys, RowBytes) {
         let (mut keys, mut rows) = (Keys::default(), RowBytes::default());
         for at in range {
@@ -198,24 +199,17 @@ impl OverlayRows {
     }
 
     /// Those of `visible` that no key here hides.
-    pub fn hide(
-        &self,
-        reader: &BlockReader,
-        table: &Table,
-        codec: &TableCodec,
-        group: &RowGroup,
-        directory: &Directory,
-        visible: Rows,
-    ) -> Result<Rows> {
+    pub fn hide(&self, reader: &GroupReader<'_>, codec: &TableCodec, visible: Rows) -> Result<Rows> {
+        let group = reader.group;
         // One that is not seen may have keys of another type.
         if visible == Rows::None {
             return Ok(visible);
         }
-        let range = candidates(table, codec, group, directory, &self.keys)?;
+        let range = candidates(reader, codec, &self.keys)?;
         if range.is_empty() {
             return Ok(visible);
         }
-        let keys = GroupKeys::of(reader, table, codec, group, directory)?;
+        let keys = GroupKeys::of(reader, codec)?;
         let mut hidden: Vec<(Version, u32)> = Vec::new();
         keys.find(&self.keys, range, |at, row| hidden.push((self.versions[at], row)));
         if hidden.is_empty() {

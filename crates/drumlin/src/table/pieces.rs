@@ -1,16 +1,17 @@
-//! The pieces of a scan: row groups, and rows written by key, in the order of the answer.
+//! The pieces of a scan: row groups, and rows written by key, in the order of the result.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::columns::{column_of, find};
-use super::group_keys::KeyBounds;
+use super::group_reader::GroupReader;
+use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
 use super::{RowGroup, Rows, Table, TableCodec, order};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::block::BlockReader;
 
-/// Row groups whose rows mingle in the sort order, or one alone; and rows written by key since that go among them.
+/// Row groups whose rows interleave in the sort order, or a single one; and rows written by key since that belong among
+/// them.
 #[derive(Default)]
 pub(super) struct Piece {
     pub groups: Vec<(Arc<RowGroup>, Rows)>,
@@ -19,7 +20,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Whether its rows have to be put in order.
+    /// Whether its rows must be sorted.
     pub fn needs_sort(&self) -> bool {
         let sources = self.groups.len() + usize::from(!self.rows.is_empty());
         sources > 1 || self.groups.iter().any(|(group, _)| !group.ordered)
@@ -31,7 +32,7 @@ impl Piece {
     }
 }
 
-/// Puts row groups, and rows written by key since, into the order of the answer.
+/// Puts row groups, and rows written by key since, into the order of the result.
 pub(super) fn arrange(
     reader: &BlockReader,
     table: &Table,
@@ -43,9 +44,9 @@ pub(super) fn arrange(
     };
     let mut stats = Vec::with_capacity(groups.len());
     for (group, _) in &groups {
-        let index = find(&table.schemas[group.schema as usize].0, first)?;
-        let directory = reader.directory(&group.address)?;
-        stats.push(column_of(&directory, group, index)?.stats.clone());
+        let reader = GroupReader::open(reader, table, group)?;
+        let column = reader.column(first).ok_or_else(|| Error::corrupt(format!("a row group without '{first}'")))?;
+        stats.push(column.stats.clone());
     }
     let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
     let mut pieces = Vec::new();

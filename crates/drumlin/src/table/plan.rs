@@ -1,8 +1,9 @@
-//! The vacuum plan: which row groups a checkpoint rewrites, and why. Pure: it looks at records only, and prints itself.
+//! The vacuum plan: which row groups a checkpoint rewrites, and why. Pure: it looks only at records; a plan can be
+//! printed.
 //!
 //! After DuckDB's vacuum (adjacent row groups fold into fewer), with its gaps closed: a lone mostly-dead row group is
-//! rewritten too, a full clean one never is, and small tail groups are merged only when what is added is worth the
-//! rewriting of what is there, so that a thousand small appends cost O(n log n) rows, not O(n^2).
+//! rewritten too, a full clean one never is, and small tail groups are merged only when what is added is worth
+//! rewriting the rest, so that a thousand small appends cost O(n log n) rows, not O(n^2).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,21 +17,22 @@ use crate::block::Address;
 /// What the plan may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanOptions {
-    /// The least share of dead rows for which row groups are folded. With 0 every dead row goes, however few there are beside
-    /// it: see [`PlanOptions::purges`]. Default 0.1.
+    /// The minimum share of dead rows for which row groups are folded. With 0, every dead row is removed, even if there are
+    /// few others: see [`PlanOptions::purges`]. Default 0.1.
     pub dead_share_min: f64,
     /// The share of dead rows from which a row group is rewritten alone. Default 0.5.
     pub lone_dead_share_min: f64,
     /// The share of dead bytes from which a block's row groups are copied to another. Default 0.5.
     pub repack_dead_share_min: f64,
-    /// The greatest share of the tables' bytes to rewrite, and of the blocks' to copy, the most worthwhile first.
+    /// The maximum share of the tables' bytes to rewrite, and of the blocks' bytes to copy, the most worthwhile first.
     /// Default 1.
     pub budget: f64,
 }
 
 impl PlanOptions {
-    /// Whether every dead row is to leave storage: no row group with one is left as it is, nor is a block that holds bytes
-    /// of an earlier rewrite; and nothing made from dead rows, such as bounds or a dictionary of long texts, is kept.
+    /// Whether every dead row must be removed from storage: no row group with one is left as it is, nor is a block that
+    /// holds bytes from before a rewrite; and nothing derived from dead rows, such as bounds or a dictionary of long
+    /// texts, is kept.
     pub fn purges(&self) -> bool {
         self.dead_share_min <= 0.0 && !planted(Bug::SkipPurge)
     }
@@ -47,13 +49,13 @@ impl Default for PlanOptions {
 pub enum Reason {
     /// Rows that no retained version sees take space, and the rest fits into fewer row groups.
     Fold,
-    /// A lone row group is mostly dead, or has dead rows at all where all are to go.
+    /// A lone row group is mostly dead, or has any dead rows if all must be removed.
     Lone,
     /// Small row groups fit into fewer.
     Merge,
 }
 
-/// Adjacent row groups to be rewritten together.
+/// Adjacent row groups to rewrite together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     /// Why.
@@ -62,15 +64,15 @@ pub struct Window {
     pub inputs: Vec<Arc<RowGroup>>,
     /// The rows of each input to keep.
     pub kept: Vec<Rows>,
-    /// Row groups after it.
+    /// Row groups after the rewrite.
     pub outputs: u32,
-    /// Rows that stay.
+    /// Rows to keep.
     pub rows: u64,
-    /// Rows that go.
+    /// Rows to remove.
     pub dead_rows: u64,
     /// Encoded bytes of the inputs.
     pub bytes: u64,
-    /// Whether nothing made from rows that go may be kept.
+    /// Whether nothing derived from removed rows may be kept.
     pub purge: bool,
 }
 
@@ -80,12 +82,12 @@ impl Window {
         share_of(self.bytes, self.rows, self.rows + self.dead_rows)
     }
 
-    /// Bytes expected to be gained.
+    /// Expected gain in bytes.
     pub fn bytes_gained(&self) -> u64 {
         self.bytes - self.bytes_rewritten()
     }
 
-    /// Bytes gained for each byte rewritten; merging counts each row group it saves as a little gain.
+    /// Bytes gained for each byte rewritten; merging counts each saved row group as a small gain.
     fn worth(&self) -> f64 {
         const GROUP_BYTES: u64 = 4096;
         let saved = self.inputs.len() as u64 - u64::from(self.outputs).min(self.inputs.len() as u64);
@@ -102,13 +104,13 @@ fn share_of(bytes: u64, rows: u64, of: u64) -> u64 {
 pub enum LeftAlone {
     /// It is full, and all its rows are needed.
     Clean,
-    /// It is full, and fewer of its rows are dead than is worth the rewriting.
+    /// It is full, and too few of its rows are dead to be worth rewriting.
     FewDead,
-    /// It is not full, but what could be added to it is too little, or of another schema.
+    /// It is not full, but what could be added to it is too little or has another schema.
     NoNeighbour,
-    /// It serves a version that only a snapshot holds, beside the one that others see.
+    /// It serves a version that only a snapshot holds.
     Held,
-    /// The budget goes to windows that are worth more.
+    /// The budget is spent on windows that are worth more.
     Budget,
 }
 
@@ -117,8 +119,8 @@ impl fmt::Display for LeftAlone {
         f.write_str(match self {
             LeftAlone::Clean => "full, without dead rows",
             LeftAlone::FewDead => "full, too few dead rows",
-            LeftAlone::NoNeighbour => "not full, nothing beside it worth merging with",
-            LeftAlone::Held => "held by snapshots alone",
+            LeftAlone::NoNeighbour => "not full, no neighbour worth merging with",
+            LeftAlone::Held => "held only by snapshots",
             LeftAlone::Budget => "beyond the budget",
         })
     }
@@ -129,20 +131,20 @@ impl fmt::Display for LeftAlone {
 pub struct Plan {
     /// In table order.
     pub windows: Vec<Window>,
-    /// Row groups before.
+    /// Row groups before the rewrite.
     pub groups_before: u64,
-    /// Encoded bytes before.
+    /// Encoded bytes before the rewrite.
     pub bytes_before: u64,
-    /// Rows that no retained version sees, before.
+    /// Rows that no retained version sees, before the rewrite.
     pub dead_before: u64,
     /// Windows that the budget left out.
     pub left_out: u64,
-    /// Row groups that stay as they are: how many, and how many dead rows they have, by reason.
+    /// Row groups that stay as they are: their number, and the number of their dead rows, by reason.
     pub left_alone: BTreeMap<LeftAlone, (u64, u64)>,
 }
 
 impl Plan {
-    /// Row groups after it.
+    /// Row groups after the rewrite.
     pub fn groups_after(&self) -> u64 {
         self.windows
             .iter()
@@ -193,15 +195,15 @@ struct Candidate<'a> {
     group: &'a Arc<RowGroup>,
     needed: Rows,
     live: u64,
-    /// It is to be purged: no record of the same bytes needs all their rows.
+    /// It must be purged: no record of the same bytes needs all their rows.
     purge: bool,
 }
 
-/// The most row groups folded together.
+/// The maximum number of row groups folded together.
 const WINDOW_MAX: usize = 16;
-/// The most encoded bytes rewritten together, which bounds the memory for it.
+/// The maximum number of encoded bytes rewritten together, which limits the memory needed.
 const WINDOW_BYTES_MAX: u64 = 128 << 20;
-/// Rewriting up to this many rows is too cheap to be thrifty about.
+/// Rewriting up to this many rows is so cheap that nothing is saved by avoiding it.
 const SMALL_ROWS: u64 = 16_384;
 
 /// Plans the vacuum of one table. O(row groups).
@@ -223,7 +225,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     for stretch in stretches(&candidates, options) {
         let mut at = stretch.start;
         while at < stretch.end {
-            // Small row groups are merged however many they are: a window's cost is its rows.
+            // Any number of small row groups is merged: a window's cost is its rows.
             let live = sums(&candidates[at..stretch.end], |c| c.live);
             let bytes = sums(&candidates[at..stretch.end], |c| c.group.address.bytes());
             let small = live.zip(bytes).take_while(|(live, bytes)| *live <= SMALL_ROWS && *bytes <= WINDOW_BYTES_MAX);
@@ -283,7 +285,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     }
 }
 
-/// Marks the candidates whose bytes hold a row that no record of them needs.
+/// Marks the candidates whose bytes hold a row that none of their records needs.
 fn mark_purged(candidates: &mut [Candidate<'_>]) {
     let mut needed: BTreeMap<Address, Rows> = BTreeMap::new();
     for Candidate { group, needed: own, .. } in candidates.iter() {
@@ -312,7 +314,7 @@ impl Candidate<'_> {
     }
 }
 
-/// What the first, the first two, the first three … have together.
+/// The sums over the first, the first two, the first three … items.
 fn sums<'a>(
     candidates: &'a [Candidate<'_>],
     of: impl Fn(&Candidate<'_>) -> u64 + 'a,
@@ -371,7 +373,7 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     })
 }
 
-/// How full the outputs are, 0 to 1; windows that save row groups before lone ones.
+/// How full the outputs are, from 0 to 1; plus 1 for windows that save row groups, so that these come before lone ones.
 fn fill(window: &Window) -> f64 {
     let full = f64::from(window.outputs.max(1)) * f64::from(ROWS_MAX);
     let saves = if window.reason == Reason::Lone { 0.0 } else { 1.0 };

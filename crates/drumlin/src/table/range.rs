@@ -1,4 +1,4 @@
-//! Rows by the range of their sort key: what an update replaces.
+//! Rows by the range of their sort key: the rows that an update replaces.
 
 use std::cmp::Ordering;
 
@@ -6,25 +6,26 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
-use super::columns::{column_of, decode_columns, find};
+use super::columns::find;
+use super::group_reader::GroupReader;
 use super::matching::search;
-use super::{Found, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use super::{Found, ReadPoint, Rows, Table, TableCodec};
 use crate::base::{Cancel, Error, Pool, Result};
-use crate::block::{BlockReader, Directory};
+use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
 
-/// The least and the greatest sort key of some rows, both included.
+/// The smallest and the greatest sort key of some rows, both inclusive.
 pub struct KeyRange {
     converter: RowConverter,
     low: OwnedRow,
     high: OwnedRow,
-    /// Of the first sort column, to skip row groups.
+    /// Statistics of the first sort column, to skip row groups.
     first: ColumnStats,
 }
 
 impl KeyRange {
-    /// The range that `batches` cover in the order of the columns called `sort`; `None` if they have no row.
+    /// The range that `batches` cover in the order of the columns called `sort`; `None` if they have no rows.
     pub fn of(batches: &[RecordBatch], sort: &[String]) -> Result<Option<Self>> {
         let mut range: Option<Self> = None;
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
@@ -69,7 +70,7 @@ impl KeyRange {
         !below(&stats.max, &self.first.min) && !below(&self.first.max, &stats.min)
     }
 
-    /// The rows seen within the range, found in parallel.
+    /// The visible rows within the range, found in parallel.
     pub fn rows_of(
         &self,
         reader: &BlockReader,
@@ -81,15 +82,14 @@ impl KeyRange {
         let record = table.record(read_point.version)?;
         let schema = &table.schemas[record.schema as usize].0;
         let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
-        let find = |group: &RowGroup, directory: &Directory, visible: &Rows| {
-            let first = find(&table.schemas[group.schema as usize].0, &table.spec.sort[0])?;
-            if !self.may_hold(&column_of(directory, group, first)?.stats) {
+        let find = |reader: &GroupReader<'_>, visible: &Rows| {
+            if reader.column(&table.spec.sort[0]).is_some_and(|column| !self.may_hold(&column.stats)) {
                 return Ok(Rows::None);
             }
-            let keys = decode_columns(reader, table, schema, group, directory, &columns, Form::Exact)?;
-            let within = self.within(&keys)?;
-            let rows = visible.positions(group.rows).into_iter().filter(|row| within.value(*row as usize)).collect();
-            Ok(Rows::of(rows, group.rows))
+            let within = self.within(&reader.decode(schema, &columns, Form::Exact)?)?;
+            let total = reader.group.rows;
+            let rows = visible.positions(total).into_iter().filter(|row| within.value(*row as usize)).collect();
+            Ok(Rows::of(rows, total))
         };
         let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| self.within(&codec.decode(keys, rows, &columns)?);
         search(reader, pool, table, read_point, cancel, find, keep)

@@ -1,4 +1,4 @@
-//! Carries out one window of a plan, and says at commit time which versions see which of the rewritten rows.
+//! Executes one window of a plan, and determines at commit time which versions see which of the rewritten rows.
 //!
 //! A rewrite keeps order, so a row's new position is its rank among the kept ones. Runs and deletions are taken from
 //! the inputs as they are *at commit*: what was deleted while the rewrite ran is carried over by that rank.
@@ -12,12 +12,13 @@ use bytes::Bytes;
 use roaring::RoaringBitmap;
 
 use super::columns::mask;
+use super::group_reader::GroupReader;
 use super::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter, order};
-use crate::base::{Error, Pool, Result, Version};
-use crate::block::{BlockReader, Directory, EncodedRowGroup};
+use crate::base::{Pool, Result, Version};
+use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, measure};
 
-/// The sizes of the row groups that `rows` rows go to: as few as can be, evenly filled.
+/// The sizes of the row groups that `rows` rows are written to: as few as possible, evenly filled.
 fn output_rows(rows: u64) -> Vec<u32> {
     let n = rows.div_ceil(u64::from(ROWS_MAX));
     (0..n).map(|i| (rows * (i + 1) / n - rows * i / n) as u32).collect()
@@ -28,9 +29,9 @@ pub fn kept_rows(window: &Window) -> Vec<u32> {
     output_rows(window.rows)
 }
 
-/// Reads the kept rows of a window and encodes them anew, a column a task; returns the row groups and, for each,
-/// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: the window
-/// is to be left as it is. Memory: one decoded column of the window a thread.
+/// Reads the kept rows of a window and encodes them again, one task per column; returns the row groups and, for each,
+/// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: then the
+/// window must be left as it is. Memory: one decoded column of the window per thread.
 pub fn rewrite(
     reader: &BlockReader,
     pool: &Pool,
@@ -45,26 +46,21 @@ pub fn rewrite(
     let fields = schema.0.fields();
     let mut inputs = Vec::with_capacity(window.inputs.len());
     for (group, kept) in window.inputs.iter().zip(&window.kept).filter(|(_, kept)| **kept != Rows::None) {
-        let directory = reader.directory(&group.address)?;
-        if directory.columns.len() != fields.len() || directory.rows != group.rows {
-            let block = group.address.block;
-            return Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")));
-        }
+        let reader = GroupReader::with_schema(reader, &schema.0, group)?;
         let keep = match kept {
             Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
             _ => None,
         };
-        inputs.push(Input { group, directory, keep });
+        inputs.push(Input { reader, keep });
     }
     let column = |index: usize| -> Result<Vec<Segment>> {
         let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
-            let bytes = reader.segments(&input.group.address, &input.directory, &[index])?.remove(0);
-            Ok((bytes, input.directory.columns[index].stats.clone()))
+            Ok((input.reader.segments(&[index])?.remove(0), input.reader.column_at(index).stats.clone()))
         };
         let read = inputs.iter().map(source).collect::<Result<Vec<_>>>()?;
         let mut sources = Vec::with_capacity(inputs.len());
         for (input, (bytes, stats)) in inputs.iter().zip(&read) {
-            let (rows, keep) = (input.group.rows as usize, input.keep.as_ref());
+            let (rows, keep) = (input.reader.group.rows as usize, input.keep.as_ref());
             sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
         }
         let rewritten = segment::rewrite(&sources, fields[index].data_type(), &sizes, !window.purge);
@@ -91,13 +87,12 @@ pub fn rewrite(
 
 /// A row group of a window.
 struct Input<'a> {
-    group: &'a RowGroup,
-    directory: Arc<Directory>,
+    reader: GroupReader<'a>,
     /// The rows to keep; `None` for all.
     keep: Option<BooleanBuffer>,
 }
 
-/// The columns `keys` of a new row group. Their bounds, by which row groups are put in order, are made exact.
+/// The columns `keys` of a new row group. Their bounds, which determine the order of row groups, are made exact.
 fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys: &[usize]) -> Result<Vec<ArrayRef>> {
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(keys.len());
     for &index in keys {
@@ -117,11 +112,11 @@ fn measure_keys(segments: &mut [Segment], rows: u32, schema: &StoredSchema, keys
 pub struct Remapped {
     /// Covers all rows in order.
     pub runs: Vec<Run>,
-    /// Rows deleted one by one, by version, ascending.
+    /// Rows deleted individually, by version, ascending.
     pub deletions: Vec<Deletion>,
 }
 
-/// Below this share of the rows, ranks are looked up one by one.
+/// For fewer than one in this many rows, ranks are looked up individually.
 const WALK_SHARE: u64 = 256;
 
 /// Runs and deletions of the outputs, from those that the `inputs` have now. `kept` are the rows of each input that the

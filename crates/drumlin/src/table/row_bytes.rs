@@ -1,8 +1,8 @@
-//! Rows as bytes: a keyed table's columns beside the key, as the memtable holds them. In memory only; nothing of it is
+//! Rows as bytes: a keyed table's columns other than the key, as the memtable holds them. Only used in memory, never
 //! stored.
 //!
 //! ```text
-//! row   a bit a column, 1 = null | columns of fixed width | for each other column, its length in 4 bytes | their bytes
+//! row   one bit per column, 1 = null | columns of fixed width | for each other column, its length in 4 bytes | their bytes
 //! ```
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::memtable::RowBytes;
 /// How a column's values become bytes.
 #[derive(Clone, Debug)]
 enum Cell {
-    /// So many bytes, as Arrow keeps them.
+    /// This many bytes, as in Arrow.
     Fixed {
         width: usize,
         at: usize,
@@ -31,7 +31,7 @@ enum Cell {
     Bytes {
         nth: usize,
     },
-    /// Everything else, as Arrow's row format has it.
+    /// Everything else, in Arrow's row format.
     Other {
         nth: usize,
         converter: Arc<RowConverter>,
@@ -81,7 +81,7 @@ impl RowCodec {
         Ok(Self { columns, lengths: at, bytes: at + 4 * others })
     }
 
-    /// Fails if a column has a type that would not come back.
+    /// Fails if a column has a type that could not be decoded again.
     pub(super) fn check(&self) -> Result<()> {
         let nulls: Vec<ArrayRef> = self.columns.iter().map(|(data_type, _)| new_null_array(data_type, 1)).collect();
         let encoded = self.encode(1, &nulls)?;
@@ -156,7 +156,7 @@ impl RowCodec {
         Ok(RowBytes::new(out, ends))
     }
 
-    /// Decodes columns, by their places, of rows.
+    /// Decodes columns, given by their places, of rows.
     pub fn decode(&self, rows: &RowBytes, wanted: &[usize]) -> Result<Vec<ArrayRef>> {
         wanted.iter().map(|&index| self.decode_column(rows, index)).collect()
     }
@@ -230,7 +230,7 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
 }
 
-/// Strings or binary of one kind or another.
+/// Strings or binary, of any kind.
 enum Others {
     Bytes(LargeBinaryArray),
     Rows(arrow::row::Rows),
@@ -241,7 +241,7 @@ impl Others {
         match self {
             Others::Bytes(values) if values.is_null(row) => &[],
             Others::Bytes(values) => values.value(row),
-            // The row outlives the temporary that names it.
+            // The row outlives the temporary that refers to it.
             Others::Rows(rows) => rows.row(row).data(),
         }
     }

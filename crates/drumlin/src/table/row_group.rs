@@ -1,7 +1,7 @@
-//! A row group's record in the catalog: where it lies and which versions see which of its rows.
+//! A row group's record in the catalog: where it is stored and which versions see which of its rows.
 //!
-//! A version `v` sees the rows of runs with `born <= v < died`, less the deletions with `born <= v`. Runs cover the row
-//! group in order. A row is in at most one deletion.
+//! A version `v` sees the rows of runs with `born <= v < died`, except for deletions with `born <= v`. Runs cover the
+//! row group in order. A row is in at most one deletion.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::group_keys::KeyBounds;
+use super::key_bounds::KeyBounds;
 use crate::base::{Error, Memo, Result, Version};
 use crate::block::Address;
 
-/// The most rows in a row group: 120 x 1,024.
+/// The maximum number of rows in a row group: 120 x 1,024.
 pub const ROWS_MAX: u32 = 122_880;
 
-/// `died` of rows that live.
+/// `died` of rows that are still alive.
 pub const ALIVE: Version = Version(u64::MAX);
 
-/// A row group's number within its table, never used again.
+/// A row group's number within its table, never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupId(pub u64);
 
-/// Consecutive rows that appeared in one version and vanished in another.
+/// Consecutive rows that appeared in the same version and disappeared in the same version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// How many.
+    /// The number of rows.
     pub rows: u32,
     /// The first version that sees them.
     pub born: Version,
@@ -91,7 +91,7 @@ impl Rows {
         }
     }
 
-    /// How many, of a row group of `total` rows.
+    /// The number of these rows in a row group of `total` rows.
     pub fn count(&self, total: u32) -> u64 {
         match self {
             Rows::None => 0,
@@ -100,7 +100,7 @@ impl Rows {
         }
     }
 
-    /// The positions, of a row group of `total` rows.
+    /// The positions of these rows in a row group of `total` rows.
     pub fn positions(&self, total: u32) -> RoaringBitmap {
         match self {
             Rows::None => RoaringBitmap::new(),
@@ -114,7 +114,7 @@ impl Rows {
     }
 }
 
-/// No block reaches so far.
+/// No block reaches this offset.
 const BLOCK_END_MAX: u64 = 1 << 40;
 
 /// A row group of a table.
@@ -124,25 +124,25 @@ pub struct RowGroup {
     pub id: GroupId,
     /// Where its bytes are.
     pub address: Address,
-    /// Its rows, deleted ones too.
+    /// Its rows, including deleted ones.
     pub rows: u32,
     /// Which of the table's schemas it was written with.
     pub schema: u32,
     /// Covers all rows in order.
     pub runs: Vec<Run>,
-    /// Rows deleted one by one, by version, ascending.
+    /// Rows deleted individually, by version, ascending.
     pub deletions: Vec<Deletion>,
     /// Whether the rows are in the table's sort order.
     pub ordered: bool,
-    /// If set, this record serves that version alone: a snapshot pins it, and the table has gone on from an older one.
+    /// If set, this record serves only that version: a snapshot pins it, and the table has continued from an older one.
     pub only: Option<Version>,
-    /// The bounds of its keys, once they have been asked for: in the encoding of its own schema, so only to be asked for by
-    /// readers of a version that it is in.
+    /// The bounds of its keys, once computed: in the encoding of its own schema, so only readers of a version that contains
+    /// it may use them.
     #[serde(skip)]
     pub bounds: Memo<KeyBounds>,
 }
 
-/// Whether some retained version lies in `born..died`. `retained` is sorted.
+/// Whether some retained version is in `born..died`. `retained` is sorted.
 pub fn any_in(retained: &[Version], born: Version, died: Version) -> bool {
     retained.get(retained.partition_point(|&v| v < born)).is_some_and(|&v| v < died)
 }
@@ -163,7 +163,7 @@ impl RowGroup {
         self.spans().find(|(range, _)| range.contains(&row)).map(|(_, run)| run.born)
     }
 
-    /// Fails if the record contradicts itself, as only a damaged one does. `schemas` is how many the table has.
+    /// Fails if the record is inconsistent, as only a damaged one is. `schemas` is how many the table has.
     pub fn check(&self, schemas: usize) -> Result<()> {
         let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
         let covered = self.runs.iter().try_fold(0_u32, |rows, run| rows.checked_add(run.rows));
@@ -174,16 +174,16 @@ impl RowGroup {
             return bad("a schema that the table does not have");
         }
         if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
-            return bad("deletes a row behind its end");
+            return bad("deletes a row past its end");
         }
         let bytes = self.address.segment_bytes.checked_add(u64::from(self.address.directory_bytes));
         if bytes.and_then(|bytes| self.address.offset.checked_add(bytes)).is_none_or(|end| end > BLOCK_END_MAX) {
-            return bad("an address behind the end of any block");
+            return bad("an address past the end of any block");
         }
         Ok(())
     }
 
-    /// Whether version `v` has rows of it, deleted ones too.
+    /// Whether version `v` contains rows of it, including deleted ones.
     pub fn is_in(&self, v: Version) -> bool {
         self.runs.iter().any(|run| run.born <= v && v < run.died)
     }
@@ -245,7 +245,7 @@ impl RowGroup {
         RowGroup { runs: runs.collect(), deletions: deletions.collect(), only: Some(v), ..self.clone() }
     }
 
-    /// As if no version after `v` had been.
+    /// The record as if there had been no version after `v`.
     pub fn reverted(&self, v: Version) -> RowGroup {
         let runs = self.runs.iter().map(|run| {
             let died = match run.died {

@@ -1,140 +1,19 @@
-//! Row writes to a keyed table that are not yet in row groups.
-//!
-//! They lie in *parts*, each a memtable. The newest part takes what is written; whatever numbers a version (a bulk write, a
-//! snapshot, a checkpoint) freezes it, so that its rows belong to that version, and a checkpoint turns frozen parts into
-//! row groups, the oldest first.
-//!
-//! Invariants. Of one key the newest record of the newest part decides: a row is the key's row, a delete says that it has
-//! none here; either hides all rows of the key in row groups that were born before the part's version. A row group's row of
-//! that version or a later one stands beside a delete only.
+//! Writing rows by key to a table, freezing what was written, and turning it into row groups: see part.rs for what rows in
+//! memory are.
 
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use parking_lot::Mutex;
 use roaring::RoaringBitmap;
-use serde::{Deserialize, Serialize};
 
+use super::part::{InMemory, Unsettled};
 use super::row_group::Deletion;
 use super::{
-    ALIVE, GroupId, History, NewGroup, Positions, Prepared, RowGroup, Rows, RowsChange, Run, Table, TableCodec,
-    VersionKind, VersionRecord, Written,
+    ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, Prepared, RowGroup, Rows, RowsChange, Run, Table,
+    TableCodec, VersionKind, VersionRecord, Written,
 };
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Keys, Memtable};
-
-/// A memtable and how its rows are encoded.
-#[derive(Debug)]
-pub struct MemRows {
-    /// Keys and rows.
-    pub memtable: Memtable,
-    /// What they are.
-    pub codec: Arc<TableCodec>,
-    times: Mutex<Times>,
-}
-
-/// The times of commits, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Times(Vec<(Seq, Timestamp)>);
-
-impl Times {
-    /// The time of a commit; of one that is not known, that of the next.
-    pub fn at(&self, seq: Seq) -> Timestamp {
-        let at = self.0.partition_point(|(known, _)| *known < seq);
-        self.0.get(at).map_or(Timestamp(i64::MAX), |(_, time)| *time)
-    }
-}
-
-impl MemRows {
-    /// Rows in `memtable`, none of them yet.
-    pub fn new(memtable: Memtable, codec: Arc<TableCodec>) -> Self {
-        Self { memtable, codec, times: Mutex::default() }
-    }
-
-    /// Notes the time of a commit that wrote rows.
-    pub fn note(&self, seq: Seq, time: Timestamp) {
-        let mut times = self.times.lock();
-        if times.0.last().is_none_or(|(last, _)| *last < seq) {
-            times.0.push((seq, time));
-        }
-    }
-
-    /// The times of the commits that wrote rows.
-    pub fn times(&self) -> Times {
-        self.times.lock().clone()
-    }
-
-    /// The last commit up to `seq` whose time is `time` or earlier; `Seq(0)` if there is none.
-    pub fn last_at(&self, time: Timestamp, seq: Seq) -> Seq {
-        let times = self.times.lock();
-        let until = times.0.partition_point(|(own, at)| *at <= time && *own <= seq);
-        until.checked_sub(1).map_or(Seq(0), |at| times.0[at].0)
-    }
-}
-
-/// Part of a [`Table`] that is only in memory: made anew when a table is read.
-#[derive(Clone, Debug)]
-pub struct InMemory<T>(pub T);
-
-impl<T> PartialEq for InMemory<T> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl<T> Eq for InMemory<T> {}
-
-impl<T: Default> Default for InMemory<T> {
-    fn default() -> Self {
-        Self(T::default())
-    }
-}
-
-/// Rows that a commit wrote, still to be put in their part's memtable.
-pub type Unsettled = (Arc<MemRows>, Arc<Prepared>);
-
-/// Row writes that one version numbers, or will.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemtablePart {
-    /// The version that its rows belong to: the next one, while it takes writes.
-    pub version: Version,
-    /// The commit that began it.
-    pub from: Seq,
-    /// Whether that version is numbered.
-    pub frozen: bool,
-    /// The first version that no longer sees its rows; [`ALIVE`] if none.
-    pub died: Version,
-    /// The table's schema that its rows have.
-    pub schema: u32,
-    /// Its rows. `None` only while a state is being read.
-    #[serde(skip)]
-    pub(super) rows: InMemory<Option<Arc<MemRows>>>,
-}
-
-impl MemtablePart {
-    /// Its rows.
-    pub fn rows(&self) -> &Arc<MemRows> {
-        self.rows.0.as_ref().expect("restored with the state")
-    }
-}
-
-/// Turns the oldest part into row groups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Flush {
-    /// The part's version.
-    pub version: Version,
-    /// Row groups with its rows.
-    pub groups: Vec<NewGroup>,
-    /// The rows that it hid.
-    pub deletions: Vec<(GroupId, Positions)>,
-}
-
-impl MemtablePart {
-    /// Whether no version sees its rows: they were written over before one was numbered. Times do.
-    pub fn is_unseen(&self) -> bool {
-        self.frozen && self.died <= self.version
-    }
-}
 
 impl Table {
     /// The key columns, if rows are unique by a key.
@@ -151,7 +30,7 @@ impl Table {
         self.codec_of(&schema.0, key)
     }
 
-    /// How rows of a schema are encoded: made once for each.
+    /// How rows of a schema are encoded: built once per schema.
     pub fn codec_of(&self, schema: &SchemaRef, key: &[String]) -> Result<Arc<TableCodec>> {
         let mut known = self.codec.0.lock();
         if let Some(codec) = known.as_ref().filter(|codec| Arc::ptr_eq(codec.schema(), schema)) {
@@ -162,7 +41,7 @@ impl Table {
         Ok(codec)
     }
 
-    /// The part that takes writes.
+    /// The part that accepts writes.
     pub fn active(&self) -> Option<&MemtablePart> {
         self.parts.last().filter(|part| !part.frozen)
     }
@@ -201,7 +80,7 @@ impl Table {
         let version = Version(next.next_version);
         next.next_version += 1;
         let (rows, schema) = (newest.rows, newest.schema);
-        // From the last of its rows on it is what was there.
+        // The version exists from the time of its last row on.
         let time = self.instants.parts.get(&version).map_or(time, |written| written.last);
         let record = VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None };
         next.versions.push_back(record);
@@ -209,11 +88,12 @@ impl Table {
         Ok(next)
     }
 
-    /// Ends the part that takes writes, as the version just numbered; `gone` if that sees none of its rows.
+    /// Freezes the part that accepts writes, for the version just numbered; `gone` if that version sees none of its
+    /// rows.
     pub(super) fn freeze_part(&mut self, gone: bool) {
         if gone {
             let version = Version(self.next_version - 1);
-            // No version at all sees what was not numbered, nor what the same version wrote over; times do.
+            // No version sees rows that were not numbered or that the same version overwrote; reads at a time do.
             self.parts.iter_mut().filter(|part| part.died == ALIVE).for_each(|part| part.died = version);
         }
         if let Some(part) = self.parts.last_mut() {
@@ -221,13 +101,13 @@ impl Table {
         }
     }
 
-    /// Whether any of `keys` was written by row since the commit `since`, of which `then` was this table; may say yes if rows
-    /// of that time were flushed meanwhile.
+    /// Whether any of `keys` was written by row since the commit `since`, when this table was `then`; may return `true` if
+    /// rows of that time have been flushed since.
     pub fn wrote_any(&self, keys: &Keys, then: &Table, since: Seq) -> bool {
         if self.rows_seq == then.rows_seq {
             return false;
         }
-        // What was in the part that took writes then is still to be had there, though it has been flushed.
+        // The part that accepted writes at that time still has its rows, even if it has been flushed.
         let known = then.active().map_or(then.next_version(), |active| Version(active.version.0 + 1));
         if self.flushed != then.flushed && self.flushed >= known {
             return true;
@@ -245,7 +125,8 @@ impl Table {
         wrote
     }
 
-    /// Puts rows that commits wrote into the memtables. For whoever publishes the state, once those commits are durable.
+    /// Puts rows that commits wrote into the memtables. Called by the thread that publishes the state, once those
+    /// commits are durable.
     pub fn settle(&mut self, seq: Seq, time: Timestamp) -> Result<u64> {
         let mut bytes = 0;
         for (part, prepared) in std::mem::take(&mut self.unsettled.0) {
@@ -255,19 +136,19 @@ impl Table {
         Ok(bytes)
     }
 
-    /// Lets go of the rows that are to be settled.
+    /// Releases the rows that are still to be settled.
     pub fn forget_rows(&mut self) {
         self.unsettled.0.clear();
     }
 
-    /// Bytes of the rows to be settled and of the largest memtable that they go to.
+    /// Bytes of the rows to be settled, and of the largest memtable that they go to.
     pub fn unsettled_bytes(&self) -> (u64, u64) {
         let own = |(_, prepared): &Unsettled| prepared.room_bytes();
         let there = |(part, _): &Unsettled| part.memtable.bytes();
         (self.unsettled.0.iter().map(own).sum(), self.unsettled.0.iter().map(there).max().unwrap_or(0))
     }
 
-    /// Puts rows of an earlier commit into the memtable of the part that they belong to, if that is still there.
+    /// Puts rows of an earlier commit into the memtable of the part that they belong to, if it still exists.
     pub fn replay_rows(&self, version: Version, change: &RowsChange, seq: Seq, time: Timestamp) -> Result<()> {
         match self.parts.iter().find(|part| part.version == version) {
             Some(part) => {
@@ -278,7 +159,7 @@ impl Table {
         }
     }
 
-    /// Makes the memtables of a table that was read.
+    /// Creates the memtables of a table that was read.
     pub fn restore_parts(&mut self) -> Result<()> {
         let key = self.spec.sort.clone();
         for part in &mut self.parts {
@@ -289,7 +170,7 @@ impl Table {
         Ok(())
     }
 
-    /// Fails if the parts contradict themselves or the rest.
+    /// Fails if the parts are inconsistent with each other or the rest.
     pub(super) fn check_parts(&self) -> Result<()> {
         let bad = |what: &str| Err(Error::corrupt(format!("table {}: {what}", self.id)));
         if !self.spec.keyed && !self.parts.is_empty() {
@@ -301,7 +182,7 @@ impl Table {
         for part in &self.parts {
             let next = part.version.0 == self.next_version;
             if part.version.0 > self.next_version || next == part.frozen || part.schema as usize >= self.schemas.len() {
-                return bad("row writes of a version or schema that cannot be");
+                return bad("row writes of an impossible version or schema");
             }
         }
         Ok(())
@@ -320,7 +201,7 @@ impl Table {
     /// Turns the oldest part into row groups, and `history`.
     pub fn flush(&self, flush: &Flush, history: &[NewGroup], seq: Seq) -> Result<Table> {
         let mut next = self.clone();
-        // A log of a build that did not keep them goes on as if those that no version sees were not there.
+        // In a log of a build that did not keep parts that no version sees, such parts are skipped.
         next.parts.retain(|part| !part.is_unseen() || part.version >= flush.version);
         let part = match next.to_flush() {
             Some(part) if part.version == flush.version => part.clone(),
@@ -333,11 +214,11 @@ impl Table {
         };
         next.parts.remove(0);
         for (id, positions) in &flush.deletions {
-            // What a bulk write took away meanwhile need not be deleted.
+            // What a bulk write has removed since need not be deleted.
             let Some(index) = next.groups.iter().position(|group| group.id == *id) else { continue };
             let mut group = RowGroup::clone(&next.groups[index]);
             if positions.0.max().is_some_and(|max| max >= group.rows) {
-                return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
+                return Err(Error::invalid(format!("deletes a row past the end of row group {}", id.0)));
             }
             // A row is deleted once: by the earliest version.
             for later in group.deletions.iter_mut().filter(|deletion| deletion.born > part.version) {
@@ -366,7 +247,7 @@ impl Table {
         Ok(next)
     }
 
-    /// Counts the rows of versions from `from` on that no longer rest on parts.
+    /// Counts the rows of versions from `from` on that no longer depend on parts.
     fn count_rows(&mut self, from: Version) {
         let until = self.parts.first().map_or(ALIVE, |part| part.version);
         let count = |version: Version| -> u64 {
@@ -395,12 +276,12 @@ impl Table {
         }
     }
 
-    /// Whether what `version` sees does not rest on row groups alone.
+    /// Whether what `version` sees depends on parts, not only on row groups.
     pub fn rests_on_parts(&self, version: Version) -> bool {
         self.parts.iter().any(|part| part.frozen && part.version <= version && version < part.died)
     }
 
-    /// Rows of row groups that `version` sees, hidden ones too.
+    /// Rows of row groups that `version` sees, including hidden ones.
     pub fn stored_rows(&self, version: Version) -> u64 {
         self.groups.iter().map(|group| self.visible(group, version).count(group.rows)).sum()
     }

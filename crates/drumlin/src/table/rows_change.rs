@@ -1,4 +1,4 @@
-//! Rows that one call writes to a keyed table: as they travel in a commit, and ready for a memtable.
+//! Rows that one call writes to a keyed table: in the form of a commit, and ready for a memtable.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use crate::base::{Error, Result};
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::read_stream;
 
-/// Rows written and keys deleted by one call, as they travel in a commit.
+/// Rows written and keys deleted by one call, in the form of a commit.
 #[derive(Clone, Debug, Default)]
 pub struct RowsChange {
     /// Arrow IPC streams, empty if there is nothing: whole rows, and key columns.
@@ -22,7 +22,7 @@ pub struct RowsChange {
     prepared: OnceLock<Arc<Prepared>>,
 }
 
-/// The same, ready to be put in a memtable. No key is there twice.
+/// The same, ready to be put in a memtable. No key occurs twice.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     /// The keys of rows written.
@@ -31,12 +31,12 @@ pub struct Prepared {
     pub rows: RowBytes,
     /// Keys deleted.
     pub deletes: Keys,
-    /// Places of `puts` and `deletes` in the order of their keys, once somebody searches.
+    /// Places of `puts` and `deletes` in the order of their keys, computed at the first search.
     order: OnceLock<(Vec<u32>, Vec<u32>)>,
 }
 
 impl Prepared {
-    /// What it says of a key: a row, or a delete.
+    /// What it says about a key: a row, or a delete.
     pub fn find(&self, key: Key<'_>) -> Option<Option<&[u8]>> {
         let (puts, deletes) = self.order.get_or_init(|| (self.puts.sorted_places(), self.deletes.sorted_places()));
         let at = |keys: &Keys, places: &[u32]| {
@@ -48,7 +48,7 @@ impl Prepared {
         }
     }
 
-    /// Bytes that it takes at most in a memtable.
+    /// The maximum number of bytes that it takes in a memtable.
     pub(super) fn room_bytes(&self) -> u64 {
         /// The head of a record, and the nodes that a key may add.
         const EACH: u64 = 200;
@@ -72,7 +72,7 @@ impl Serialize for RowsChange {
     }
 }
 
-/// Bytes as bytes, not as a list of numbers.
+/// Serialises bytes as bytes, not as a list of numbers.
 struct AsBytes<'a>(&'a [u8]);
 
 fn serde_bytes(bytes: &Bytes) -> AsBytes<'_> {
@@ -115,18 +115,18 @@ fn from_ipc(bytes: &Bytes, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
         }
         Ok(RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?)
     };
-    // Arrow panics on streams that are well-formed but senseless.
+    // Arrow panics on streams that are well-formed but make no sense.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     let read = read.unwrap_or_else(|_| Err(Error::corrupt("an Arrow stream that makes no sense")));
     read.map(Some).map_err(|e| Error::corrupt(format!("rows in a commit: {}", e.message())))
 }
 
 impl RowsChange {
-    /// Writes `rows`, a batch of the codec's schema, and deletes `keys`, a batch of its key columns. No key may be there
+    /// Writes `rows`, a batch of the codec's schema, and deletes `keys`, a batch of its key columns. No key may occur
     /// twice.
     pub fn new(codec: &TableCodec, rows: Option<&RecordBatch>, keys: Option<&RecordBatch>) -> Result<Self> {
         let (puts, row_bytes) = rows.map(|rows| codec.encode(rows)).transpose()?.unwrap_or_default();
-        // Views and dictionaries bring along values that no row has: those decoded anew do not.
+        // Views and dictionaries may contain values that no row has; decoding the rows again drops them.
         let shares = |data_type: &DataType| !data_type.is_primitive() && *data_type != DataType::Boolean;
         let compact = match rows {
             Some(rows) if rows.schema().fields().iter().any(|field| shares(field.data_type())) => {
@@ -154,7 +154,7 @@ impl RowsChange {
         (self.puts.len() + self.deletes.len()) as u64
     }
 
-    /// Ready to be put in a memtable.
+    /// The same, ready to be put in a memtable.
     pub(super) fn prepared(&self, codec: &TableCodec) -> Result<Arc<Prepared>> {
         if let Some(prepared) = self.prepared.get() {
             return Ok(prepared.clone());

@@ -1,7 +1,7 @@
-//! Reading a version: which row groups, which of their rows, decoded in parallel, handed out in order.
+//! Reads a version: selects row groups and rows, decodes them in parallel, and returns them in order.
 //!
-//! A scan holds its table's state, so what commits meanwhile does not touch it. Statistics skip row groups; the
-//! filter is exact. Tasks run ahead of the consumer by a fixed number of row groups, which bounds memory.
+//! A scan holds its table's state, so later commits do not affect it. Statistics skip row groups; the filter is exact.
+//! Tasks run ahead of the consumer by a fixed number of row groups, which bounds memory.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::columns::{column_of, decode_columns, find, into_type, mask};
+use super::columns::{find, into_type, mask};
+use super::group_reader::GroupReader;
 use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
 use super::pieces::{Piece, arrange};
@@ -28,11 +29,11 @@ pub struct ScanOptions {
     pub columns: Option<Vec<String>>,
     /// Only rows for which this is true. Default: all.
     pub filter: Option<Filter>,
-    /// Only so many rows, the first ones. Default: all.
+    /// Only this many rows from the beginning. Default: all.
     pub limit: Option<u64>,
-    /// Only so many rows, the last ones. Default: all.
+    /// Only this many rows from the end. Default: all.
     pub tail: Option<u64>,
-    /// Whether to hand out the cheapest Arrow types instead of the table's: see [`Form::Native`]. Default: the table's.
+    /// Whether to return the cheapest Arrow types instead of the table's: see [`Form::Native`]. Default: the table's.
     pub native: bool,
     /// Stops the scan. Default: nothing does.
     pub cancel: Cancel,
@@ -43,27 +44,27 @@ pub struct ScanOptions {
 /// Reads a version of a table, batch by batch.
 pub struct Scan {
     shared: Arc<Shared>,
-    /// In the order of the answer; each cluster makes one batch.
+    /// In the order of the result; each cluster makes one batch.
     pieces: VecDeque<Piece>,
-    /// How many pieces at the front storage was told of.
+    /// How many pieces at the front storage has been asked to prefetch.
     fetching: usize,
     running: VecDeque<Receiver<Result<Option<RecordBatch>>>>,
-    /// Rows still to hand out; `None` is no limit.
+    /// Rows still to return; `None` is no limit.
     left: Option<u64>,
     tail: Option<u64>,
-    /// Rows handed out.
+    /// Rows returned so far.
     handed: u64,
-    /// Rows to pass over, handed out before by what this one goes on with.
+    /// Rows to skip because the scan that this one continues has already returned them.
     skip: u64,
     options: ScanOptions,
     renew: Option<Renew>,
     renewals: usize,
 }
 
-/// So often a scan goes on in a newer state.
+/// How often a scan may continue in a newer state.
 const RENEWALS_MAX: usize = 5;
 
-/// So many pieces are fetched before they are read.
+/// The number of pieces that are fetched before they are read.
 const FETCH_AHEAD: usize = 16;
 
 struct Shared {
@@ -71,22 +72,22 @@ struct Shared {
     pool: Pool,
     view: View,
     schema: SchemaRef,
-    /// The columns to decode, by position in the version's schema; behind `width`, those only for sorting.
+    /// The columns to decode, by position in the version's schema; from `width` on, those needed only for sorting.
     columns: Vec<usize>,
     types: Vec<DataType>,
     width: usize,
     filter: Option<BoundFilter>,
     version_schema: SchemaRef,
     form: Form,
-    /// What was written by key since.
+    /// Rows written by key since.
     overlay: Option<(OverlayRows, TableCodec)>,
     /// What messages call the table.
     name: Option<String>,
 }
 
 impl Scan {
-    /// Prepares to read what `view` shows. Reads directories, where the order or the types need them, no rows. Where blocks
-    /// turn out to be gone, now or later, it goes on with what `renew` gives.
+    /// Prepares to read what `view` shows. Reads directories if the order or the types need them, but no rows. If blocks
+    /// turn out to be gone, now or later, it continues with the view that `renew` returns.
     pub fn new(
         reader: Arc<BlockReader>,
         pool: Pool,
@@ -124,11 +125,11 @@ impl Scan {
         };
         let width = columns.len();
         if width == 0 {
-            return Err(Error::invalid("no column was asked for"));
+            return Err(Error::invalid("no column was requested"));
         }
         if let Some(&twice) = columns.iter().enumerate().find(|(at, c)| columns[..*at].contains(c)).map(|(_, c)| c) {
             let name = version_schema.field(twice).name();
-            return Err(Error::invalid(format!("column '{name}' was asked for twice")));
+            return Err(Error::invalid(format!("column '{name}' was requested twice")));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
         let groups: Vec<(Arc<RowGroup>, Rows)> = table
@@ -149,7 +150,7 @@ impl Scan {
         }
         let form = if options.native { Form::Native } else { Form::Exact };
         if form == Form::Native {
-            // All directories are needed to settle on the types: asked for together, they come together.
+            // All directories are needed to choose the types, so they are requested together.
             let groups: Vec<&Arc<RowGroup>> =
                 pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
             groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
@@ -196,7 +197,7 @@ impl Scan {
         self.shared.schema.clone()
     }
 
-    /// Stops it by another flag than the options'. Before the first batch.
+    /// Makes another flag than the options' stop the scan. Must be called before the first batch.
     pub fn stop_by(&mut self, cancel: Cancel) {
         self.options.cancel = cancel;
     }
@@ -206,7 +207,7 @@ impl Scan {
         &self.shared.view
     }
 
-    /// Without a filter the row counts are known: drops the pieces that a limit or tail cannot reach.
+    /// Drops the pieces that a limit or tail cannot reach: without a filter, the row counts are known.
     fn keep_pieces_for_limit(&mut self) {
         let rows = Piece::stored_rows;
         if let Some(limit) = self.left {
@@ -231,7 +232,7 @@ impl Scan {
         }
     }
 
-    /// All rows, or all that are left, at once, decoded by all threads.
+    /// All rows, or all rows left, at once, decoded by all threads.
     pub fn collect(mut self) -> Result<Vec<RecordBatch>> {
         loop {
             if self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
@@ -244,10 +245,10 @@ impl Scan {
         }
     }
 
-    /// The rows of many scans, each as by [`Scan::collect`], decoded by all threads at once.
+    /// The rows of many scans, each as in [`Scan::collect`], decoded by all threads at once.
     pub fn collect_many(scans: Vec<Scan>) -> Result<Vec<Vec<RecordBatch>>> {
         let Some(pool) = scans.first().map(|scan| scan.shared.pool.clone()) else { return Ok(Vec::new()) };
-        // What waits for tasks, or looks at the log again, is not for threads of the pool.
+        // Waiting for tasks or reading the log again must not happen on threads of the pool.
         let decoded = pool.map(scans, |mut scan| {
             let begun = scan.is_bounded() || scan.skip > 0 || !scan.running.is_empty();
             Ok((if begun { None } else { Some(scan.decode_all()) }, scan))
@@ -260,8 +261,8 @@ impl Scan {
         decoded.into_iter().map(finish).collect()
     }
 
-    /// Its parts, in order, each to be decoded by whoever has a thread for it. `None` if how many rows they give is not known
-    /// before they are read, or it is not at its beginning. Nothing is left of it then, but it can be begun anew.
+    /// Its parts, in order, to be decoded by the caller on any thread. `None` if their row counts are not known before they
+    /// are read, or if the scan is not at its beginning. After this the scan is empty, but it can be started again.
     pub fn take_parts(&mut self) -> Option<Vec<ScanPart>> {
         let counted = self.shared.filter.is_none() && self.shared.overlay.is_none();
         if !counted || self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
@@ -271,7 +272,7 @@ impl Scan {
         Some(self.pieces.drain(..).map(part).collect())
     }
 
-    /// A scan of the same, from its beginning.
+    /// The same scan, from the beginning.
     pub fn anew(&self) -> Result<Scan> {
         let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
         Scan::new(reader, pool, self.shared.view.clone(), &self.options, self.renew.clone())
@@ -292,8 +293,8 @@ impl Scan {
         Ok(batches.into_iter().flatten().collect())
     }
 
-    /// Goes on in a newer state, behind the rows handed out, if blocks are gone. The order of a version's rows is the same in
-    /// all states.
+    /// If blocks are gone, continues in a newer state, after the rows already returned. The order of a version's rows is the
+    /// same in all states.
     fn go_on(&mut self, mut error: Error) -> Result<()> {
         while let Some(renew) = self.renew.clone().filter(|_| error.kind() == ErrorKind::SnapshotExpired) {
             if self.renewals == RENEWALS_MAX {
@@ -309,7 +310,7 @@ impl Scan {
                     *self = Self { handed, skip: handed, renewals, ..next };
                     return Ok(());
                 }
-                // The cheapest types to decode are others now.
+                // The cheapest types to decode have changed.
                 Ok(_) => break,
                 Err(e) => error = e,
             }
@@ -319,7 +320,7 @@ impl Scan {
         Err(error)
     }
 
-    /// Has storage fetch what the tasks to come will read, so that they compute instead of waiting.
+    /// Has storage fetch what the next tasks will read, so that they compute instead of waiting.
     fn fetch_ahead(&mut self) {
         let shared = &self.shared;
         let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
@@ -335,7 +336,7 @@ impl Scan {
     /// Starts tasks until enough run ahead.
     fn run_ahead(&mut self) {
         self.fetch_ahead();
-        // Unlimited scans keep every thread busy and one result waiting for each; a limit may end the scan soon.
+        // Unlimited scans keep every thread busy, with one finished result per thread; a limit may end the scan soon.
         let ahead = self.shared.pool.threads() * if self.left.is_some() { 1 } else { 2 };
         while self.running.len() < ahead
             && let Some(piece) = self.pieces.pop_front()
@@ -392,7 +393,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The next batch, of those that the limit or tail leaves.
+    /// The next batch within the limit or tail.
     fn step(&mut self) -> Option<Result<RecordBatch>> {
         if let Some(tail) = self.tail.take()
             && let Err(e) = self.read_tail(tail)
@@ -427,7 +428,7 @@ pub struct ScanPart {
 }
 
 impl ScanPart {
-    /// How many rows it gives.
+    /// The number of its rows.
     pub fn rows(&self) -> u64 {
         self.piece.stored_rows()
     }
@@ -438,7 +439,7 @@ impl ScanPart {
         self.shared.read(&self.piece)
     }
 
-    /// Decodes parts by all threads, and gives what each gave to `take`, with what came with the part.
+    /// Decodes parts on all threads, and passes each result to `take`, with the value that came with the part.
     pub fn decode_many<T: Send>(
         parts: Vec<(ScanPart, T)>,
         take: impl Fn(T, Result<Option<RecordBatch>>) -> Result<()> + Send + Sync,
@@ -471,7 +472,7 @@ impl Iterator for Scan {
     }
 }
 
-/// The Arrow types to hand out; the same for every batch.
+/// The Arrow types to return; the same for every batch.
 fn output_types(
     reader: &BlockReader,
     table: &Table,
@@ -484,17 +485,18 @@ fn output_types(
     if form == Form::Exact {
         return Ok(exact.collect());
     }
-    // Where row groups are joined, a dictionary of the whole might be too large for its keys.
+    // If row groups are joined, the joined dictionary might be too large for its keys.
     let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
     let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
-        // What a field's metadata say of an extension type they say of its own storage type.
+        // The extension type in a field's metadata applies only to the field's own storage type.
         if schema.field(index).extension_type_name().is_some() {
             return Ok(exact);
         }
         let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
         for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
-            let Ok(at) = table.schemas[group.schema as usize].0.index_of(schema.field(index).name()) else { continue };
-            kept.push(column_of(&*reader.directory(&group.address)?, group, at)?.kept);
+            kept.extend(
+                GroupReader::open(reader, table, group)?.column(schema.field(index).name()).map(|own| own.kept),
+            );
         }
         Ok(native_type(&exact, kept.into_iter()))
     };
@@ -530,29 +532,18 @@ impl Shared {
     }
 
     fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
-        let directory = self.reader.directory(&group.address)?;
-        column_of(&directory, group, 0)?;
+        let reader = GroupReader::open(&self.reader, &self.view.table, group)?;
         let mut rows = match &self.filter {
             None => rows.clone(),
-            Some(filter) => {
-                matching(&self.reader, &self.view.table, &self.version_schema, group, &directory, rows, filter)?
-            }
+            Some(filter) => matching(&reader, &self.version_schema, rows, filter)?,
         };
         if let Some((overlay, codec)) = &self.overlay {
-            rows = overlay.hide(&self.reader, &self.view.table, codec, group, &directory, rows)?;
+            rows = overlay.hide(&reader, codec, rows)?;
         }
         if rows == Rows::None {
             return Ok(None);
         }
-        let arrays = decode_columns(
-            &self.reader,
-            &self.view.table,
-            &self.version_schema,
-            group,
-            &directory,
-            &self.columns,
-            self.form,
-        )?;
+        let arrays = reader.decode(&self.version_schema, &self.columns, self.form)?;
         let arrays: Vec<ArrayRef> = arrays
             .into_iter()
             .zip(&self.types)
@@ -580,7 +571,7 @@ impl Shared {
         Ok((batch.num_rows() > 0).then_some(batch))
     }
 
-    /// Columns read as a batch, those only for sorting too.
+    /// The columns read, as a batch, including those needed only for sorting.
     fn batch(&self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
         if self.width == self.columns.len() {
             return Ok(RecordBatch::try_new(self.schema.clone(), arrays)?);

@@ -1,7 +1,7 @@
-//! A table's schema as it is stored: the Arrow IPC encoding, so that every Arrow type and all metadata survive.
+//! A table's schema as stored: in the Arrow IPC encoding, so that every Arrow type and all metadata survive.
 //!
-//! Invariant: a schema that is here can be handed out over Arrow's C interface, wherever it came from: no name and no time
-//! zone has a NUL, sizes are not negative, no type is nested too deep.
+//! Invariant: a schema stored here can be exported through Arrow's C interface, wherever it came from: no name and no time
+//! zone contains a NUL, sizes are not negative, no type is nested too deeply.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl StoredSchema {
     pub fn new(schema: SchemaRef) -> Result<Self> {
         let stored = Self::checked(schema)?;
         for field in stored.0.fields() {
-            // Arrow loses count of values that take no room.
+            // Arrow loses track of the number of values of size 0.
             let empty = |part: &DataType| matches!(part, DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0));
             if holds(field.data_type(), &empty) {
                 let (name, data_type) = (field.name(), field.data_type());
@@ -42,7 +42,7 @@ impl StoredSchema {
         Ok(stored)
     }
 
-    /// All but that it can be encoded, which a schema that was decoded can.
+    /// All checks except that it can be encoded, which a decoded schema always can.
     fn checked(schema: SchemaRef) -> Result<Self> {
         if schema.fields().is_empty() {
             return Err(Error::invalid("a table needs at least one column; the schema has none"));
@@ -69,13 +69,13 @@ impl StoredSchema {
     }
 }
 
-/// Types nested deeper than this are refused, so that no recursion over a type can overflow the stack.
+/// Types nested more deeply than this are refused, so that no recursion over a type can overflow the stack.
 const DEPTH_MAX: usize = 32;
 
 /// A time zone's name is shorter than this.
 const ZONE_BYTES_MAX: usize = 256;
 
-/// Checks that values of a type can be stored, and handed out again. `InvalidArgument` if not.
+/// Checks that values of a type can be stored and returned again. `InvalidArgument` if not.
 pub(super) fn check_type(data_type: &DataType) -> Result<()> {
     check_nested(data_type, 0)
 }
@@ -98,13 +98,13 @@ fn check_nested(data_type: &DataType, depth: usize) -> Result<()> {
             return cannot(": its size is negative");
         }
         DataType::Dictionary(key, _) if !DataType::is_dictionary_key_type(key) => {
-            return cannot(": its keys are no integers");
+            return cannot(": its keys are not integers");
         }
         DataType::Decimal32(digits, _) if !(1..=DECIMAL32_MAX_PRECISION).contains(digits) => return cannot(""),
         DataType::Decimal64(digits, _) if !(1..=DECIMAL64_MAX_PRECISION).contains(digits) => return cannot(""),
         DataType::Decimal128(digits, _) if !(1..=DECIMAL128_MAX_PRECISION).contains(digits) => return cannot(""),
         DataType::Decimal256(digits, _) if !(1..=DECIMAL256_MAX_PRECISION).contains(digits) => return cannot(""),
-        // What zones there are is not asked: other libraries may know newer ones.
+        // Whether the zone exists is not checked: other libraries may know newer ones.
         DataType::Timestamp(_, Some(zone)) => {
             if zone.len() > ZONE_BYTES_MAX {
                 return Err(Error::invalid(format!("the name of a time zone has {} bytes", zone.len())));
@@ -129,14 +129,14 @@ fn encode(schema: &Schema) -> Result<Vec<u8>> {
         let mut tracker = DictionaryTracker::new(false);
         IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb(schema).finished_data().to_vec()
     };
-    // Arrow panics on types that its format does not have.
+    // Arrow panics on types that its format does not support.
     catch_unwind(AssertUnwindSafe(encode)).map_err(|_| Error::invalid("the schema has a type that cannot be stored"))
 }
 
 fn decode(bytes: &[u8]) -> Result<SchemaRef> {
     let bad = |e: String| Error::corrupt(format!("not a schema: {e}"));
     let encoded = root_as_schema(bytes).map_err(|e| bad(e.to_string()))?;
-    // Arrow panics on a schema that is well-formed but senseless.
+    // Arrow panics on a schema that is well-formed but makes no sense.
     let schema = catch_unwind(AssertUnwindSafe(|| fb_to_schema(encoded)));
     Ok(Arc::new(schema.map_err(|_| bad("it makes no sense".into()))?))
 }
@@ -180,7 +180,7 @@ mod tests {
         }
         let name = Arc::new(Schema::new(vec![Field::new("a\0", DataType::Int8, true)]));
         assert!(StoredSchema::new(name).is_err());
-        // Lengths tell where metadata end, here and over the C interface.
+        // Metadata are delimited by lengths, here and in the C interface, so a NUL is allowed.
         let metadata = [("k\0".to_owned(), "v\0".to_owned())].into();
         let field = Field::new("c", DataType::Int8, true).with_metadata(metadata);
         StoredSchema::new(Arc::new(Schema::new(vec![field]))).unwrap();

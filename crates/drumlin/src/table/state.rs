@@ -1,7 +1,7 @@
 //! A table's state: its versions and row groups. A value; every edit makes a new one.
 //!
-//! Invariants: there is always a newest version; versions ascend and are never numbered again; every row group has a
-//! row that some retained version sees (a version listed, or pinned by a snapshot).
+//! Invariants: there is always a newest version; versions ascend and their numbers are never reused; every row group
+//! has a row that some retained version sees (a version that is listed, or pinned by a snapshot).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::moved::Moves;
+use super::part::{InMemory, MemtablePart, Unsettled};
 use super::row_group::{Rows, any_in};
-use super::rows::{InMemory, MemtablePart, Unsettled};
 use super::{
     ALIVE, Change, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec,
     VersionRecord,
@@ -21,7 +21,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
-/// What a table is made with.
+/// What a table is created with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSpec {
     /// The columns that rows are ordered by when read; empty for insertion order.
@@ -33,11 +33,11 @@ pub struct TableSpec {
 /// A version that snapshots hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// Its record, which may be off the table's list.
+    /// Its record, which may no longer be in the table's list.
     pub record: VersionRecord,
     /// How many snapshots hold it.
     pub holds: u32,
-    /// The table has gone on from an older version: only row group records made for this version serve it.
+    /// The table has continued from an older version: only row group records made for this version serve it.
     pub detached: bool,
 }
 
@@ -57,7 +57,7 @@ impl Retained {
         }
     }
 
-    /// Whether one of them lies in `born..died`, but for those served by records of their own.
+    /// Whether one of them is in `born..died`, not counting those served by records of their own.
     pub(super) fn any_in(&self, born: Version, died: Version) -> bool {
         any_in(&self.shared, born, died)
     }
@@ -68,11 +68,11 @@ impl Retained {
 pub struct Table {
     /// The table's name in everything durable.
     pub id: TableId,
-    /// What it was made with.
+    /// What it was created with.
     pub spec: TableSpec,
     /// Every schema it has had; row groups and versions refer to them by position.
     pub schemas: Vec<StoredSchema>,
-    /// The versions listed, ascending.
+    /// The listed versions, ascending.
     #[serde(with = "crate::base::persistent::vector")]
     pub versions: Vector<VersionRecord>,
     /// The row groups, in row order.
@@ -84,24 +84,24 @@ pub struct Table {
     pub rows_seq: Seq,
     /// The last commit that changed which row groups there are.
     pub layout_seq: Seq,
-    /// Row writes that are not in row groups, the oldest first.
+    /// Row writes that are not in row groups yet, the oldest first.
     pub parts: Vec<MemtablePart>,
     /// Row writes up to the one of this version were turned into row groups.
     pub flushed: Version,
-    /// The last commit that changed what row groups hold, rather than moved what was there.
+    /// The last commit that changed the content of row groups, rather than only moving it.
     pub bulk_seq: Seq,
     pub(super) next_version: u64,
     pub(super) next_group: u64,
-    /// Rewrites that changes prepared before them are still to be carried over.
+    /// Rewrites over which changes prepared earlier may still have to be carried.
     #[serde(skip)]
     pub(super) moved: InMemory<Moves>,
-    /// Rows of commits that are not published yet.
+    /// Rows of commits not yet published.
     #[serde(skip)]
     pub(super) unsettled: InMemory<Vector<Unsettled>>,
-    /// What is known of times between versions; stored on its own.
+    /// What is known about times between versions; stored separately.
     #[serde(skip)]
     pub instants: Arc<Instants>,
-    /// How rows of the schema last asked for are encoded.
+    /// How rows of the last requested schema are encoded.
     #[serde(skip)]
     pub(super) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
 }
@@ -130,7 +130,7 @@ impl Table {
         }
     }
 
-    /// The newest version; `None` only before the first.
+    /// The newest version; `None` only before the first one.
     pub fn newest(&self) -> Option<&VersionRecord> {
         self.versions.last()
     }
@@ -178,19 +178,19 @@ impl Table {
         }
     }
 
-    /// Whether `group` was in `version`, listed or pinned: only then is it of that version's schema. O(runs).
+    /// Whether `group` was in `version`, listed or pinned: only then does it have that version's schema. O(runs).
     pub fn serves(&self, group: &RowGroup, version: Version) -> bool {
         let detached = self.pins.get(&version).is_some_and(|pin| pin.detached);
         group.only == detached.then_some(version) && group.is_in(version)
     }
 
-    /// Fails if the record contradicts itself, as only a damaged one does.
+    /// Fails if the record is inconsistent, as only a damaged one is.
     pub fn check(&self) -> Result<()> {
         let bad = |what: String| Err(Error::corrupt(format!("table {}: {what}", self.id)));
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record));
         for record in records {
             if record.schema as usize >= self.schemas.len() || record.version.0 >= self.next_version {
-                return bad(format!("version {} has a schema or number that cannot be", record.version));
+                return bad(format!("version {} has an impossible schema or number", record.version));
             }
         }
         if self.versions.is_empty()
@@ -212,7 +212,7 @@ impl Table {
         for group in &self.groups {
             group.check(self.schemas.len())?;
             if group.id.0 >= self.next_group || !ids.insert(group.id) {
-                return bad(format!("row group {} is there twice, or has a number that cannot be", group.id.0));
+                return bad(format!("row group {} occurs twice, or has an impossible number", group.id.0));
             }
         }
         self.check_parts()?;
@@ -253,9 +253,9 @@ impl Table {
             let index = *places.get(id).ok_or_else(|| Error::conflict(format!("row group {} is gone", id.0)))?;
             let mut group = RowGroup::clone(&next.groups[index]);
             if positions.0.max().is_some_and(|max| max >= group.rows) {
-                return Err(Error::invalid(format!("deletes a row behind the end of row group {}", id.0)));
+                return Err(Error::invalid(format!("deletes a row past the end of row group {}", id.0)));
             }
-            // While part of them is in memory the count is a guess, put right when that is flushed.
+            // While part of the rows is in memory, the count is a guess, corrected when that part is flushed.
             rows = match rows.checked_sub(positions.0.len()) {
                 None if self.parts.is_empty() => return Err(Error::invalid("deletes more rows than there are")),
                 left => left.unwrap_or(0),
@@ -278,7 +278,7 @@ impl Table {
         Ok(next)
     }
 
-    /// Adds a row group that was written.
+    /// Adds a newly written row group.
     pub(super) fn add_group(&mut self, group: &NewGroup, schema: u32, run: Run) -> Result<()> {
         let id = GroupId(self.next_group);
         self.next_group += 1;
@@ -299,8 +299,8 @@ impl Table {
         Ok(())
     }
 
-    /// Gives a schema a place: one that nothing refers to any more, or a new one. Frames whose metadata differ each
-    /// time would make the list grow for ever.
+    /// Finds a place for a schema: one that nothing refers to any more, or a new one. Otherwise, frames whose metadata
+    /// differ each time would make the list grow forever.
     fn keep_schema(&mut self, schema: &StoredSchema) -> u32 {
         let mut used = vec![false; self.schemas.len()];
         self.parts.iter().for_each(|part| used[part.schema as usize] = true);
@@ -320,10 +320,10 @@ impl Table {
         }
     }
 
-    /// Takes versions off the list. Deleting the newest makes the one before it the newest again: rows it had
-    /// deleted live on, rows it had added go; what a snapshot still pins is kept as a record of its own.
+    /// Removes versions from the list. Deleting the newest makes the previous one the newest again: rows it had deleted
+    /// are visible again, rows it had added disappear; what a snapshot still pins is kept as a separate record.
     ///
-    /// Returns the table and the addresses that gained a record. Call [`Table::shed`] after it.
+    /// Returns the table and the addresses that gained a record. Call [`Table::shed`] afterwards.
     pub fn delete_versions(&self, versions: &[Version], seq: Seq, time: Timestamp) -> Result<(Table, Vec<Address>)> {
         let mut next = self.clone();
         let listed = |version: &&Version| self.versions.binary_search_by_key(*version, |record| record.version).is_ok();
@@ -364,7 +364,7 @@ impl Table {
         Ok((next, copies))
     }
 
-    /// Lets go of row groups that no retained version sees; returns their addresses.
+    /// Releases row groups that no retained version sees; returns their addresses.
     pub fn shed(&mut self, seq: Seq) -> Vec<Address> {
         let retained = self.retained();
         let needs = |group: &Arc<RowGroup>| retained.needed(group) != Rows::None;
@@ -384,7 +384,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes a snapshot's hold off a version.
+    /// Removes a snapshot's hold on a version.
     pub fn unpin(&mut self, version: Version) {
         if let Some(pin) = self.pins.get_mut(&version) {
             pin.holds -= 1;
@@ -394,14 +394,14 @@ impl Table {
         }
     }
 
-    /// Takes all versions off the list but those that snapshots hold, as when the table is gone from the tree.
+    /// Removes all versions from the list except those that snapshots hold, for a table that is gone from the tree.
     pub fn keep_pins_only(&mut self) {
         self.versions = self.pins.values().map(|pin| pin.record.clone()).collect();
         let newest = self.newest().map(|newest| newest.version);
         self.parts.retain(|part| newest.is_some_and(|newest| part.version <= newest));
     }
 
-    /// Puts the outputs of a rewrite in the place of its inputs; returns the table and the inputs' addresses.
+    /// Replaces the inputs of a rewrite with its outputs; returns the table and the inputs' addresses.
     /// `Conflict` if an input is gone.
     pub fn rewrite(&self, rewrite: &Rewrite, seq: Seq) -> Result<(Table, Vec<Address>)> {
         let first = rewrite.inputs.first().ok_or_else(|| Error::invalid("a rewrite of no row group"))?;
@@ -444,7 +444,7 @@ impl Table {
         Ok((next, addresses))
     }
 
-    /// Row groups lie elsewhere: from where to where. Returns the table, and of each how many records name it.
+    /// Moves row groups to other addresses. Returns the table and, for each, the number of records that name it.
     /// `Conflict` if none does.
     pub fn moved(&self, moves: &[(Address, Address)]) -> Result<(Table, Vec<u64>)> {
         let places: BTreeMap<Address, usize> = moves.iter().enumerate().map(|(at, (from, _))| (*from, at)).collect();

@@ -1,4 +1,4 @@
-//! What a reader sees of a table, and where a newer state of the table shows the same.
+//! What a reader sees of a table, and how to find the same in a newer state of the table.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,20 +6,21 @@ use std::sync::Arc;
 use super::{History, MemRows, ReadPoint, Since, Table, VersionKind};
 use crate::base::{Error, Result, Seq, Timestamp};
 
-/// What is seen of a table as it was at some commit.
+/// What is visible of a table as it was at some commit.
 #[derive(Clone)]
 pub struct View {
     /// The table.
     pub table: Arc<Table>,
-    /// What is seen of it.
+    /// Which of its rows are visible.
     pub read_point: ReadPoint,
-    /// The time that was asked for, if that is between two versions: then `table` is what it was at that time.
+    /// The requested time, if it is between two versions: then `table` is what it was at that time.
     pub time: Option<Timestamp>,
-    /// Keeps its blocks from being reclaimed by this process.
+    /// Prevents this process from reclaiming its blocks.
     pub pin: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Finds in the newest state what a view shows, `SnapshotExpired` if it is not there: blocks of older states may be gone.
+/// Finds what a view shows in the newest state, since blocks of older states may be gone; `SnapshotExpired` if it is no
+/// longer there.
 pub type Renew = Arc<dyn Fn(&View) -> Result<View> + Send + Sync>;
 
 impl View {
@@ -28,7 +29,7 @@ impl View {
         self.read_point.since && self.table.active().is_some()
     }
 
-    /// What was seen of `table` at `time`, in the state of the commit `seq`; `history` reads one.
+    /// What was visible of `table` at `time`, in the state of the commit `seq`; `history` reads a history.
     pub fn at(
         table: &Arc<Table>,
         time: Timestamp,
@@ -58,8 +59,8 @@ impl View {
         })
     }
 
-    /// What shows the same of `newer`, this table at the later commit `seq`. `SnapshotExpired` if nothing does: the version is
-    /// deleted, or rows that belonged to none belong to one now, with later ones.
+    /// The read point that shows the same in `newer`, this table at the later commit `seq`. `SnapshotExpired` if there is
+    /// none: the version was deleted, or rows that belonged to no version now belong to one, together with later rows.
     pub fn read_point_of(&self, newer: &Table, seq: Seq) -> Result<ReadPoint> {
         let ReadPoint { version, .. } = self.read_point;
         if newer.version(version).is_none() {
@@ -70,7 +71,7 @@ impl View {
         }
         let still = newer.active().is_some_and(|part| part.version == self.table.next_version());
         if still && newer.newest().is_some_and(|newest| newest.version == version) {
-            // Rows keep the commit that they were written by.
+            // Rows keep the number of the commit that wrote them.
             return Ok(self.read_point);
         }
         let own = newer.version(self.table.next_version()).filter(|own| own.kind == VersionKind::Rows);
@@ -82,7 +83,7 @@ impl View {
         }
     }
 
-    /// That its version is gone.
+    /// The error if its version is gone.
     pub fn gone(&self) -> Error {
         Error::snapshot_expired(format!("version {} is gone", self.read_point.version))
     }

@@ -9,13 +9,11 @@ use drumlin::storage::{Fault, Moment, SimDisk};
 use drumlin::store::ReclaimOptions;
 use drumlin::{ErrorKind, Store, Tables};
 
-use crate::model::{Model, ModelTable};
+use crate::model::{Model, Trash};
 use crate::random::{Op, apply, check, compare, draw, run};
 use crate::seeds;
 use crate::support::{Opener, open_shared, opener};
 use crate::wide;
-
-type Trash = Vec<(String, ModelTable)>;
 
 /// Seeds from here on draw from all operations.
 const WIDE: u64 = 500;

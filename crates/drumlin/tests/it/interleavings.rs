@@ -8,12 +8,10 @@ use drumlin::storage::SimBucket;
 use drumlin::store::Options;
 use drumlin::{ErrorKind, Store};
 
-use crate::model::{Model, ModelTable};
+use crate::model::{Model, Trash};
 use crate::random::{Op, apply, compare, run};
 use crate::shared_support::{clock, open, settled};
 use crate::support::{env, numbered};
-
-type Trash = Vec<(String, ModelTable)>;
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,3 +54,4 @@ mod trigger;
 mod turns;
 mod vacuum;
 mod wide;
+mod wide_op;

@@ -29,6 +29,9 @@ impl ModelTable {
     }
 }
 
+/// Dropped tables that can be taken back, by the paths they had.
+pub type Trash = Vec<(String, ModelTable)>;
+
 /// A store of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
@@ -51,6 +54,19 @@ pub struct Model {
 }
 
 impl Model {
+    /// What a checkpoint does to it.
+    pub fn checkpoint(&mut self) {
+        let paths: Vec<String> = self.tables.keys().cloned().collect();
+        paths.iter().for_each(|path| self.expire(path));
+        self.keyed.iter_mut().for_each(KeyedModel::checkpoint);
+    }
+
+    /// What a reclaim does to it and to what was dropped.
+    pub fn reclaim(&mut self, trash: &mut Trash) {
+        trash.clear();
+        self.keyed.iter_mut().for_each(KeyedModel::reclaim);
+    }
+
     /// Takes off what retention does not keep.
     pub fn expire(&mut self, path: &str) {
         if let Some(table) = self.tables.get_mut(path) {

@@ -5,10 +5,10 @@ use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
 use drumlin::{Store, Tables};
 
-use crate::keyed_model::{self, KeyedModel, KeyedOp, Place};
-use crate::model::{Model, ModelTable};
+use crate::keyed_model::{self, KeyedOp, Place};
+use crate::model::{Model, ModelTable, Trash};
 use crate::support::{Row, batch, read};
-use crate::wide::{self, WideOp};
+use crate::wide_op::{self, WideOp};
 
 /// One operation, so that the crash tests can replay the same ones.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
 }
 
 /// Does `op` to the model; says whether the store must succeed at it.
-pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) -> bool {
+pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
     match op {
         Op::Write(path, rows, sorted) => {
             let new = || ModelTable { sorted: *sorted, ..ModelTable::default() };
@@ -160,16 +160,9 @@ pub fn apply(model: &mut Model, trash: &mut Vec<(String, ModelTable)>, op: &Op) 
         }
         Op::Project => model.projected = true,
         Op::Keyed(op) => return keyed_model::apply(&mut model.keyed, &mut model.nodes, op),
-        Op::Wide(op) => return wide::apply(model, trash, op),
-        Op::Checkpoint => {
-            let paths: Vec<String> = model.tables.keys().cloned().collect();
-            paths.iter().for_each(|path| model.expire(path));
-            model.keyed.iter_mut().for_each(KeyedModel::checkpoint);
-        }
-        Op::Reclaim => {
-            trash.clear();
-            model.keyed.iter_mut().for_each(KeyedModel::reclaim);
-        }
+        Op::Wide(op) => return wide_op::apply(model, trash, op),
+        Op::Checkpoint => model.checkpoint(),
+        Op::Reclaim => model.reclaim(trash),
         Op::Reopen => {}
     }
     true
@@ -214,7 +207,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             store.tree().put_projection("nodes", projection)?;
         }
         Op::Keyed(op) => keyed_model::run(store, op)?,
-        Op::Wide(op) => wide::run(store, op)?,
+        Op::Wide(op) => wide_op::run(store, op)?,
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {

@@ -6,13 +6,13 @@ use drumlin::store::{AsOf, Frame, Options, ReclaimOptions};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::crash::{time_of, workload};
-use crate::model::Model;
+use crate::model::{Model, Trash};
 use crate::random::{Op, apply, compare, compare_trash, draw, run};
 use crate::seeds;
 use crate::shared_faults;
 use crate::shared_support::{clock, compare_hidden, open, open_as, settled};
 use crate::support::{batch, env, numbered, read};
-use crate::wide::{self, Mirror, Noted, Trash};
+use crate::wide::{self, Mirror, Noted};
 
 /// Nothing is in the bucket that the store does not refer to, and nothing that it refers to is damaged.
 fn no_orphans(store: &Store, bucket: &SimBucket) {

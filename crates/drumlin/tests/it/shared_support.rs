@@ -9,10 +9,10 @@ use drumlin::store::{Options, ReclaimOptions};
 use drumlin::{Result, Store};
 
 use crate::keyed_model::{self, KeyedOp, PATH, Place};
-use crate::model::Model;
+use crate::model::{Model, Trash};
 use crate::random::{Op, apply, compare, compare_trash, run};
 use crate::support::env;
-use crate::wide::{Trash, WideOp};
+use crate::wide_op::WideOp;
 
 static SEEDS: AtomicU64 = AtomicU64::new(1);
 

@@ -1,4 +1,4 @@
-//! What can be read of a catalog snapshot of which chunks are lost, or the index is not named.
+//! Reads what is left of a catalog snapshot that has lost chunks, or whose index is not named.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ const UNREADABLE: &str = "its bytes cannot be read, or are not those that were w
 pub struct LostChunk {
     /// What it held.
     pub what: &'static str,
-    /// The first key that it may have held; `None` for the first of all.
+    /// The first key that it may have held; `None` if it was the first chunk.
     pub from: Option<String>,
-    /// The first key behind it; `None` if it was the last chunk.
+    /// The first key after it; `None` if it was the last chunk.
     pub until: Option<String>,
-    /// Where it lies, and why it cannot be read.
+    /// Where it is stored, and why it cannot be read.
     pub why: String,
 }
 
@@ -35,7 +35,7 @@ impl LostChunk {
     }
 }
 
-/// The items of those chunks that can be read.
+/// The items of the readable chunks.
 fn read_some<K, V>(
     what: &'static str,
     chunks: &[Chunk<K>],
@@ -62,8 +62,8 @@ where
 }
 
 impl Index {
-    /// What can be read of the state at this snapshot: `chunks` are the bytes of [`Index::places`], `None` where they cannot be
-    /// read. Gives what is lost, too. The state may contradict itself: see [`State::mend`].
+    /// What can be read of the state at this snapshot: `chunks` are the bytes of [`Index::places`], `None` where they cannot
+    /// be read. Also returns what is lost. The state may be inconsistent: see [`State::mend`].
     pub fn read_partly(&self, chunks: &[Option<Bytes>]) -> (State, Vec<LostChunk>) {
         let mut rest = chunks;
         let mut lost = Vec::new();
@@ -99,8 +99,8 @@ impl Index {
         (state, lost)
     }
 
-    /// The index that ends `object`, though nobody says where it begins: one that names itself, and chunks of its own that
-    /// end where it begins. Gives also where that is.
+    /// Finds the index at the end of `object` without knowing where it begins: an index of this `seq`, preceded exactly by
+    /// its own chunks. Also returns its offset.
     pub fn find(object: &Bytes, seq: Seq, header: u64) -> Option<(Index, u64)> {
         (header..object.len() as u64).rev().find_map(|at| {
             let index = Index::decode(&object[at as usize..]).ok()?;

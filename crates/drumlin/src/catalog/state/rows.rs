@@ -1,4 +1,4 @@
-//! Rows written by key, as a state knows them: those of commits that are not published yet, and those that lie in memory.
+//! Rows written by key, as a state knows them: those of commits not yet published, and those in memory.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use crate::base::{Error, Result, Seq, Timestamp};
 use crate::catalog::{Effect, State, Transaction};
 
 impl State {
-    /// Puts the rows that its last commits wrote by key where readers find them: for whoever publishes it, once they are
-    /// durable. Gives how many bytes.
+    /// Puts the rows that its last commits wrote by key where readers find them. Called by the thread that publishes the
+    /// state, once these commits are durable. Returns the number of bytes.
     pub fn settle(&mut self) -> Result<u64> {
         let mut bytes = 0;
         for id in std::mem::take(&mut self.unsettled) {
@@ -18,14 +18,14 @@ impl State {
         Ok(bytes)
     }
 
-    /// Bytes of the rows that are still to be settled.
+    /// Bytes of the rows that must still be settled.
     pub fn unsettled_bytes(&self) -> u64 {
         let tables = self.unsettled.iter().filter_map(|id| self.tables.get(id));
         tables.map(|table| table.unsettled_bytes().0).sum()
     }
 
-    /// Lets go of the rows that its last commits wrote by key, which are then in no memtable that this state knows: for whoever
-    /// only asks what happened.
+    /// Releases the rows that its last commits wrote by key, which are then in no memtable that this state knows: for
+    /// callers that only ask what happened.
     pub fn forget_rows(&mut self) {
         for id in std::mem::take(&mut self.unsettled) {
             if let Some(table) = self.tables.get_mut(&id) {
@@ -34,7 +34,7 @@ impl State {
         }
     }
 
-    /// `Unavailable` if there is no room in memory for the rows that are to be settled.
+    /// `Unavailable` if there is no room in memory for the rows that must be settled.
     pub fn check_room(&self) -> Result<()> {
         /// A memtable takes 4 GiB, of which the ends of its chunks may stay empty.
         const ROOM: u64 = 3 << 30;
@@ -52,12 +52,12 @@ impl State {
         Ok(())
     }
 
-    /// Rows that lie in memtables, by the commit that began the oldest: the log must keep them from there on.
+    /// The first commit whose rows are only in memtables: the log must be kept from there on.
     pub fn rows_from(&self) -> Option<Seq> {
         self.tables.values().filter_map(|table| table.parts.first()).map(|part| part.from).min()
     }
 
-    /// Puts the rows that a commit wrote, of which this state holds the rest already, where readers find them.
+    /// Puts the rows that a commit wrote where readers find them; this state already holds the rest of the commit.
     pub fn replay_rows(&self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
         transaction.effects.iter().try_for_each(|effect| match effect {
             Effect::WriteRows { table, version, rows } => {

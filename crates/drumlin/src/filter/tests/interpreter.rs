@@ -1,4 +1,4 @@
-//! A naive interpreter: one row at a time, values as they are, no plan.
+//! A naive interpreter: one row at a time, on the values themselves, without a plan.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ pub enum Datum {
     },
 }
 
-/// An exact result left 128 bits.
+/// An exact result overflowed 128 bits.
 pub struct Overflow;
 
 type Truth = Option<bool>;

@@ -38,7 +38,7 @@ pub struct Literal {
     pub value: Datum,
 }
 
-/// Which columns and literals go together, by column index.
+/// Which columns and literals are compatible, by column index.
 #[derive(Clone, Copy)]
 enum Family {
     Number,
@@ -230,7 +230,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Beside another literal, texts are no instants and tiny numbers have no exact value here: a typed, plain one.
+    /// A typed, plain literal to compare with another literal, where texts are not instants and tiny numbers have no
+    /// exact value here.
     fn compared_literal(&mut self, family: Family) -> Term {
         loop {
             let literal = self.literal(family);

@@ -10,7 +10,7 @@ fn item(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new("item", data_type, true))
 }
 
-/// The error of decoding, in both forms.
+/// The error of decoding `bytes`, in both forms.
 fn refused(bytes: Vec<u8>, rows: usize, data_type: &DataType) -> crate::base::Error {
     for form in [Form::Native, Form::Exact] {
         let error = decode(aligned(&bytes), rows, data_type, form).unwrap_err();
@@ -30,7 +30,7 @@ fn few_bytes_do_not_ask_for_much_memory() {
         DataType::FixedSizeBinary(1 << 20),
         DataType::Struct((0..2000).map(|n| Field::new(n.to_string(), DataType::Decimal256(9, 0), true)).collect()),
     ] {
-        // All null, and null below a list that is not.
+        // All null; and a non-null list with null elements.
         let error = refused(vec![Tag::Null as u8], 122_880, &data_type);
         assert!(error.message().contains("more than a segment of"), "{error}");
         if data_type.is_nested() && !matches!(data_type, DataType::Struct(_)) {
@@ -46,7 +46,7 @@ fn few_bytes_do_not_ask_for_much_memory() {
     let bytes = out.finish();
     assert!(bytes.len() < 32);
     refused(bytes, 1, &DataType::LargeList(item(DataType::Int64)));
-    // A dictionary of as many.
+    // A dictionary of 2^30 nulls.
     let mut out = Writer::default();
     out.u8(Tag::Dictionary as u8);
     out.varint(1 << 30);
@@ -59,9 +59,9 @@ fn an_arrow_stream_is_not_believed_what_it_says_of_lengths() {
     use arrow::ipc::CompressionType;
     use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 
-    // A schema of nearly 2 GiB, of which there are 4 bytes.
+    // A schema of nearly 2 GiB by its length, of which there are 4 bytes.
     refused(vec![Tag::Ipc as u8, 8, 0x00, 0x81, 0xf7, 0x77, 1, 2, 3, 4], 259, &DataType::Boolean);
-    // Buffers that say that they are 2^45 bytes decompressed: the process would end.
+    // Buffers that claim to be 2^45 bytes decompressed: allocating that would end the process.
     let batch = RecordBatch::try_from_iter([("", Arc::new(Int64Array::from(vec![7; 1000])) as ArrayRef)]).unwrap();
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
     let mut stream = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
@@ -76,7 +76,7 @@ fn an_arrow_stream_is_not_believed_what_it_says_of_lengths() {
 
 #[test]
 fn what_would_be_taken_for_damage_is_refused_when_written() {
-    // Columns that share their memory here would not when they are read.
+    // These columns share their memory; when they are read, they would not.
     let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 122_880]));
     let many = |columns: usize| -> ArrayRef {
         let field = |at: usize| Arc::new(Field::new(at.to_string(), DataType::Int64, true));
@@ -107,7 +107,7 @@ fn texts_that_are_not_utf8_are_corrupt_in_every_form() {
             let array = cast(&array, &data_type).unwrap();
             let bytes = encode(&array).unwrap().bytes;
             for at in 0..bytes.len().min(2000) {
-                // A byte that no text begins or goes on with.
+                // A byte that occurs nowhere in UTF-8.
                 let mut damaged = bytes.clone();
                 damaged[at] = 0xff;
                 quietly(|| {

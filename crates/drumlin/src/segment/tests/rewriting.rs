@@ -1,12 +1,12 @@
-//! Rows taken from segments and put into new ones are the rows, whatever form they go through; and what is encoded like
-//! something else is what it is all the same.
+//! Rows moved from segments into new ones stay the same, whatever form they pass through; so do values encoded with
+//! another column's scheme.
 
 use arrow::compute::{concat, filter};
 
 use super::*;
 use crate::segment::rewrite;
 
-/// Rewrites random shares of random pieces and compares with doing so to the arrays.
+/// Rewrites random shares of random pieces, does the same to the arrays, and compares.
 fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what: &str) -> Vec<Segment> {
     let mut kept = Vec::new();
     let mut stored = Vec::new();
@@ -71,7 +71,7 @@ fn rows_of_every_type_can_be_moved() {
     }
 }
 
-/// Long texts of their own words.
+/// Long texts with a vocabulary of their own.
 fn text(rng: &mut Rng, rows: usize, words: &str, nulls: bool) -> ArrayRef {
     let words: Vec<String> = (0..300).map(|n| format!("{words}{n}")).collect();
     let row = |rng: &mut Rng| (0..rng.usize(2..7)).map(|_| &*words[rng.usize(..300)]).collect::<Vec<_>>().join(" ");
@@ -104,7 +104,7 @@ fn long_texts_move_as_codes_also_those_of_different_dictionaries() {
         .collect();
     let joined = rewrite(&sources, &DataType::Utf8, &[30_000], true).unwrap().remove(0);
     assert_eq!(two_dictionaries(&joined), Some(2));
-    // What has two dictionaries can be moved again.
+    // A segment with two dictionaries can be moved again.
     let keep = (0..30_000).map(|row| row % 3 > 0).collect::<arrow::buffer::BooleanBuffer>();
     let again = Source { bytes: source(&joined), rows: 30_000, stats: &joined.stats, keep: Some(&keep) };
     let moved = rewrite(&[again], &DataType::Utf8, &[20_000], true).unwrap().remove(0);
@@ -135,7 +135,7 @@ fn a_scheme_is_used_while_it_holds_up() {
             }
         }
     }
-    // What was found on few rows says nothing of many.
+    // What was found on few rows says nothing about many.
     let few: ArrayRef = Arc::new(Int64Array::from_iter_values((0..10).map(|_| rng.i64(..))));
     let many: ArrayRef = Arc::new(Int64Array::from_iter_values((0..50_000).map(|i| i / 1000)));
     let (_, scheme) = encode_like(&few, &DataType::Int64, &Scheme::default()).unwrap();
@@ -144,7 +144,7 @@ fn a_scheme_is_used_while_it_holds_up() {
 
 #[test]
 fn strings_that_arrow_could_not_give_back_are_refused() {
-    // 3 GB written out, one of them kept.
+    // 3 GB expanded, with only one of the values stored.
     let long = StringArray::from(vec!["x".repeat(1 << 20)]);
     let keys = UInt8Array::from(vec![0; 3000]);
     let keyed: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::new(long.clone())));

@@ -1,0 +1,79 @@
+//! Taking in what other processes have committed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::feed::Record;
+use super::{Store, recover};
+use crate::base::Result;
+use crate::base::planted::{Bug, planted};
+use crate::catalog::State;
+use crate::log::{News, retry_while_moving};
+
+impl Store {
+    /// Brings the state to what others have committed. In the turn.
+    pub(super) fn take_in(&self, news: News) -> Result<()> {
+        let current = self.inner.state.read().clone();
+        let done = self.follow(&current, news);
+        // What could not be taken in is asked for again; what was found beyond it is not.
+        self.inner.log.knows(self.inner.state.read().seq);
+        done
+    }
+
+    fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
+        let inner = &self.inner;
+        let mut failed = None;
+        // What feeds are told, so that they need not read it once more.
+        let (told, mut records) = (inner.feeds.any(), Vec::<Record>::new());
+        let mut next = match news {
+            News::Entries(entries) => {
+                let mut next = State::clone(&**current);
+                // Of some there may be word already.
+                for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
+                    let mut step = next.clone();
+                    let applied = recover::apply_entry(&mut step, entry);
+                    match applied.and_then(|transactions| Ok((transactions, step.settle()?))) {
+                        Ok((transactions, bytes)) => {
+                            inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+                            if told {
+                                let before = records.last().map_or(current, |record| &record.after).clone();
+                                records.push(Record { before, after: Arc::new(step.clone()), transactions });
+                            }
+                        }
+                        Err(e) => {
+                            // What came before it has been taken in, rows and all, and is not to be taken in again.
+                            failed = Some(e);
+                            break;
+                        }
+                    }
+                    next = step;
+                }
+                next
+            }
+            News::All(opened) => {
+                let replayed = recover::replay(&*inner.storage, &opened)
+                    .or_else(|_| retry_while_moving(|| recover::replay(&*inner.storage, &inner.log.read()?)));
+                let (mut next, _) = replayed?;
+                next.take_functions(current);
+                inner.memtable_bytes.store(next.memtable_bytes(), Ordering::Relaxed);
+                next
+            }
+        };
+        if next.seq > current.seq {
+            if !planted(Bug::ForgetOthersInProjections) {
+                next.catch_up(None);
+            }
+            inner.hold_inline(&next);
+            next.forget_moves(inner.pins.oldest());
+            let next = Arc::new(next);
+            *inner.state.write() = next.clone();
+            inner.inline_is_committed(&next);
+            inner.let_go_of_inline();
+            for record in records {
+                inner.feeds.publish(|| record);
+            }
+            inner.feeds.wake();
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}

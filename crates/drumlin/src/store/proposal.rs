@@ -1,0 +1,127 @@
+//! What is proposed for a commit, and how it is admitted in its turn: its footprint is checked against what has been committed
+//! since it was prepared, and its effects are made for the state as it is then.
+
+use std::sync::Arc;
+
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, Result, Seq, TableId, Timestamp};
+use crate::catalog::{Draft, Effect, Footprint, State, Transaction, carry_over, check_written};
+
+/// Makes the effects of a transaction from the state that they will be applied to. Quick, and without I/O; called again where
+/// another process has committed in between.
+pub(super) type Build = Box<dyn FnMut(&State) -> Result<Vec<Effect>> + Send>;
+
+/// Does a transaction to the newest state. Quick, and without I/O; called again where another process has committed in
+/// between.
+pub(super) type InTurn = Box<dyn FnMut(&mut Draft) -> Result<()> + Send>;
+
+/// What a transaction does.
+pub(super) enum Work {
+    /// Effects made in its turn.
+    Build(Build),
+    /// Done to the newest state, in its turn.
+    InTurn(InTurn),
+    /// Done already, to the state that it was prepared on.
+    Done(Box<Draft>),
+}
+
+impl Work {
+    /// Effects made on `base`, whose deletions by position are carried over to where the rows are in its turn.
+    pub fn carried(base: Arc<State>, effects: Vec<Effect>) -> Self {
+        Work::Build(Box::new(move |now| {
+            let mut effects = effects.clone();
+            carry_over(&mut effects, &base, now)?;
+            Ok(effects)
+        }))
+    }
+}
+
+/// A transaction that waits for its turn.
+pub(super) struct Proposal {
+    /// What it was prepared on.
+    pub base: Arc<State>,
+    /// What it has read of it.
+    pub footprint: Footprint,
+    /// What it does. If it has no effect, nothing is committed.
+    pub work: Work,
+}
+
+/// Checks a proposal and brings `working` to what it leads to; with an error, leaves it. `newest` says that `working` is
+/// what the proposal was prepared on, `again` that the proposal may have to be admitted another time. Gives the transaction, and the state after what was proposed.
+pub(super) fn admit(
+    working: &mut State,
+    proposal: &mut Proposal,
+    newest: bool,
+    again: bool,
+    (seq, time, ages): (Seq, Timestamp, Timestamp),
+) -> Result<(Transaction, State)> {
+    let Proposal { base, footprint, work } = proposal;
+    if !newest && !planted(Bug::SkipFootprint) {
+        footprint.check(base, working)?;
+    }
+    let fresh = || Draft::new(working.clone(), seq, time);
+    let draft = match work {
+        // What is done already need not be done again. Tables note the time of their commit.
+        Work::Done(draft) if newest && draft.seq() == seq && draft.is_of_nodes() => match again {
+            true => Draft::clone(draft),
+            false => std::mem::replace(&mut **draft, Draft::new(State::default(), seq, time)),
+        },
+        Work::Done(draft) => {
+            check_written(draft.effects(), base, working)?;
+            let mut again = fresh();
+            let redone = again.redo(draft.effects().to_vec(), base);
+            redone.map_err(|e| Error::conflict(format!("what it was made for has changed: {}", e.message())))?;
+            // What goes along with what it did may rest on nodes that it did not read.
+            if !again.did_the_same(draft.effects())? {
+                return Err(Error::conflict("what goes along with it has changed since it was made"));
+            }
+            again
+        }
+        Work::Build(build) => {
+            let mut draft = fresh();
+            draft.apply(build(working)?)?;
+            draft
+        }
+        Work::InTurn(work) => {
+            let mut draft = fresh();
+            work(&mut draft)?;
+            draft
+        }
+    };
+    let (mut next, mut transaction) = draft.into_parts();
+    let after = next.clone();
+    let changed = transaction.effects.iter().filter_map(|effect| match effect {
+        Effect::ChangeTable { table, .. } | Effect::FreezeRows { table } => Some(*table),
+        _ => None,
+    });
+    let expired = Transaction { effects: expiry(&next, changed, ages) };
+    next.apply(&expired, seq, time)?;
+    next.check_room()?;
+    transaction.effects.extend(expired.effects);
+    *working = next;
+    Ok((transaction, after))
+}
+
+/// Refuses a transaction that the log cannot take.
+pub(super) fn too_large(transaction: &Transaction, after: &State, bytes: u64, limit: u64) -> Error {
+    let largest = transaction.largest();
+    let path = largest.and_then(Effect::table).and_then(|table| after.path_of(table));
+    let most = match (path, largest) {
+        (Some(path), _) => format!("most of it for '{path}'"),
+        (None, Some(effect)) => format!("most of it for what {}", effect.name()),
+        (None, None) => "nothing of it alone".to_owned(),
+    };
+    Error::invalid(format!(
+        "the commit would take {bytes} bytes in the log, {most}; at most {limit} are possible: do it in parts"
+    ))
+}
+
+/// What retention takes off `tables` at `now`.
+pub(super) fn expiry(state: &State, tables: impl Iterator<Item = TableId>, now: Timestamp) -> Vec<Effect> {
+    let tables: std::collections::BTreeSet<TableId> = tables.collect();
+    let effect = |table: TableId| {
+        let versions = state.retention(table).expired(state.table(table)?.versions.iter(), now);
+        (!versions.is_empty()).then_some(Effect::DeleteVersions { table, versions })
+    };
+    tables.into_iter().filter_map(effect).collect()
+}
