@@ -92,6 +92,12 @@ pub fn broke_off(e: &object_store::Error) -> bool {
 /// What the client says about a body that it cannot parse, for example because it was cut short.
 const INVALID_BODIES: [&str; 2] = ["Got invalid list response", "Got invalid DeleteObjects response"];
 
+/// Whether an object ends before the requested range begins.
+pub fn ends_before(e: &object_store::Error) -> bool {
+    let text = texts(e);
+    status(&text) == Some(416) || text.contains("<Code>InvalidRange</Code>")
+}
+
 /// The meaning of an error of a conditional put, which was sent once.
 pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let told = error(secrets, name, e);
