@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use drumlin::base::{EntryId, Seq, SessionId, Timestamp};
-use drumlin::log::{Appended, Base, CommitLog, Entry, News, Opened, retry_while_moving};
+use drumlin::log::{Appended, Base, CommitLog, Durable, Entry, News, Opened, retry_while_moving};
 use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
 
@@ -32,7 +32,7 @@ pub fn snapshot(seq: u64, from: u64) -> Base {
 }
 
 pub fn add(log: &dyn CommitLog, entry: &Entry) {
-    let done = log.append(entry, false).unwrap();
+    let done = log.append(entry, Durable::Now).unwrap();
     assert!(matches!(done, Appended::Done), "{done:?}");
 }
 
@@ -130,7 +130,7 @@ pub fn payloads(place: &Place) {
 pub fn numbers(place: &Place) {
     let log = place.create();
     let wrong = |seq: u64| {
-        let added = catch_unwind(AssertUnwindSafe(|| log.append(&entry(seq, 10), false)));
+        let added = catch_unwind(AssertUnwindSafe(|| log.append(&entry(seq, 10), Durable::Now)));
         assert!(added.is_err(), "entry {seq} was taken: {added:?}");
     };
     [0, 2, u64::MAX >> 9].into_iter().for_each(wrong);
@@ -159,7 +159,7 @@ pub fn not_closed(place: &Place) {
 pub fn durable(place: &Place) {
     let log = place.create();
     let entries: Vec<Entry> = (1..=14).map(|seq| entry(seq, 700)).collect();
-    let later = |entry: &Entry| assert!(matches!(log.append(entry, true).unwrap(), Appended::Done));
+    let later = |entry: &Entry| assert!(matches!(log.append(entry, Durable::AfterSync).unwrap(), Appended::Done));
     let after_crash = |least: usize, seed: u64| {
         let after = place.crash(seed);
         let (log, opened) = after.open().unwrap();
@@ -341,8 +341,8 @@ pub fn begins_with_snapshot(place: &Place) {
 /// A log that has ended refuses what would change it, and can be read.
 fn takes_nothing(place: &Place, log: &dyn CommitLog, entries: &[Entry]) {
     let next = entries.len() as u64 + 1;
-    refused(log.append(&entry(next, 10), false));
-    refused(log.append(&entry(next, 10), true));
+    refused(log.append(&entry(next, 10), Durable::Now));
+    refused(log.append(&entry(next, 10), Durable::AfterSync));
     refused(log.rebase(None, snapshot(2, 3), 0));
     same(&log.read().unwrap().entries, entries);
     let (log, opened) = place.open().unwrap();
@@ -365,7 +365,7 @@ pub fn poisoned(place: &Place) {
     log.poison();
     takes_nothing(place, &*log, &entries);
     log.close().unwrap();
-    refused(log.append(&entry(6, 10), false));
+    refused(log.append(&entry(6, 10), Durable::Now));
 }
 
 pub fn readers(place: &Place) {
