@@ -1,6 +1,6 @@
-//! The automatic checkpoint: once the log has grown past a bound, a thread of its own checkpoints, while reads and writes
-//! go on. If that fails, the next call that would write says so instead; the store is as it was, and the checkpoint is
-//! tried again when the log has grown as much once more.
+//! The automatic checkpoint: once the log has grown past a bound, a separate thread runs a checkpoint while reads and
+//! writes continue. If it fails, the next call that would write returns the error instead; the store is as it was, and
+//! the checkpoint is tried again when the log has grown as much once more.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use super::{Inner, Store};
 use crate::base::{Cancel, Error, ErrorKind, Result, caught};
 
-/// Does a checkpoint; gives what it left as it is.
+/// Runs a checkpoint; returns what it left as it is.
 pub(super) type Checkpoint = fn(&Store, &Cancel) -> Result<Vec<String>>;
 
 /// The state of automatic checkpoints.
@@ -23,11 +23,11 @@ pub(super) struct Background {
 #[derive(Default)]
 struct Work {
     running: bool,
-    /// Not before the log has so many bytes.
+    /// Not before the log has this many bytes.
     not_before: u64,
-    /// The failure that nobody has been told of.
+    /// The failure that has not been reported yet.
     failed: Option<Error>,
-    /// What was left as it is the last time, so that it is told once.
+    /// What was left as it is the last time, so that it is reported once.
     left: Vec<String>,
 }
 
@@ -36,27 +36,27 @@ impl Background {
         Self { checkpoint, state: Mutex::default(), ended: Condvar::new(), cancel: Cancel::default() }
     }
 
-    /// Tells of a failed automatic checkpoint, once.
+    /// Returns the error of a failed automatic checkpoint, once.
     pub fn take_error(&self) -> Result<()> {
-        // Rarely anything to be told: looked at before every write.
+        // Rarely set, but checked before every write.
         match self.state.lock().failed.take() {
-            // Of a kind that says of the call itself that nothing was done.
+            // Of a kind that says that this call did nothing.
             Some(e) => {
                 let kind = if e.kind() == ErrorKind::Corrupt { ErrorKind::Corrupt } else { ErrorKind::Unavailable };
-                let what = "an automatic checkpoint failed, and what was asked now was not done";
+                let what = "an automatic checkpoint failed, and this call did nothing";
                 Err(Error::new(kind, format!("{what}: {e}")))
             }
             None => Ok(()),
         }
     }
 
-    /// Stops a checkpoint under way, and waits for its end.
+    /// Cancels a running checkpoint, and waits for its end.
     pub fn stop(&self) {
         self.cancel.cancel();
         self.wait();
     }
 
-    /// Waits until none is under way.
+    /// Waits until none is running.
     pub fn wait(&self) {
         let mut state = self.state.lock();
         while state.running {
@@ -81,13 +81,13 @@ fn end(inner: &Inner, done: Result<Vec<String>>) {
         Some(_) => inner.log.bytes() + inner.options.checkpoint_log_bytes,
         None => 0,
     };
-    // Whoever closes the store wants to hear nothing of it.
+    // Once the store is closed, no call is left to report it.
     state.failed = failed.filter(|_| open);
     inner.background.ended.notify_all();
 }
 
 impl Store {
-    /// Starts a checkpoint if one is due and none is under way.
+    /// Starts a checkpoint if one is due and none is running.
     pub(super) fn checkpoint_if_due(&self) {
         let inner = &self.inner;
         let bound = inner.options.checkpoint_log_bytes;
@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Waits for an automatic checkpoint that is under way, if there is one.
+    /// Waits for the automatic checkpoint that is running, if there is one.
     pub fn wait_for_checkpoint(&self) {
         self.inner.background.wait();
     }

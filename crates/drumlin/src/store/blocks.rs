@@ -1,12 +1,13 @@
 //! Row groups that are on storage and that no commit refers to yet.
 //!
-//! The protocol of every write of row groups: draw rows, encode them, place them in blocks (a [`BlockWriter`] deletes them again
-//! unless it is told to keep them), commit what refers to them, and settle: keep the blocks if the commit is there or may be.
+//! Every write of row groups follows this protocol: pull rows, encode them, place them in blocks (a [`BlockWriter`] deletes
+//! its blocks when dropped, unless `keep` was called), commit what refers to them, and settle: keep the blocks if the commit
+//! is in the log or may be.
 //!
-//! A reclaim elsewhere may take this process for dead (`fence_idle`): its session ends, and blocks of it that no commit refers to
-//! are swept. A commit that refers to such blocks is refused in its turn. Nothing of it was done, so it is done again in a new
-//! session: what reads its source from the store starts over, and what was drawn from the caller's data is written again from
-//! what the block writer has kept.
+//! A reclaim in another process may take this one for dead (`fence_idle`): its session ends, and those of its blocks that no
+//! commit refers to are swept. A commit that refers to such blocks is refused in its turn. It has had no effect, so it is
+//! repeated in a new session: a write that reads its source from the store starts over, and rows pulled from the caller's
+//! data are written again from what the block writer has kept.
 
 use super::Store;
 use crate::base::planted::{Bug, planted};
@@ -21,7 +22,7 @@ const KEPT_BYTES_MAX: u64 = 64 << 20;
 
 /// Holds row groups that no commit refers to yet.
 pub(super) trait Placed {
-    /// The row groups, which may have to be placed elsewhere.
+    /// The row groups, which may have to be placed in other blocks.
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup>;
 }
 
@@ -33,8 +34,8 @@ impl Store {
         Ok(writer.keeping(if self.inner.log.is_shared() { KEPT_BYTES_MAX } else { 0 }))
     }
 
-    /// Commits, by `commit`, row groups made of the caller's data, which `writer` has placed; again with other blocks if the
-    /// session that wrote them has ended. Settles the blocks; `commit` abandons those that it does not refer to.
+    /// Commits, by `commit`, row groups made from the caller's data, which `writer` has placed; again with other blocks if
+    /// the session that wrote them has ended. Settles the blocks; `commit` abandons those that it does not refer to.
     pub(super) fn commit_placed<P: Placed, T>(
         &self,
         mut placed: P,
@@ -53,8 +54,8 @@ impl Store {
         }
     }
 
-    /// Commits, by `commit`, row groups made of what the store holds: `SnapshotExpired`, so that it is prepared again, if the
-    /// session of `writer` has ended.
+    /// Commits, by `commit`, row groups made from what the store holds. `SnapshotExpired`, so that the caller prepares it
+    /// again, if the session of `writer` has ended.
     pub(super) fn commit_rewritten<T>(
         &self,
         mut writer: BlockWriter,
@@ -89,7 +90,7 @@ pub(super) fn may_be_there<T>(answer: &Result<T>) -> bool {
     answer.as_ref().err().is_none_or(|e| e.kind() == ErrorKind::InDoubt)
 }
 
-/// Keeps a writer's blocks if their commit is there or may be; else deletes them.
+/// Keeps a writer's blocks if their commit is in the log or may be; else deletes them.
 fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
     if may_be_there(&answer) {
         writer.keep();
@@ -97,7 +98,7 @@ fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
     answer
 }
 
-/// The effects that make blocks known, and bring those that are not on storage.
+/// The effects that register blocks; those that are not on storage carry their content.
 pub(super) fn add_blocks(blocks: &[Written]) -> Vec<Effect> {
     let (mut effects, mut stored) = (Vec::new(), Vec::new());
     for Written { block, bytes, inline } in blocks {

@@ -1,8 +1,8 @@
-//! Checkpoint: expire versions, vacuum all tables by plan, in parallel, and write a catalog snapshot behind which the log
-//! is cut.
+//! Checkpoint: expires versions, vacuums all tables by plan, in parallel, and writes a catalog snapshot up to which the
+//! log is cut.
 //!
-//! Reads and writes go on meanwhile. A rewrite is void if an input is gone by its commit; rows deleted while it ran are
-//! carried over. A failed or cancelled checkpoint leaves the store as it was.
+//! Reads and writes continue during a checkpoint. A rewrite is void if an input is gone by its commit; rows deleted
+//! while it ran are carried over. A failed or cancelled checkpoint leaves the store as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -57,7 +57,7 @@ pub struct CheckpointReport {
 }
 
 impl CheckpointReport {
-    /// Whether a commit was made that tables show.
+    /// Whether a commit was made that changed tables.
     fn did_anything(&self) -> bool {
         self.versions_expired > 0 || self.rows_flushed > 0 || self.tables > 0 || self.groups_moved > 0
     }
@@ -95,13 +95,13 @@ struct Rewritten {
 }
 
 impl Store {
-    /// Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
+    /// Removes deleted rows from storage, merges small row groups, and shortens the log. The space is freed by
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         self.refresh_if_shared()?;
         let mut maintenance = match &self.handle {
             Some(_) => self.inner.maintenance.lock(),
-            // Of its own it does not wait: whoever is at it will be done before the log has grown much more.
+            // An automatic checkpoint does not wait: the running one will be done before the log has grown much more.
             None => match self.inner.maintenance.try_lock() {
                 Some(maintenance) => maintenance,
                 None => return Ok(CheckpointReport::default()),
@@ -109,7 +109,7 @@ impl Store {
         };
         let mut report = CheckpointReport::default();
         self.do_checkpoint(options, &mut maintenance, &mut report).map_err(|e| match e.kind() {
-            // It says that nothing was done, which is not so if a commit was made on the way.
+            // `Unavailable` says that nothing was done, which is not so if a commit was made on the way.
             ErrorKind::Unavailable if report.did_anything() => {
                 e.context(format!("the checkpoint was done in part ({report}) before it failed"))
             }
@@ -142,8 +142,8 @@ impl Store {
         Ok(())
     }
 
-    /// Numbers versions for the rows written by key that have none, and takes off what retention does not keep, in one
-    /// commit; returns how many versions went.
+    /// Numbers versions for the rows written by key that have none, and removes the versions that retention does not
+    /// keep, in one commit; returns how many versions were removed.
     fn number_and_expire(&self) -> Result<u64> {
         let before = self.state()?;
         let now = self.age_now(before.time);
@@ -191,16 +191,16 @@ impl Store {
             match caught(|| rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window)) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if !e.kind().leaves_others() => Err(e),
-                // One window that cannot be rewritten must not keep all others, and the log, from it.
+                // One window that cannot be rewritten must not hold up all others, and the log.
                 Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
             }
         };
         inner.env.pool.ordered(
             batches(windows),
             |batch| batch.iter().map(|(_, window)| window.bytes).sum(),
-            // The threads go on while a block is being written.
+            // The threads continue while a block is being written.
             inner.env.pool.threads() * 2,
-            // Rows decoded take some four times the bytes of rows encoded, and both are there at a time.
+            // Decoded rows take about four times the bytes of encoded ones, and both are held at a time.
             inner.options.memory_bytes / 8,
             |batch| batch.into_iter().map(rewrite).collect::<Result<Vec<_>>>(),
             |batch| {
@@ -232,7 +232,7 @@ impl Store {
             let blocks = writer.written().to_vec();
             let build = move |now: &State| Ok(changes(now, rewritten.clone(), moves.clone(), &blocks));
             let (after, done) = self.commit_built(state.clone(), build)?;
-            // What a void window wrote is referred to by nothing.
+            // Nothing refers to what a void window wrote.
             writer.abandon(|block| done.unused.contains(&block));
             Ok((after, done))
         })?;
@@ -250,11 +250,11 @@ impl Store {
         let log = self.inner.log()?;
         let damaged = self.inner.catalog_damaged.load(Ordering::SeqCst);
         if damaged && log.base().is_some_and(|base| self.seq().is_ok_and(|seq| seq == base.seq)) {
-            // A snapshot of its own takes a commit of its own.
+            // A new snapshot needs a commit of its own.
             let same = |state: &State| Ok(vec![Effect::SetDefaultRetention { retention: state.default_retention }]);
             self.commit_effects(same)?;
         }
-        // All of one instant: what others name later is not what this one is made from.
+        // All as of one instant: a snapshot that others name later is not what this one is made from.
         let (bytes, state, named) = {
             let _turn = self.inner.committer.turn();
             (log.bytes(), self.current()?, log.base())
@@ -266,35 +266,36 @@ impl Store {
         let shared = log.is_shared();
         let old: Vec<String> = match shared {
             false => storage.list(names::CATALOG)?.into_iter().map(|object| object.name).collect(),
-            // What is there is known, and what is not is no business of who does not look for it.
+            // Delete only what this process knows of; other leftovers are for an audit, which lists them.
             true => maintenance.catalog.iter().flat_map(Catalog::names).collect(),
         };
-        // What was found damaged is written anew, all of it; what others have named since is not to be built upon unread.
+        // A damaged snapshot is written again as a whole; one that others have named since, and that was not read, is not
+        // built upon.
         let before = maintenance.catalog.as_ref().filter(|before| !damaged && Some(before.base) == named);
         if planted(Bug::CutLogBeforeSnapshot) {
             log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }
         let patience = shared.then_some((&self.inner.env, self.inner.options.retry_micros));
         let (base, catalog) = match recover::write_catalog(storage, &state, before, patience) {
-            // Another process is at it.
+            // Another process is writing it.
             Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
             other => other?,
         };
         if !log.rebase(named, base, bytes)? {
-            // Another was named. This one is found by an audit: it may have been named in between, and built upon.
+            // Another one was named. This one is left to an audit: it may have been named in between, and built upon.
             return Ok(());
         }
         let needed: BTreeSet<String> = catalog.names().collect();
         maintenance.catalog = Some(catalog);
         self.inner.catalog_damaged.store(false, Ordering::SeqCst);
         let old: Vec<String> = old.into_iter().filter(|name| !needed.contains(name)).collect();
-        // What stays is removed by the next checkpoint.
+        // What could not be deleted is removed by the next checkpoint.
         storage.delete_many(&old);
         Ok(())
     }
 }
 
-/// A checkpoint that the store begins by itself; gives what it left as it is.
+/// A checkpoint that the store begins by itself; returns what it left as it is.
 pub(super) fn automatic(store: &Store, cancel: &Cancel) -> Result<Vec<String>> {
     let task = Task { cancel: cancel.clone(), progress: None };
     Ok(store.checkpoint(&CheckpointOptions { task, ..CheckpointOptions::default() })?.failures)
@@ -320,12 +321,12 @@ struct Outcome {
     rows_removed: u64,
     windows_void: u64,
     groups_moved: u64,
-    /// Blocks that nothing that took hold has a row group in.
+    /// Blocks in which no row group took effect.
     unused: BTreeSet<BlockId>,
 }
 
 /// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`, and
-/// copies in the place of what was copied, as far as it is still there.
+/// replace what was copied by the copies, as far as it still exists.
 fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Written]) -> (Vec<Effect>, Outcome) {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();

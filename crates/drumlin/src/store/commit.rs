@@ -1,8 +1,8 @@
-//! Commits: as many transactions a turn as wait, one append and one sync for all of them.
+//! Commits: all waiting transactions in one turn, with one append and one sync for all of them.
 //!
-//! A transaction is prepared on a snapshot, with all I/O done, and admitted in its turn (proposal.rs). The thread that has the
-//! turn carries all that wait (committer.rs); answers are given only after the append, refusals too, since they may depend on
-//! neighbours' effects.
+//! A transaction is prepared on a snapshot, with all I/O done, and admitted in its turn (proposal.rs). The thread that has
+//! the turn commits all that wait (committer.rs). Answers are given only after the append, refusals too, since they may
+//! depend on the effects of others in the batch.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::base::{EntryId, Error, ErrorKind, Result};
 use crate::catalog::{Draft, Effect, Footprint, State, Transaction};
 use crate::log::{Appended, Durable, ENTRY_BYTES_MAX, Entry, News};
 
-/// A commit with so many effects on nodes is worth a second thread.
+/// A commit with this many effects on nodes is worth a second thread.
 const LARGE: usize = 2000;
 
-/// How often a transaction whose footprint was touched is prepared anew before its caller is told.
+/// How often a transaction whose footprint was touched is prepared again before its caller gets the conflict.
 pub(super) const ATTEMPTS_MAX: usize = 1000;
 
-/// Prepares and commits by `attempt`, again while its commit, the inner answer, meets a conflict.
+/// Prepares and commits by `attempt`; again while the commit, the inner result, is a conflict.
 pub(super) fn retry_conflicts<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
     for _ in 1..ATTEMPTS_MAX {
         match attempt()? {
@@ -36,7 +36,7 @@ pub(super) fn retry_conflicts<T, E: From<Error>>(mut attempt: impl FnMut() -> Re
     Ok(attempt()??)
 }
 
-/// What a closure gave that may be run by another thread, and more than once: the last of it counts.
+/// What a closure returned that may be run by another thread, and more than once: the last value counts.
 struct Given<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Default for Given<T> {
@@ -57,18 +57,19 @@ impl<T> Given<T> {
     }
 
     fn take(&self) -> Result<T> {
-        self.0.lock().take().ok_or_else(|| Error::closed("the committer gave no answer"))
+        self.0.lock().take().ok_or_else(|| Error::closed("the commit got no answer"))
     }
 }
 
 impl Store {
-    /// Prepares and commits, again where others got in between. Returns what `prepare` gave and the state after.
+    /// Prepares and commits; again where others committed in between. Returns the state after, and what `prepare`
+    /// returned.
     pub(super) fn prepare_and_commit<T>(
         &self,
         mut prepare: impl FnMut(Arc<State>) -> Result<(Proposal, T)>,
     ) -> Result<(Arc<State>, T)> {
         let mut attempt = || {
-            // The pin keeps the blocks that are read while preparing, as far as this process reclaims.
+            // The pin keeps the blocks that are read while preparing from reclaims of this process.
             let (base, _pin) = self.pinned_state()?;
             let (proposal, value) = prepare(base)?;
             Ok(self.commit(proposal).map(|after| (after, value)))
@@ -76,7 +77,7 @@ impl Store {
         self.while_reclaimed(|| retry_conflicts(&mut attempt))
     }
 
-    /// Commits effects that depend on nothing but the state they are applied to.
+    /// Commits effects that depend only on the state they are applied to.
     pub(super) fn commit_effects(
         &self,
         build: impl FnMut(&State) -> Result<Vec<Effect>> + Send + 'static,
@@ -85,7 +86,7 @@ impl Store {
         self.commit(Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) })
     }
 
-    /// The same, of effects prepared on `base`. Gives the state after, and what `build` gave beside the effects.
+    /// The same, of effects prepared on `base`. Returns the state after, and what `build` returned beside the effects.
     pub(super) fn commit_built<T: Send + 'static>(
         &self,
         base: Arc<State>,
@@ -103,7 +104,7 @@ impl Store {
         Ok((after, given.take()?))
     }
 
-    /// Commits what `work` does to the newest state. Gives its answer.
+    /// Commits what `work` does to the newest state. Returns its result.
     pub(super) fn commit_in_turn<T: Send + 'static>(
         &self,
         mut work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
@@ -119,7 +120,7 @@ impl Store {
         given.take()
     }
 
-    /// Waits for the turn, or for another thread that carries this proposal along.
+    /// Waits for the turn, or for another thread to commit this proposal along with its own.
     pub(super) fn commit(&self, proposal: Proposal) -> Answer {
         self.check()?;
         self.inner.log()?;
@@ -130,11 +131,11 @@ impl Store {
         self.inner.committer.enter(proposal, |batch| self.carry(batch))
     }
 
-    /// Commits a batch, in its turn; an answer for each of it.
+    /// Commits a batch, in its turn; returns an answer for each proposal.
     fn carry(&self, batch: &mut [Waiting]) -> Vec<Answer> {
         let (mut answers, mut done): (Vec<Answer>, Vec<Answer>) = (Vec::new(), Vec::with_capacity(batch.len()));
         let outcome = self.inner.check().and_then(|()| {
-            // Whoever comes first in a log that is shared has committed, so that all of them together go on.
+            // In a shared log, the process that comes first has committed, so all processes together make progress.
             while done.len() < batch.len() {
                 match self.attempt(&mut batch[done.len()..], &mut answers)? {
                     Some(news) => self.take_in(news)?,
@@ -152,14 +153,15 @@ impl Store {
         let mut answers = done.into_iter();
         let answer = |_: &Waiting| match (&outcome, answers.next()) {
             (_, Some(answer)) => answer,
-            (Ok(()), None) => Err(Error::closed("the committer gave no answer")),
+            (Ok(()), None) => Err(Error::closed("the commit got no answer")),
             (Err(e), None) => Err(Error::new(e.kind(), e.to_string())),
         };
         batch.iter().map(answer).collect()
     }
 
-    /// Commits a batch behind the newest state known, or, if one entry of the log does not take it all, the first of it; as many
-    /// as it answers. Unless others have committed behind that state: gives what.
+    /// Commits a batch after the newest state known, or, if one entry of the log does not take all of it, the first
+    /// proposals, as many as it answers. If others have committed after that state, commits nothing and returns what they
+    /// did.
     fn attempt(&self, batch: &mut [Waiting], answers: &mut Vec<Answer>) -> Result<Option<News>> {
         answers.clear();
         let log = self.inner.log()?;
@@ -174,13 +176,13 @@ impl Store {
         let mut transactions = Vec::new();
         for Waiting { proposal, .. } in batch {
             let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
-            // A panic in one transaction is its own.
+            // A panic in one transaction does not affect the others.
             let (without, again, at) = (working.clone(), log.is_shared(), (seq, time, ages));
             let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, again, at)));
             let mut admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
             if let Ok((transaction, after)) = &admitted {
                 let own = transaction.bytes();
-                // Alone it is refused; beside others it waits for the next entry.
+                // If too large alone, it is refused; else it waits for the next entry.
                 if bytes + own > limit && !planted(Bug::TakeTooLarge) {
                     if bytes > 0 && own <= limit {
                         working = without;
@@ -199,7 +201,7 @@ impl Store {
             }));
         }
         if transactions.is_empty() {
-            // That nothing is done may rest on what others have changed.
+            // That nothing is to be done may depend on what others have changed.
             return log.refresh();
         }
         let id =
@@ -214,7 +216,8 @@ impl Store {
         let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
         let pool = &self.inner.env.pool;
         let appended = if large && working.views().are_by_fields() {
-            // What others see of the projections is the state published below, so they need not come first.
+            // Others see the projections only in the state published below, so they need not be brought up to date
+            // first.
             pool.beside(append, || working.catch_up(Some(pool)))?
         } else {
             if !planted(Bug::ForgetProjections) {
@@ -226,7 +229,7 @@ impl Store {
             return Ok(Some(news));
         }
         working.finish(seq, time, id, session);
-        // There is room: that was asked before.
+        // There is room: that was checked before.
         let bytes = working.settle().map_err(|e| {
             log.poison();
             let what = format!("commit {seq} (transaction {:032x})", id.0);
@@ -237,7 +240,7 @@ impl Store {
         *self.inner.state.write() = after.clone();
         self.inner.feeds.publish(|| Record { before: before.clone(), after, transactions });
         if large {
-            // To free many nodes takes its time, which nobody need wait for.
+            // Freeing many nodes takes time; no caller should wait for it.
             pool.spawn(move || drop(before));
         }
         Ok(None)

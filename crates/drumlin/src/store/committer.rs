@@ -1,4 +1,4 @@
-//! The queue of commits: one turn at a time, and one thread that carries all proposals that wait for it.
+//! The queue of commits: one turn at a time, in which one thread commits all waiting proposals.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::proposal::Proposal;
 use crate::base::{Error, Result};
 use crate::catalog::State;
 
-/// A commit's answer: the state right after this very transaction, before retention took anything off.
+/// A commit's answer: the state right after this very transaction, before retention removed anything.
 pub(super) type Answer = Result<Arc<State>>;
 
 enum Place {
     Waiting,
-    /// To carry all that wait.
+    /// To commit all that wait.
     Leading,
     Answered(Answer),
 }
@@ -51,11 +51,11 @@ pub(super) struct Waiting {
 #[derive(Default)]
 struct Queue {
     waiting: Vec<Waiting>,
-    /// Whether somebody leads.
+    /// Whether a thread leads.
     led: bool,
 }
 
-/// Those that wait, and the turn.
+/// The waiting proposals, and the turn.
 #[derive(Default)]
 pub(super) struct Committer {
     queue: Mutex<Queue>,
@@ -70,8 +70,8 @@ impl Committer {
         self.turn.lock()
     }
 
-    /// Waits until another thread has carried the proposal along, or carries all that wait by `carry`, in the turn: an answer for
-    /// each, in order.
+    /// Waits until another thread has committed the proposal, or commits all that wait by `carry`, in the turn: it returns
+    /// an answer for each, in order.
     pub fn enter(&self, proposal: Proposal, carry: impl FnOnce(&mut [Waiting]) -> Vec<Answer>) -> Answer {
         let slot = Arc::new(Slot { place: Mutex::new(Place::Waiting), changed: Condvar::new() });
         let waits = {
@@ -91,11 +91,11 @@ impl Committer {
                 slot.set(Place::Answered(answer));
             }
         }
-        slot.wait().unwrap_or_else(|| Err(Error::closed("the committer gave no answer")))
+        slot.wait().unwrap_or_else(|| Err(Error::closed("the commit got no answer")))
     }
 }
 
-/// The one that carries all that wait. When it goes, even by a panic, the next one leads.
+/// The thread that commits all that wait. When this is dropped, even by a panic, the next one leads.
 struct Leader<'a>(&'a Committer);
 
 impl Drop for Leader<'_> {
@@ -108,13 +108,13 @@ impl Drop for Leader<'_> {
     }
 }
 
-/// Those of a batch, who are answered whatever happens to the one that carries them.
+/// The slots of a batch, which get an answer whatever happens to the thread that commits them.
 struct Carried(Vec<Arc<Slot>>);
 
 impl Drop for Carried {
     fn drop(&mut self) {
         for slot in &self.0 {
-            // One that was answered waits no longer, or takes its answer first.
+            // An answered one has taken its answer and no longer waits, or still finds it here.
             if matches!(*slot.place.lock(), Place::Waiting) {
                 slot.set(Place::Answered(Err(Error::in_doubt("the commit panicked; open the store again"))));
             }

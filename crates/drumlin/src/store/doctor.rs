@@ -1,4 +1,5 @@
-//! Whether a bucket is fit for a store, and how quick it is: asked before one is made in it, or when something is odd.
+//! Whether a bucket is fit for a store, and how fast it is: checked before a store is made in it, or when something is
+//! odd.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,11 +25,11 @@ pub struct Finding {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// In the order tried.
+    /// In the order in which things were tried.
     pub findings: Vec<Finding>,
-    /// By how many microseconds the clock here is ahead of the bucket's, which tells whole seconds: 0 if within that. `None` if
-    /// the bucket does not tell the time. The order of commits rests on no clock; how long blocks rest, what retention keeps for
-    /// a time and versions as of a time do.
+    /// By how many microseconds the clock here is ahead of the bucket's, which shows whole seconds: 0 if within that. `None`
+    /// if the bucket does not report the time. The order of commits depends on no clock; how long released blocks are kept,
+    /// what retention keeps for a time and versions as of a time do.
     pub clock_micros: Option<i64>,
 }
 
@@ -48,13 +49,13 @@ impl fmt::Display for Diagnosis {
             }
         }
         match self.clock_micros {
-            None => writeln!(f, "clock: the bucket does not tell the time")?,
+            None => writeln!(f, "clock: the bucket does not report the time")?,
             Some(0) => writeln!(f, "clock: the bucket's, to the second")?,
             Some(micros) => {
                 let (seconds, way) = (micros.abs() / 1_000_000, if micros > 0 { "ahead of" } else { "behind" });
                 writeln!(
                     f,
-                    "clock: {seconds} s {way} the bucket's; times of versions and of resting blocks are off by that"
+                    "clock: {seconds} s {way} the bucket's; times of versions and of released blocks are off by that"
                 )?;
             }
         }
@@ -62,32 +63,32 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// So many requests of a kind are timed.
+/// How many requests of a kind are timed.
 const ROUNDS: usize = 5;
-/// So many races are run.
+/// How many races are run.
 const RACES: usize = 5;
-/// For so long a race waits where requests are throttled.
+/// How long a race waits where requests are throttled.
 const PROBE_RETRY_MICROS: u64 = 60_000_000;
 
 impl Diagnosis {
     /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
-    /// Leaves nothing there, and does not look at a store that is.
+    /// Leaves nothing there, and does not look at a store that is there.
     ///
     /// # Errors
     /// `InvalidArgument` if `uri` names no bucket; what fails in it is part of the diagnosis.
     pub fn of(uri: &str, options: &Options) -> Result<Diagnosis> {
         if !is_bucket(uri) {
-            return Err(Error::invalid(format!("'{uri}' is no bucket; the doctor looks at buckets")));
+            return Err(Error::invalid(format!("'{uri}' is not a bucket; the doctor checks buckets only")));
         }
         let env = Env::system(options.cpu_threads)?;
         let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
         Self::of_bucket(Arc::new(bucket), &env)
     }
 
-    /// The same, of storage at hand.
+    /// The same, of storage that is already open.
     ///
     /// # Errors
-    /// If no name can be drawn at random.
+    /// If no random name can be made.
     pub fn of_bucket(bucket: Arc<dyn Storage>, env: &Env) -> Result<Diagnosis> {
         let storage = Arc::new(InlineStorage::new(bucket));
         let nonce = env.entropy.next()?;
@@ -113,7 +114,7 @@ impl Diagnosis {
         });
         time("read a part of it", ROUNDS, &|round| {
             let part = storage.get_ranges(&name(round), std::slice::from_ref(&(100..200)))?;
-            if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("another part came")) }
+            if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("a part of another length was returned")) }
         });
         time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env, PROBE_RETRY_MICROS));
         time("list", ROUNDS, &|_| match storage.list(names::PROBE)?.len() >= ROUNDS {
@@ -138,12 +139,12 @@ impl Diagnosis {
     }
 }
 
-/// Writes an object, and says by how much the clock here is ahead of the one that notes when.
+/// Writes an object; returns by how much the clock here is ahead of the one that notes when it was written.
 fn clock_ahead(storage: &InlineStorage, env: &Env, name: &str, body: &[Bytes]) -> Result<Option<i64>> {
     let before = env.clock.now().0;
     storage.put(name, body, PutMode::Once)?;
     let after = env.clock.now().0;
-    // It is told in seconds, those that have begun.
+    // It is in seconds, rounded down.
     let ahead = |Timestamp(begun): Timestamp| (before - (begun + 999_999)).max(0) + (after - begun).min(0);
     Ok(storage.written_at(name)?.map(ahead))
 }

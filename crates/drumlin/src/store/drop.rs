@@ -1,4 +1,4 @@
-//! Dropping tables: unlinked by one commit, to the trash, from which they can be taken back until reclaimed.
+//! Dropping tables: one commit moves them to the trash, from which they can be restored until they are reclaimed.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub enum Missing {
     /// Refuse the whole call, naming every one.
     #[default]
     Refuse,
-    /// Pass over them.
+    /// Skip them.
     Ignore,
 }
 
@@ -47,8 +47,8 @@ pub struct TrashItem {
 }
 
 impl Store {
-    /// Drops tables as [`super::Tables::drop`] does, and gives them up for good in the same commit; then deletes their blocks, and
-    /// whatever else waits to be deleted, and crosses off what is gone in a second commit. They cannot be taken back.
+    /// Drops tables as [`super::Tables::drop`] does, and gives them up for good in the same commit; then deletes their
+    /// blocks, and whatever else waits to be deleted, and records what is gone in a second commit. They cannot be restored.
     pub fn drop_and_reclaim(
         &self,
         paths: &[String],
@@ -69,7 +69,7 @@ impl Store {
             Ok(report)
         })?;
         let mut reclaimed = ReclaimReport { tables: dropped.paths.len() as u64, ..ReclaimReport::default() };
-        // The tables are dropped, whatever becomes of this: the next reclaim goes on.
+        // The tables are dropped, whether this succeeds or not: the next reclaim continues.
         if let Err(e) = self.delete_condemned(options, &mut reclaimed) {
             reclaimed.failures.push((UNFINISHED.to_owned(), e.to_string()));
         }
@@ -77,7 +77,7 @@ impl Store {
         Ok((dropped, reclaimed))
     }
 
-    /// Dropped tables that can be taken back, the oldest drop first.
+    /// Dropped tables that can be restored, the oldest drop first.
     pub fn trash(&self) -> Result<Vec<TrashItem>> {
         let state = self.state()?;
         let mut items: Vec<TrashItem> = state
@@ -98,8 +98,8 @@ impl Store {
         Ok(items)
     }
 
-    /// Takes the table most recently dropped from `path` out of the trash, with all its versions, and puts it `to` a
-    /// path that holds no table; by default where it was.
+    /// Restores the table most recently dropped from `path`, with all its versions, at the path `to`, which must hold
+    /// no table; by default where it was.
     pub fn undrop(&self, path: &str, to: Option<&str>) -> Result<()> {
         let from = Path::new(path)?;
         let to = to.map(Path::new).transpose()?.unwrap_or_else(|| from.clone());

@@ -25,7 +25,7 @@ type Line = (String, Payload, Vec<(String, Condition)>);
 
 impl Tree {
     /// Writes the nodes that match `pattern` and carry a payload, a line of JSON each, in path order, as of one instant.
-    /// Gives how many.
+    /// Returns how many.
     pub fn export(&self, pattern: impl IntoPattern, to: &mut dyn Write, task: &Task) -> Result<u64> {
         let (pattern, state) = self.matching(pattern)?;
         let mut walker = state.tree.walk(&pattern);
@@ -42,8 +42,8 @@ impl Tree {
         Ok(done.done)
     }
 
-    /// Puts the nodes that [`Tree::export`] wrote, below the path `under` if one is given: all in one commit, or
-    /// none.
+    /// Puts the nodes that [`Tree::export`] wrote, below the path `under` if one is given: all of them in one commit,
+    /// or none.
     pub fn import(&self, from: &mut dyn BufRead, under: Option<&str>, task: &Task) -> Result<ImportReport> {
         under.map_or(Ok(()), check_path)?;
         let mut lines: Vec<Line> = Vec::new();
@@ -70,7 +70,7 @@ impl Tree {
                 done.done += 1;
                 task.step(done)?;
             }
-            // Only now is all there that a node may live on.
+            // Only now does everything exist that a node may live on.
             for (path, _, keep) in lines.iter().filter(|(_, _, keep)| !keep.is_empty()) {
                 draft.keep_while(path, keep)?;
             }

@@ -1,7 +1,7 @@
 //! The change feed: the commits since one, each with what it did. The newest come from memory, older ones from the log.
 //!
-//! A commit stays in memory until all feeds have gone over it, within bounds. Those of other processes come there as they are
-//! taken in, so that a feed reads the log only for what happened before it began, or for what it is too slow for.
+//! A commit stays in memory until all feeds have read it, within bounds. Those of other processes are added as they are
+//! taken in. So a feed reads the log only for what happened before it began, or when it is too slow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::base::{Error, Result, Seq, Timestamp};
 use crate::catalog::{self, Effect, Event, State, Transaction};
 use crate::log::{Entry, Opened, retry_while_moving};
 
-/// What is kept for feeds: at most so many commits, and so many bytes of their effects.
+/// What is kept for feeds: at most this many commits, and this many bytes of their effects.
 const RECORDS_MAX: usize = 4096;
 const BYTES_MAX: usize = 64 << 20;
 /// How long a feed of a store that another process writes waits before it looks again.
 const POLL: Duration = Duration::from_millis(50);
-/// The same of a store that many processes write, where to look is a request.
+/// The same of a store that many processes write, where looking takes a request.
 pub(super) const SHARED_POLL: Duration = Duration::from_millis(500);
 
 /// One commit, between the states before and after it.
@@ -34,7 +34,7 @@ impl Record {
         const OTHER: usize = 256;
         let bytes = |effect: &Effect| match effect {
             Effect::Nodes(nodes) => nodes.bytes(),
-            // As it came, and as it lies in memory.
+            // As it was written, and as it is held in memory.
             Effect::WriteRows { rows, .. } => OTHER + 2 * rows.bytes() as usize,
             Effect::AddInline { content, .. } => OTHER + content.0.len(),
             _ => OTHER,
@@ -47,7 +47,7 @@ impl Record {
 struct Ring {
     records: VecDeque<(usize, Arc<Record>)>,
     weight: usize,
-    /// The feeds there are, by number, and the last commit that each has gone over; without any nothing is kept.
+    /// The open feeds, by number, and the last commit that each has read; without any nothing is kept.
     places: BTreeMap<u64, Seq>,
     /// The last number assigned.
     last: u64,
@@ -56,7 +56,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Takes out what no feed needs any more, and what is too much.
+    /// Removes what no feed needs any more, and what is too much.
     fn trim(&mut self) -> Vec<Arc<Record>> {
         let needed = self.places.values().min().copied();
         let mut old = Vec::new();
@@ -72,7 +72,7 @@ impl Ring {
     }
 }
 
-/// The newest commits, for the feeds there are.
+/// The newest commits, for the open feeds.
 #[derive(Default)]
 pub(super) struct Feeds {
     ring: Mutex<Ring>,
@@ -102,7 +102,7 @@ impl Feeds {
         drop(old);
     }
 
-    /// A feed has gone over all commits up to `place`.
+    /// A feed has read all commits up to `place`.
     fn passed(&self, feed: u64, place: Seq) {
         let mut ring = self.ring.lock();
         ring.places.insert(feed, place);
@@ -117,13 +117,14 @@ impl Feeds {
         self.changed.notify_all();
     }
 
-    /// Wakes all feeds, so that who waits looks again.
+    /// Wakes all feeds, so that those that wait look again.
     pub fn wake(&self) {
         self.ring.lock().wakes += 1;
         self.changed.notify_all();
     }
 
-    /// Waits until there is a commit behind `seq`, at most for `time`, or somebody wakes all once more than `wakes` times. Says whether the store is still open.
+    /// Waits until there is a commit after `seq`, at most for `time`, or until all are woken once more than `wakes` times.
+    /// Returns whether the store is still open.
     fn wait(&self, seq: Seq, wakes: u64, time: Option<Duration>) -> bool {
         let mut ring = self.ring.lock();
         let newer = |ring: &Ring| ring.records.back().is_some_and(|(_, record)| record.after.seq > seq);
@@ -135,10 +136,10 @@ impl Feeds {
         !ring.closed
     }
 
-    /// The commit behind `seq`, if it is kept.
+    /// The commit after `seq`, if it is kept.
     fn after(&self, seq: Seq) -> Option<Arc<Record>> {
         let ring = self.ring.lock();
-        // What other processes have committed is not among them.
+        // There are gaps: a state that was read as a whole brings no records of the commits before it.
         let at = ring.records.partition_point(|(_, record)| record.before.seq < seq);
         ring.records.get(at).filter(|(_, record)| record.before.seq == seq).map(|(_, record)| record.clone())
     }
@@ -150,14 +151,14 @@ pub(super) struct Cursor {
     /// Its number among the feeds.
     number: u64,
     state: Arc<State>,
-    /// Read from the log, not yet gone over.
+    /// Read from the log, not yet returned.
     entries: VecDeque<Entry>,
 }
 
 impl Cursor {
-    /// A place right behind the newest commit.
+    /// A place right after the newest commit.
     pub fn here(inner: &Inner) -> Self {
-        // Known before the state is looked at, so that no commit is missed.
+        // Registered before the state is read, so that no commit is missed.
         let number = {
             let mut ring = inner.feeds.ring.lock();
             ring.last += 1;
@@ -170,19 +171,19 @@ impl Cursor {
         Self { feeds: inner.feeds.clone(), number, state, entries: VecDeque::new() }
     }
 
-    /// A place right behind the commit `since`.
+    /// A place right after the commit `since`.
     pub fn new(inner: &Inner, since: Seq) -> Result<Self> {
         let mut cursor = Self::here(inner);
         if since > cursor.state.seq {
             let newest = cursor.state.seq;
-            return Err(Error::invalid(format!("changes since commit {since} were asked for; the newest is {newest}")));
+            return Err(Error::invalid(format!("changes since commit {since} were requested; the newest is {newest}")));
         }
         if since < cursor.state.seq {
             let newest = cursor.state.seq;
             let (state, entries) = history(inner, since, newest)?;
             cursor.state = Arc::new(state);
             cursor.entries = entries;
-            // Commits that come meanwhile are to be read from memory.
+            // Commits made since are to be read from memory.
             cursor.feeds.passed(cursor.number, since);
         }
         Ok(cursor)
@@ -192,7 +193,7 @@ impl Cursor {
         self.state.seq
     }
 
-    /// Whether there are commits at hand, so that nobody need look for newer ones.
+    /// Whether there are commits to return, so that there is no need to look for newer ones.
     fn has_more(&self) -> bool {
         !self.entries.is_empty() || self.feeds.after(self.state.seq).is_some()
     }
@@ -224,7 +225,7 @@ impl Cursor {
     fn read(&self, entry: &Entry) -> Result<Arc<Record>> {
         let mut after = State::clone(&self.state);
         let transactions = recover::apply_entry(&mut after, entry)?;
-        // A feed reads no rows, and these would stay for as long as it does.
+        // A feed reads no rows, and would keep these in memory as long as it is open.
         after.forget_rows();
         Ok(Arc::new(Record { before: self.state.clone(), after: Arc::new(after), transactions }))
     }
@@ -234,8 +235,8 @@ impl Cursor {
         self.feeds.ring.lock().wakes
     }
 
-    /// Waits for a commit, at most for `time`, or until all are woken once more than `wakes` times. Says whether the store
-    /// is still open.
+    /// Waits for a commit, at most for `time`, or until all are woken once more than `wakes` times. Returns whether the
+    /// store is still open.
     pub fn wait(&self, wakes: u64, time: Option<Duration>) -> bool {
         self.feeds.wait(self.state.seq, wakes, time)
     }
@@ -251,25 +252,25 @@ impl Drop for Cursor {
     }
 }
 
-/// What `read` gives of the log, which must reach back to `since`.
+/// What `read` returns of the log, which must reach back to `since`.
 fn reaching(since: Seq, read: Result<Opened>) -> Result<Opened> {
     let opened = read?;
     let first = opened.base.map_or(Seq(0), |base| base.seq);
     if first > since {
         return Err(Error::snapshot_expired(format!(
-            "the log begins behind commit {first}; what happened since commit {since} is no longer there"
+            "the log begins after commit {first}; what happened since commit {since} is no longer there"
         )));
     }
     Ok(opened)
 }
 
-/// The entries behind `since` up to `until`.
+/// The entries after `since` up to `until`.
 fn entries_behind(inner: &Inner, since: Seq, until: Seq) -> Result<VecDeque<Entry>> {
     let entries = retry_while_moving(|| reaching(since, inner.log.read_after(since)))?.entries.into_iter();
     Ok(entries.filter(|entry| entry.seq > since && entry.seq <= until).collect())
 }
 
-/// The state at `since`, and the entries behind it up to `until`.
+/// The state at `since`, and the entries after it up to `until`.
 fn history(inner: &Inner, since: Seq, until: Seq) -> Result<(State, VecDeque<Entry>)> {
     retry_while_moving(|| {
         let mut opened = reaching(since, inner.log.read())?;
@@ -302,12 +303,12 @@ impl Commit {
         self.record.after.time
     }
 
-    /// Calls `found` with what happened, in order, until it says `false`.
+    /// Calls `found` with what happened, in order, until it returns `false`.
     pub fn visit(&self, mut found: impl FnMut(Event) -> bool) -> Result<()> {
         visit(&self.record, &mut found)
     }
 
-    /// What happened, in order. For commits that may be large [`Commit::visit`] takes less.
+    /// What happened, in order. For commits that may be large [`Commit::visit`] takes less memory.
     pub fn events(&self) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         self.visit(|event| {
@@ -342,7 +343,7 @@ impl ChangeFeed {
                 return Ok(None);
             }
             let left = wait.map(|wait| wait - waited);
-            // A store that another process writes does not wake anybody.
+            // Another process that writes the store cannot wake this one.
             let poll = if self.store.inner.log.is_shared() { SHARED_POLL } else { POLL };
             let step = if follows { Some(left.map_or(poll, |left| left.min(poll))) } else { left };
             if !self.cursor.wait(wakes, step) {
@@ -359,8 +360,8 @@ impl ChangeFeed {
 }
 
 impl Store {
-    /// The commits behind `since`, those to come too. 0 is the beginning; [`Store::seq`] is now. `SnapshotExpired` if a
-    /// checkpoint has cut the log behind a later commit.
+    /// The commits after `since`, future ones too. 0 is the beginning; [`Store::seq`] is now. `SnapshotExpired` if a
+    /// checkpoint has cut the log after a later commit.
     ///
     /// ```
     /// # use drumlin::{Event, Payload, Tables};
@@ -406,7 +407,7 @@ mod tests {
         let late = reader.seq().unwrap();
         (0..20).for_each(|n| drop(writer.table("t").upsert(rows(n), &Default::default()).unwrap()));
         reader.refresh().unwrap();
-        // From the log, of which none is in memory.
+        // From the log; none of these commits is in memory.
         let mut feed = reader.changes(late).unwrap();
         for _ in 0..21 {
             feed.next(Some(Duration::ZERO)).unwrap().unwrap();

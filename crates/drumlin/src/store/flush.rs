@@ -1,4 +1,4 @@
-//! Turning rows written by key into row groups: the part of a checkpoint that lets the log be cut.
+//! Turns rows written by key into row groups: the part of a checkpoint that allows the log to be cut.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::table::{
     part_rows,
 };
 
-/// One part on its way.
+/// One part that is being flushed.
 #[derive(Clone)]
 struct Flushing {
     table: TableId,
@@ -34,7 +34,7 @@ enum Of {
 }
 
 impl Store {
-    /// Turns all that is frozen into row groups. Reads and writes go on meanwhile. Needs the maintenance lock.
+    /// Turns all frozen parts into row groups, while reads and writes continue. Needs the maintenance lock.
     pub(super) fn flush(&self, task: &Task, report: &mut CheckpointReport) -> Result<()> {
         let mut left: Vec<TableId> = Vec::new();
         loop {
@@ -69,8 +69,8 @@ impl Store {
         Ok(())
     }
 
-    /// Turns the oldest part of each table into row groups, all in one commit. Gives the tables whose parts could not be
-    /// read, which the report names.
+    /// Turns the oldest part of each table into row groups, all in one commit. Returns the tables whose parts could not
+    /// be read, which the report names.
     fn flush_parts(
         &self,
         state: &Arc<State>,
@@ -87,7 +87,7 @@ impl Store {
             let blocks = writer.written().to_vec();
             let build = move |now: &State| Ok(flush_effects(now, &flushes, &blocks));
             let (_, (rows, used)) = self.commit_built(state.clone(), build)?;
-            // What a void flush wrote is referred to by nothing.
+            // Nothing refers to what a void flush wrote.
             writer.abandon(|block| !used.contains(&block));
             Ok(rows)
         })?;
@@ -119,7 +119,7 @@ impl Store {
                     flushes.push(Flushing { table: *id, part, deletions, groups: Vec::new(), history: Vec::new() });
                 }
                 Err(e) if !e.kind().leaves_others() => return Err(e),
-                // One table that cannot be read must not keep all others from it.
+                // One table that cannot be read must not hold up all others.
                 Err(e) => failures.add(*id, &e),
             }
         }
@@ -212,7 +212,7 @@ fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<
         let same = |table: &Arc<Table>| {
             table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
         };
-        // Where another process has moved what is to be hidden, it is searched for again.
+        // If another process has moved what is to be hidden, it is searched for again.
         let there = |table: &Arc<Table>| {
             let groups: BTreeSet<GroupId> = table.groups.iter().map(|group| group.id).collect();
             deletions.iter().all(|(group, _)| groups.contains(group))

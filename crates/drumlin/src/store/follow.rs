@@ -1,4 +1,4 @@
-//! Taking in what other processes have committed.
+//! Takes in what other processes have committed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,11 +11,11 @@ use crate::catalog::State;
 use crate::log::{News, retry_while_moving};
 
 impl Store {
-    /// Brings the state to what others have committed. In the turn.
+    /// Brings the state up to what others have committed. In the turn.
     pub(super) fn take_in(&self, news: News) -> Result<()> {
         let current = self.inner.state.read().clone();
         let done = self.follow(&current, news);
-        // What could not be taken in is asked for again; what was found beyond it is not.
+        // So that the log returns again what could not be taken in, and not what a replay has found beyond it.
         self.inner.log.knows(self.inner.state.read().seq);
         done
     }
@@ -23,12 +23,12 @@ impl Store {
     fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
         let inner = &self.inner;
         let mut failed = None;
-        // What feeds are told, so that they need not read it once more.
+        // The records for feeds, so that they need not read the log for them.
         let (told, mut records) = (inner.feeds.any(), Vec::<Record>::new());
         let mut next = match news {
             News::Entries(entries) => {
                 let mut next = State::clone(&**current);
-                // Of some there may be word already.
+                // Some of them may have been taken in already.
                 for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
                     let mut step = next.clone();
                     let applied = recover::apply_entry(&mut step, entry);
@@ -41,7 +41,8 @@ impl Store {
                             }
                         }
                         Err(e) => {
-                            // What came before it has been taken in, rows and all, and is not to be taken in again.
+                            // The entries before it have been taken in, with their rows, and must not be taken in
+                            // again.
                             failed = Some(e);
                             break;
                         }

@@ -1,8 +1,8 @@
 //! Handles of open stores. A folder that one process writes is locked by that process; a second open in the same process
-//! gives another handle of the same store.
+//! returns another handle of the same store.
 //!
-//! Invariants: a store is closed when its last handle is; a handle that was closed takes no more calls, whatever others of
-//! the same store do.
+//! Invariants: a store is closed when its last handle is; a closed handle takes no more calls, whether other handles of
+//! the same store are open or not.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,18 +24,18 @@ static OPEN: Mutex<BTreeMap<Folder, Weak<Inner>>> = Mutex::new(BTreeMap::new());
 pub(super) struct Handles(AtomicUsize);
 
 impl Handles {
-    /// One.
+    /// One handle.
     pub fn one() -> Self {
         Self(AtomicUsize::new(1))
     }
 
-    /// One more, unless the last one is closed already.
+    /// Adds one, unless the last one is closed already.
     fn join(&self) -> bool {
         let more = |open: usize| (open > 0).then_some(open + 1);
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
-    /// One less; whether it was the last.
+    /// Removes one; returns whether it was the last.
     fn leave(&self) -> bool {
         self.0.fetch_sub(1, Ordering::SeqCst) == 1
     }
@@ -48,17 +48,17 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// The hold of one that was counted.
+    /// The hold of a handle that was counted.
     pub fn new(inner: Arc<Inner>) -> Self {
         Self { inner, closed: AtomicBool::new(false) }
     }
 
-    /// Closes it; whether it is the last of its store.
+    /// Closes it; returns whether it was the last of its store.
     pub fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::SeqCst) && self.inner.handles.leave()
     }
 
-    /// `Closed` if it was closed.
+    /// `Closed` if it is closed.
     pub fn check(&self) -> Result<()> {
         match self.closed.load(Ordering::SeqCst) {
             true => Err(Error::closed(format!("the store {} is closed", self.inner.uri))),
@@ -70,14 +70,14 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.close() {
-            // A failure shows at the next open, as recovery.
+            // If this fails, the next open recovers.
             let _ = self.inner.close();
         }
     }
 }
 
-/// Another handle of the store in `folder`, if this process has it open for writing. `Locked` if it was opened otherwise than
-/// `options` say.
+/// Another handle of the store in `folder`, if this process has it open for writing. `Locked` if it was opened with settings
+/// other than `options`.
 pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
     if options.mode == Mode::Read {
         return Ok(None);
@@ -93,7 +93,7 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
     Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner }))
 }
 
-/// `Locked`, for a folder that this process itself has open for writing, in a store that takes no more calls.
+/// `Locked`, for a folder that this process itself has open for writing, as a store that takes no more calls.
 pub(super) fn locked_here(folder: Folder, uri: &str) -> Option<Error> {
     let open = OPEN.lock().get(&folder).is_some_and(|inner| inner.strong_count() > 0);
     open.then(|| {

@@ -1,5 +1,5 @@
-//! Writing rows by key: a few at a time into the log, from where readers find them in memory until a checkpoint; many as row
-//! groups (see keyed_bulk.rs).
+//! Writes rows by key: a few at a time into the log, and readers find them in memory until a checkpoint; many as row groups
+//! (see keyed_bulk.rs).
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub struct RowsReport {
     pub seq: Option<Seq>,
     /// Rows written, or keys deleted, whether they existed or not.
     pub rows: u64,
-    /// The version that it made, if it wrote row groups. Rows written one by one belong to the version that the next
-    /// checkpoint, snapshot or bulk write numbers.
+    /// The version that it made, if it wrote row groups. Rows written without row groups belong to the version that the
+    /// next checkpoint, snapshot or bulk write numbers.
     pub version: Option<VersionInfo>,
 }
 
@@ -33,24 +33,24 @@ pub struct RowsReport {
 pub(super) enum ByKey {
     /// Rows with keys that must be new.
     Insert,
-    /// Rows in the place of those with the same keys, if there are any.
+    /// Rows that replace those with the same keys, if there are any.
     Upsert,
-    /// Keys to delete, if they are there.
+    /// Keys to delete, if they exist.
     Delete,
 }
 
-/// What a call brings, as the table has it.
+/// The data of a call, in the table's schema.
 pub(super) struct Gathered<'a> {
     pub codec: Arc<TableCodec>,
     /// Whole rows, or key columns.
     pub schema: SchemaRef,
-    /// What was drawn.
+    /// The batches pulled so far.
     pub drawn: Vec<RecordBatch>,
-    /// What is left to be drawn, if that was not all.
+    /// The rest, to be pulled, if that was not all.
     pub rest: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>>,
 }
 
-/// The batches of a frame as the table has them.
+/// The batches of a frame in the table's schema.
 fn conformed<'a>(
     what: ByKey,
     codec: Arc<TableCodec>,
@@ -71,7 +71,7 @@ fn conformed<'a>(
 }
 
 impl<'a> Gathered<'a> {
-    /// Whole rows, none of which are drawn.
+    /// Whole rows, none of which are pulled yet.
     pub fn of_rows(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
         let schema = codec.schema().clone();
         let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), frame, path, pool);
@@ -92,7 +92,7 @@ impl Store {
         self.wait_for_room()?;
         let base = self.state()?;
         let gathered = self.gather(&base, what, path, frame, &options.task.cancel)?;
-        // A note is kept with a version, which rows written one by one do not make.
+        // A note is kept with a version, and rows written without row groups make none.
         if gathered.rest.is_some() || options.metadata.is_some() {
             return self.write_many_by_key(what, path, gathered, options);
         }
@@ -109,7 +109,7 @@ impl Store {
         Ok(RowsReport { seq: Some(after.seq), rows, version: None })
     }
 
-    /// The same in a transaction. Gives how many rows.
+    /// The same in a transaction. Returns how many rows.
     pub(super) fn write_by_key_in(
         &self,
         open: &mut Open,
@@ -135,7 +135,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Draws from a frame until it is known whether it is large.
+    /// Pulls batches from a frame until it is known whether it is large.
     pub(super) fn gather<'a>(
         &self,
         state: &State,
@@ -163,7 +163,7 @@ impl Store {
         Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)) })
     }
 
-    /// What writes few rows to the table at `path`, as it is in `state`.
+    /// The effect that writes a few rows to the table at `path`, as it is in `state`.
     pub(super) fn small_write(
         &self,
         what: ByKey,
@@ -174,7 +174,7 @@ impl Store {
     ) -> Result<(Footprint, Effect)> {
         let table = table_at(state, path)?;
         if table.codec().ok().is_none_or(|codec| codec.schema() != few.codec.schema()) {
-            return Err(Error::conflict(format!("the schema of '{path}' changed meanwhile")));
+            return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         if what == ByKey::Insert {
@@ -201,7 +201,7 @@ impl Store {
         refuse(codec, keys, &present, &format!("'{path}' has rows with"))
     }
 
-    /// Searches what is newest of `table`, which is of `state`.
+    /// Searches the newest rows of `table`, a table of `state`.
     pub(super) fn searcher<'a>(
         &'a self,
         state: &State,
@@ -226,10 +226,10 @@ impl Store {
     }
 }
 
-/// A small write: rows, or keys, on their way.
+/// A small write: rows or keys to be written.
 pub(super) struct SmallWrite {
     codec: Arc<TableCodec>,
-    /// Without those that come twice.
+    /// Without duplicates.
     keys: Arc<Keys>,
     change: RowsChange,
 }
@@ -266,7 +266,7 @@ pub(super) fn dedup_keys(what: ByKey, codec: &TableCodec, batch: RecordBatch) ->
         let batch = if keys == sorted { batch } else { take_batch(&batch, order)? };
         return Ok((batch, sorted));
     }
-    // Of those with the same key the last one counts.
+    // Of rows with the same key the last one counts.
     twice.iter_mut().for_each(|at| *at -= 1);
     let mut dead = twice.into_iter().peekable();
     let kept: Vec<usize> = (0..order.len()).filter(|at| dead.next_if_eq(at).is_none()).collect();
@@ -280,7 +280,7 @@ pub(super) fn check_distinct(codec: &TableCodec, batch: &RecordBatch) -> Result<
     dedup_keys(ByKey::Insert, codec, batch.clone()).map(drop)
 }
 
-/// `AlreadyExists`, naming the keys at `places`, if there are any.
+/// `AlreadyExists`, naming the keys at `places`, if there are any places.
 pub(super) fn refuse(codec: &TableCodec, keys: &Keys, places: &[usize], what: &str) -> Result<()> {
     if places.is_empty() {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Writing many rows by key: row groups first, then one commit that says which rows they replace.
+//! Writes many rows by key: row groups first, then one commit that says which rows they replace.
 //!
 //! The rows to replace are looked for on a snapshot, outside the commit's turn, in which only keys that others have written
-//! since are looked at again. The keys of the call are held in memory, in order; its rows are not.
+//! since are looked up again. The keys of the call are held in memory, in order; its rows are not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use crate::table::{
 /// Rows of a call, encoded, with their keys.
 #[derive(Default)]
 pub(super) struct Encoded {
-    /// Each ascending, of rows that were sorted together.
+    /// Each list ascending, of rows that were sorted together.
     pub keys: Vec<Arc<Keys>>,
     /// The row groups, in the order of the keys of one list after the other.
     pub groups: Vec<NewGroup>,
     rows: u64,
 }
 
-/// The effects of a bulk write by key on one table, and what they rest on.
+/// The effects of a bulk write by key on one table, and what they depend on.
 pub(super) struct BulkChange {
     pub footprint: Footprint,
-    /// Before blocks are added.
+    /// Applied before blocks are added.
     pub before: Vec<Effect>,
     pub change: Change,
 }
@@ -88,7 +88,8 @@ impl Store {
         Ok(RowsReport { seq: Some(after.seq), rows, version: Some(self.newest_info(&after, path)?) })
     }
 
-    /// Encodes what was gathered, and what is left of it; gives what puts it into the table at `path` as it is in `state`.
+    /// Encodes what was gathered, and what is left of it; returns what puts it into the table at `path` as it is in
+    /// `state`.
     pub(super) fn prepare_bulk(
         &self,
         what: ByKey,
@@ -108,7 +109,7 @@ impl Store {
         Ok(PreparedBulk { footprint, effects: bulk.effects(table.id, added), writer, rows })
     }
 
-    /// Sorts, encodes and places rows; or gathers keys alone.
+    /// Sorts, encodes and places rows; for a delete, only gathers keys.
     pub(super) fn encode_by_key(
         &self,
         what: ByKey,
@@ -117,7 +118,7 @@ impl Store {
         task: &Task,
     ) -> Result<Encoded> {
         let Gathered { codec, schema, drawn, rest } = gathered;
-        // Rows are joined, put in order and encoded: each takes room once more.
+        // Rows are joined, sorted and encoded: each step takes as much memory again.
         let slice_bytes = (self.inner.options.memory_bytes / 8).max(1);
         let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
         let mut encoded = Encoded::default();
@@ -150,7 +151,7 @@ impl Store {
         }
     }
 
-    /// Encodes rows in order.
+    /// Encodes rows that are in order.
     fn encode_slice(
         &self,
         codec: &TableCodec,
@@ -164,7 +165,7 @@ impl Store {
         let groups = batch.num_rows().div_ceil(ROWS_MAX as usize).max(1);
         let (first, rest) = (batch.num_rows().div_ceil(groups), batch.num_rows());
         let slice = |at: usize| batch.slice(at, first.min(rest - at));
-        // What the first row group was found to want serves the others.
+        // The encodings chosen for the first row group serve the others.
         let (head, like) = encode_keyed_group(pool, codec, slice(0), None)?;
         let mut place = |group: EncodedRowGroup| {
             let rows = group.rows;
@@ -189,8 +190,8 @@ impl Store {
         )
     }
 
-    /// What a bulk write does to the table as it is in `state`.
-    #[expect(clippy::too_many_arguments, reason = "what, where, and on what it rests")]
+    /// The changes that a bulk write makes to the table as it is in `state`.
+    #[expect(clippy::too_many_arguments, reason = "what, where, and what it depends on")]
     pub(super) fn bulk_change(
         &self,
         what: ByKey,
@@ -202,14 +203,14 @@ impl Store {
         task: &Task,
     ) -> Result<BulkChange> {
         if table.codec().ok().is_none_or(|own| own.schema() != codec.schema()) {
-            return Err(Error::conflict(format!("the schema of '{path}' changed meanwhile")));
+            return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let mut change = Change::new(what.version_kind());
         change.groups.clone_from(&encoded.groups);
         let mut in_memory = Keys::default();
         let searcher = self.searcher(state, table, codec, &task.cancel);
-        // By row group, so that no more is held than a bit a row.
+        // By row group, so that at most one bit a row is held.
         let mut in_groups: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for keys in &encoded.keys {
             footprint = footprint.with(Read::Keys(table.id, keys.clone()));
@@ -251,7 +252,7 @@ impl Placed for Encoded {
 }
 
 impl Encoded {
-    /// Rows of earlier slices with any of `keys`, ascending, are dead; an insert refuses them.
+    /// Marks rows of earlier slices with any of `keys`, ascending, as dead; an insert refuses them.
     fn replace_earlier(&mut self, what: ByKey, codec: &TableCodec, keys: &Keys) -> Result<()> {
         let mut first_group = 0;
         for earlier in &self.keys {

@@ -1,4 +1,4 @@
-//! Reading rows by key.
+//! Reads rows by key.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct LookupOptions {
     pub as_of: AsOf,
     /// The columns, in the order wanted. Default: all.
     pub columns: Option<Vec<String>>,
-    /// Stops the search. Default: nothing does.
+    /// Stops the search. Default: never.
     pub cancel: Cancel,
 }
 
@@ -28,7 +28,7 @@ pub struct LookupOptions {
 pub struct TableView {
     place: Where,
     view: View,
-    /// Where it is found again, unless it shows what nobody else can find.
+    /// How it is found again, unless it shows what only its transaction can see.
     renew: Option<Renew>,
     codec: Arc<TableCodec>,
     path: Path,
@@ -70,7 +70,7 @@ impl TableView {
         self.note(&keys)?;
         let look_up = |view: &View| self.searcher(view, cancel).get_many(&keys, &key_columns, columns);
         let Some(renew) = &self.renew else { return look_up(&self.view) };
-        // Another process may have reclaimed what this state refers to.
+        // Another process may have reclaimed blocks that this state refers to.
         let mut found = look_up(&self.view);
         for _ in 0..ATTEMPTS {
             match found {
@@ -86,7 +86,7 @@ impl TableView {
         Ok(self.codec.keys_of(keys).map_err(|e| of_table(&self.path, e))?.0)
     }
 
-    /// A transaction notes which keys are looked up.
+    /// Records in a transaction which keys are looked up.
     fn note(&self, keys: &Keys) -> Result<()> {
         match &self.place {
             Where::Store(_) => Ok(()),
@@ -94,8 +94,8 @@ impl TableView {
         }
     }
 
-    /// Where the rows of `keys` lie. Rows that lie in memory are copied to `rows` as they are there, without making Arrow
-    /// arrays of them.
+    /// Where the rows of `keys` lie. Rows that lie in memory are copied to `rows` in that form, without making Arrow
+    /// arrays.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
         self.note(keys)?;
         self.searcher(&self.view, &Cancel::default()).locate(keys, rows).map_err(|e| of_table(&self.path, e))

@@ -1,7 +1,7 @@
 //! The public API: a store, opened from a folder or in memory.
 //!
-//! Everything a store does is one of three things: it reads a [`State`] it holds on to (reading never waits), it proposes
-//! a commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
+//! Everything a store does is one of three things: it reads a [`State`] that it holds (reads never wait), it proposes a
+//! commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
 mod background;
 mod blocks;
@@ -94,12 +94,12 @@ use syncer::Syncer;
 use time::Times;
 use trigger::Triggers;
 
-/// An open store. Clones share it; it is closed when the last one goes, or by [`Store::close`].
+/// An open store. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
-    /// Shared by the handles of users; threads of the store's own have none: they keep nothing open, and are not told what
-    /// automatic checkpoints failed at.
+    /// Shared by the clones that users hold. The store's own threads have none: they keep nothing open, and do not get the
+    /// errors of automatic checkpoints.
     handle: Option<Arc<Handle>>,
 }
 
@@ -122,9 +122,9 @@ struct Inner {
     /// Held by a checkpoint or reclaim: a second one waits.
     maintenance: Mutex<Maintenance>,
     background: Background,
-    /// Where commits are made durable by time.
+    /// If commits are made durable by time.
     syncer: Option<Syncer>,
-    /// About how many bytes the rows in memory take that wait for a checkpoint.
+    /// About how many bytes the rows in memory that wait for a checkpoint take.
     memtable_bytes: AtomicU64,
     /// Whether the newest catalog snapshot was found damaged.
     catalog_damaged: AtomicBool,
@@ -132,11 +132,11 @@ struct Inner {
     handles: Handles,
     process: u32,
     lock: Mutex<Option<Box<dyn Guard>>>,
-    /// Whether the storage is somebody else's.
+    /// Whether the storage belongs to another owner.
     lent: bool,
 }
 
-/// What checkpoints and reclaims have to themselves.
+/// What only checkpoints and reclaims use.
 struct Maintenance {
     /// The newest catalog snapshot.
     catalog: Option<recover::Catalog>,
@@ -161,7 +161,7 @@ impl Store {
         Ok(self.inner.state.read().clone())
     }
 
-    /// The newest state, to be read: where that is wanted, what others have committed is asked for first. Not in the turn.
+    /// The newest state, to be read: with [`Options::fresh`] takes in first what others have committed. Not in the turn.
     fn state(&self) -> Result<Arc<State>> {
         if self.inner.options.fresh {
             self.refresh()?;
@@ -188,14 +188,13 @@ impl Store {
         &self.inner.options
     }
 
-    /// Closes the store cleanly: no call is answered any more, and the next open needs no recovery. Scans that are
-    /// under way may still be read to their end. Where this process has opened it more than once, it stays open for the other
-    /// handles.
+    /// Closes the store cleanly: all later calls fail, and the next open needs no recovery. Open scans may still be read to
+    /// their end. If this process has opened it more than once, it stays open for the other handles.
     pub fn close(&self) -> Result<()> {
         if self.handle.as_ref().is_some_and(|handle| !handle.close()) {
             return Ok(());
         }
-        // Before the log is closed, so that they are not called again for what they have been called for.
+        // Before the log is closed, so that triggers are not called again for the same commits.
         self.inner.triggers.stop();
         let open = !self.inner.read_only && self.inner.check().is_ok();
         let own = Store { inner: self.inner.clone(), handle: None };
@@ -213,7 +212,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Forgets blocks that came with commits and that no state needs any more which is newest or being read.
+    /// Releases blocks that came with commits, unless the newest state or one that is being read needs them.
     fn let_go_of_inline(&self) {
         self.storage.let_go(|| {
             let (state, oldest) = (self.state.read().clone(), self.pins.oldest());
@@ -221,12 +220,13 @@ impl Inner {
         });
     }
 
-    /// Brings the blocks that came with commits of others, or of the past, to where they are read; before `state` is the newest.
+    /// Puts the blocks that came with commits of others, or of earlier runs, where they are read; called before `state` is
+    /// the newest.
     fn hold_inline(&self, state: &State) {
         state.ledger.inline().for_each(|(block, inline)| self.storage.hold(&names::block(*block), inline.0.clone()));
     }
 
-    /// `state` is the newest, or has been.
+    /// Called once `state` is, or was, the newest.
     fn inline_is_committed(&self, state: &State) {
         state.ledger.inline().for_each(|(block, _)| self.storage.committed(&names::block(*block)));
     }
@@ -238,12 +238,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Also that this is the process that opened it, which asks the system.
+    /// Also checks that this is the process that opened it, which takes a system call.
     fn check(&self) -> Result<()> {
         self.check_open()?;
         if self.process != std::process::id() {
             return Err(Error::closed(format!(
-                "the store {} was opened by process {}; a forked process must open it anew",
+                "the store {} was opened by process {}; a forked process must open it again",
                 self.uri, self.process
             )));
         }
@@ -269,10 +269,10 @@ impl Inner {
         self.background.stop();
         self.syncer.iter().for_each(Syncer::stop);
         self.feeds.close();
-        // Whoever is in the middle of a commit ends it first.
+        // A commit under way ends first.
         let _turn = self.committer.turn();
         let closed = self.log.close();
-        // Callbacks may hold what holds this.
+        // Callbacks may hold handles of this store.
         self.triggers.clear();
         let mut last = State::clone(&self.state.read());
         last.drop_functions();
@@ -280,7 +280,7 @@ impl Inner {
         drop(functions);
         self.lock.lock().take();
         if !self.lent {
-            // Scans that are under way read on.
+            // Open scans are still read.
             let storage = self.storage.clone();
             self.pins.when_free(move || storage.release());
         }
@@ -290,7 +290,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A failure shows at the next open, as recovery.
+        // If this fails, the next open recovers.
         let _ = self.close();
     }
 }

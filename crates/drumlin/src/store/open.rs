@@ -1,4 +1,4 @@
-//! Opening and making stores, and following one that another process writes.
+//! Opens and creates stores, and follows one that another process writes.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::storage::{
     BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, is_bucket, names,
 };
 
-/// Version of the format as a whole. Parts carry versions of their own.
+/// Version of the format as a whole. The parts have versions of their own.
 const FORMAT_VERSION: u32 = 5;
 
 impl Store {
@@ -89,8 +89,8 @@ impl Store {
         }
     }
 
-    /// Opens the store at the root of `disk`, taking clock, randomness and threads from `env`. `uri` is what messages
-    /// call it.
+    /// Opens the store at the root of `disk`, with clock, randomness and threads from `env`. `uri` is its name in
+    /// messages.
     pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
         let storage = Arc::new(InlineStorage::new(Arc::new(FileStorage::new(disk.clone()))));
         let process = std::process::id();
@@ -128,8 +128,8 @@ impl Store {
         Self::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })
     }
 
-    /// Opens the store in `bucket`, which many processes may write at a time; makes it if that is wanted and none is there,
-    /// once the bucket has shown that it keeps its promises. `uri` is what messages call it.
+    /// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,
+    /// after checking that the bucket keeps its promises. `uri` is its name in messages.
     pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
         if options.sync != Sync::Commit {
             return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
@@ -154,14 +154,14 @@ impl Store {
         };
         let (state, catalog) = match recover::replay(&*storage, &opened) {
             Ok(replayed) => replayed,
-            // It was cut while it was read.
+            // The log was cut while it was read.
             Err(_) => retry_while_moving(|| recover::replay(&*storage, &log.read()?))?,
         };
         log.knows(state.seq);
         Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false })
     }
 
-    /// A store of its parts.
+    /// Puts a store together from its parts.
     pub(super) fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
         let Parts { storage, log, state, catalog, lock, lent } = parts;
         let read_only = options.mode == Mode::Read;
@@ -199,7 +199,7 @@ impl Store {
             lent,
             options,
         };
-        // What was replayed nobody has read before.
+        // Nothing has read the replayed states, so no moves need be kept.
         Arc::make_mut(&mut *inner.state.write()).forget_moves(None);
         let state = inner.state.read().clone();
         inner.hold_inline(&state);
@@ -212,7 +212,7 @@ impl Store {
     /// Takes in what other processes have committed. Returns the last commit seen.
     pub fn refresh(&self) -> Result<Seq> {
         self.inner.check()?;
-        // Nobody else changes the state meanwhile.
+        // In the turn, nothing else changes the state.
         let _turn = self.inner.committer.turn();
         if let Some(news) = self.inner.log.refresh()? {
             self.take_in(news)?;
@@ -222,8 +222,8 @@ impl Store {
 }
 
 impl Store {
-    /// In a shared store: takes in what others have committed, so that what is written rests on nothing that was changed
-    /// before the call.
+    /// In a shared store: takes in what others have committed, so that what is written does not depend on anything that
+    /// was changed before the call.
     pub(super) fn refresh_if_shared(&self) -> Result<()> {
         if self.inner.log()?.is_shared() {
             self.refresh()?;
@@ -239,7 +239,7 @@ pub(super) struct Parts {
     pub state: State,
     pub catalog: Option<recover::Catalog>,
     pub lock: Option<Box<dyn Guard>>,
-    /// Whether the storage is somebody else's, who goes on with it when the store is closed.
+    /// Whether the storage belongs to another owner, who keeps using it when the store is closed.
     pub lent: bool,
 }
 
@@ -265,7 +265,7 @@ pub(super) fn format_text() -> String {
     format!("{text}, checksum {:08x}\n", checksum(text.as_bytes()))
 }
 
-/// Checks that the folder is a store that this build can open; `NotFound` if it is none.
+/// Checks that the folder is a store that this build can open; `NotFound` if it is not a store.
 pub(super) fn read_format(storage: &dyn Storage, uri: &str) -> Result<()> {
     let bytes = storage.get(names::FORMAT).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::not_found(format!("{uri} holds no store")),
@@ -284,7 +284,7 @@ pub(super) fn read_format(storage: &dyn Storage, uri: &str) -> Result<()> {
     Err(Error::unsupported(format!("{uri}: store format {version}; this build reads format {FORMAT_VERSION}")))
 }
 
-/// Before anything is written into a folder: it must be a store, or empty, or the remains of a store half made.
+/// Checked before anything is written into a folder: it must be a store, or empty, or the remains of a store half made.
 fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
     let entries = match disk.list("") {
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
@@ -317,7 +317,7 @@ fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Opti
     if log_is_there {
         match FileLog::read(&**disk) {
             Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => {}
-            // Nothing but the beginnings of a first segment.
+            // Only the beginning of a first segment.
             Err(_) if disk.list(names::LOG)?.iter().all(|entry| names::parse_temporary(&entry.name).is_some()) => {}
             _ => return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT))),
         }

@@ -14,7 +14,7 @@ pub enum Mode {
     Create,
     /// Reading and writing; the store must be there.
     Write,
-    /// Reading beside whoever writes; see [`super::Store::refresh`].
+    /// Reading, while other processes may write; see [`super::Store::refresh`].
     Read,
 }
 
@@ -29,8 +29,8 @@ pub enum Sync {
     Interval(Duration),
 }
 
-/// Settings of a bucket's client, by the names that the `object_store` crate gives them: `endpoint`, `region`,
-/// `aws_access_key_id`, … Printed without their values.
+/// Settings of a bucket's client, by their names in the `object_store` crate: `endpoint`, `region`,
+/// `aws_access_key_id`, … `Debug` leaves out their values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct BucketOptions(pub BTreeMap<String, String>);
 
@@ -51,30 +51,31 @@ pub struct Options {
     pub cache_bytes: u64,
     /// CPU threads; 0 is one a core. Default 0.
     pub cpu_threads: usize,
-    /// A block is closed once it holds so many bytes. Default 8 MiB.
+    /// A block is closed once it holds this many bytes. Default 8 MiB.
     pub block_bytes: u64,
-    /// What a write, append or update adds travels in its commit, without a block of its own, if it takes no more bytes
-    /// than this; the next checkpoint moves it to a block. 0 for never. Default 64 KiB.
+    /// What a write, append or update adds travels in its commit, without a block of its own, if it takes at most this
+    /// many bytes; the next checkpoint moves it to a block. 0 for never. Default 64 KiB.
     pub inline_bytes: u64,
-    /// A checkpoint is made in the background once the log has grown past so many bytes; 0 for never. Default 64 MiB.
+    /// A checkpoint is made in the background once the log has grown past this many bytes; 0 for never. Default 64 MiB.
     pub checkpoint_log_bytes: u64,
-    /// A checkpoint is made in the background once the rows written by key that wait for one take so many bytes of memory;
-    /// 0 for never. Writers wait for it at four times as many. Default 64 MiB.
+    /// A checkpoint is made in the background once the rows written by key that wait for one take this many bytes of
+    /// memory; 0 for never. At four times as many, writers wait for it. Default 64 MiB.
     pub memtable_bytes: u64,
     /// A call that writes rows by key and has more bytes than this writes row groups instead. Default 1 MiB.
     pub row_write_bytes: u64,
-    /// In a store that several processes write: how long blocks that were let go of stay on storage, in microseconds, for
-    /// readers of other processes. Default 10 minutes.
+    /// In a store that several processes write: how long released blocks stay on storage, in microseconds, for readers of
+    /// other processes. Default 10 minutes.
     pub block_grace_micros: u64,
-    /// In a store that several processes write: for how long, in microseconds, a commit is tried again where the bucket refuses
-    /// it because there are too many requests (then it fails as `Unavailable`), or does not answer (then as `InDoubt`, with the
-    /// transaction's id). Counts the pauses between the tries, which are random and grow. Default 1 minute.
+    /// In a store that several processes write: for how long, in microseconds, a commit is retried if the bucket refuses it
+    /// because there are too many requests (in the end it fails as `Unavailable`), or does not answer (in the end as
+    /// `InDoubt`, with the transaction's id). Counts the pauses between the attempts, which are random and grow. Default 1
+    /// minute.
     pub retry_micros: u64,
-    /// Whether each call that reads first asks for what other processes have committed. Default: only
-    /// [`super::Store::refresh`] does, and whatever writes.
+    /// Whether each call that reads first takes in what other processes have committed. Default: only
+    /// [`super::Store::refresh`] and calls that write do.
     pub fresh: bool,
-    /// Of a store in a folder: whether many processes write it at a time. That is settled when the store is made; whether one
-    /// is shared is seen when it is opened. Stores in buckets are. Default: one process writes.
+    /// Of a store in a folder: whether many processes write it at a time. This is fixed when the store is created, and found
+    /// out when it is opened. Stores in buckets always are. Default: one process writes.
     pub shared: bool,
     /// Of a store in a bucket: settings of its client, and credentials that are not those of the environment. Default none.
     pub bucket: BucketOptions,
@@ -82,15 +83,15 @@ pub struct Options {
     pub io_threads: usize,
     /// When commits become durable. Default: before the call returns.
     pub sync: Sync,
-    /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and go
-    /// on without them. What was lost cannot be had back afterwards. Default: such a log is `Corrupt`.
+    /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and
+    /// continue without them. They cannot be recovered afterwards. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
     /// The commit log.
     pub log: LogOptions,
 }
 
 impl Options {
-    /// Whether a store that was opened with these is as one opened with `other` would be.
+    /// Whether a store that was opened with these options is like one opened with `other`.
     pub(super) fn same_settings(&self, other: &Options) -> bool {
         let alike = |options: &Options| Options { mode: Mode::Write, accept_loss: false, ..options.clone() };
         alike(self) == alike(other)

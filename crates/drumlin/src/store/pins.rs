@@ -18,18 +18,18 @@ pub(super) struct Pins {
 struct Held {
     /// How many readers hold a state.
     states: BTreeMap<Seq, u64>,
-    /// What is to be done when no state is held any more.
+    /// What to do when no state is held any more.
     at_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// Holds one state's blocks.
+/// Keeps the blocks of one state.
 pub(super) struct Pin {
     pins: Arc<Pins>,
     seq: Seq,
 }
 
 impl Pins {
-    /// Pins the state that `read` gives, as one step: no reclaim comes between.
+    /// Pins the state that `read` returns, in one step: no reclaim can come in between.
     pub fn take(self: &Arc<Self>, read: impl FnOnce() -> Arc<State>) -> (Arc<State>, Arc<Pin>) {
         let mut held = self.held.lock();
         let state = read();

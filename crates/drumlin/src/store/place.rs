@@ -1,5 +1,5 @@
-//! Where operations are done: straight in a store, each a commit of its own, or in a transaction. What is declared on a
-//! [`super::Tree`] or a [`super::Table`] is declared once for both.
+//! Where operations are done: directly in a store, each in a commit of its own, or in a transaction. The methods of
+//! [`super::Tree`] and [`super::Table`] are declared once for both.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::catalog::{Draft, Read, State};
 /// Where an operation is done.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In the store: a commit of its own.
+    /// In the store: each in a commit of its own.
     Store(Store),
-    /// In a transaction, with whose commit it becomes part of the store.
+    /// In a transaction, whose commit makes it part of the store.
     Transaction(Transaction),
 }
 
@@ -25,7 +25,7 @@ impl Place {
         }
     }
 
-    /// Looks at the state as it is here. A transaction notes what was read.
+    /// Looks at the current state here. A transaction records what was read.
     pub(super) fn look<T>(&self, read: impl FnOnce() -> Read, look: impl FnOnce(&State) -> Result<T>) -> Result<T> {
         match self {
             Place::Store(store) => look(&*store.state()?),
@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// The state as it is here, which stays as it is: to be gone over while others, even the caller, change what follows.
+    /// The current state here, which does not change: to be walked while others, even the caller, change later states.
     pub(super) fn state(&self, read: Read) -> Result<Arc<State>> {
         match self {
             Place::Store(store) => store.state(),
@@ -41,8 +41,8 @@ impl Place {
         }
     }
 
-    /// Reads tables, with I/O, in the state as it is here; in a store again where another process has reclaimed what the state
-    /// refers to. `reads` is what a transaction notes.
+    /// Reads tables, with I/O, in the current state here; in a store, again if another process has reclaimed what the state
+    /// refers to. `reads` is what a transaction records.
     pub(super) fn read<T>(
         &self,
         reads: impl Fn(&State) -> Result<Vec<Read>>,
@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Changes nodes: quickly, in the store in the turn of a commit. A transaction notes what was read.
+    /// Changes nodes, quickly; in a store, in the turn of a commit. A transaction records what was read.
     pub(super) fn change<T: Send + 'static>(
         &self,
         reads: impl FnOnce() -> Vec<Read>,
@@ -72,7 +72,8 @@ impl Place {
         }
     }
 
-    /// Changes many nodes: before the turn of the commit, which holds up nobody, and again if that was in vain.
+    /// Changes many nodes: before the turn of the commit, so that no others wait, and again if the commit is a
+    /// conflict.
     pub(super) fn change_many<T>(&self, read: Option<Read>, change: impl Fn(&mut Draft) -> Result<T>) -> Result<T> {
         let within = |transaction: &Transaction| transaction.change_many(read.clone(), &change);
         match self {

@@ -24,7 +24,7 @@ impl Store {
     }
 }
 
-/// Where a table is, for messages.
+/// The place of a table, for messages.
 pub(super) fn place(state: &State, id: TableId) -> String {
     state.path_of(id).map_or_else(|| format!("(table {id})"), ToString::to_string)
 }
@@ -59,7 +59,7 @@ pub(super) fn plan_repack(
         let leaving = leaving.get(block).copied().unwrap_or(0);
         let inline = state.ledger.is_inline(*block);
         let live_bytes = used.live_bytes.saturating_sub(leaving);
-        // What a block has beside its row groups is there wherever they are.
+        // Any block has this overhead beside its row groups.
         let overhead = ALIGNMENT * (used.parts + 1);
         BlockFill { block: *block, bytes: used.bytes.saturating_sub(overhead), live_bytes, inline }
     };
@@ -69,7 +69,8 @@ pub(super) fn plan_repack(
     if !options.purges() {
         return repack(&blocks, block_bytes, options.repack_dead_share_min, budget);
     }
-    // How full a block is is known but for its padding, so a small row group that is gone would not show.
+    // The fill of a block is not known to the byte, because of padding, so a small row group that is gone would not
+    // show.
     let holed = blocks_with_holes(state, plans);
     for fill in &mut blocks {
         fill.bytes = if holed.contains(&fill.block) { fill.bytes.max(fill.live_bytes + 1) } else { fill.live_bytes };
@@ -89,7 +90,7 @@ fn blocks_with_holes(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<Block
         }
     }
     let has_holes = |(block, used): &(&BlockId, &BlockUse)| {
-        // Row groups follow each other at the next multiple of the alignment, behind a header, and the last ends the block.
+        // Row groups follow each other at the next multiple of the alignment, after a header, and the last ends the block.
         let mut end = 0_u64;
         for (offset, bytes) in kept.get(block).into_iter().flatten() {
             if *offset > end.next_multiple_of(ALIGNMENT).max(ALIGNMENT) {

@@ -1,5 +1,5 @@
-//! Whether a bucket keeps what it promises, before a store is made in it: a bucket whose conditional writes are not
-//! conditional would lose commits.
+//! Checks whether a bucket keeps its promises before a store is created in it: a bucket whose conditional writes are
+//! not conditional would lose commits.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::base::{Env, Error, ErrorKind, Result};
 use crate::storage::{InlineStorage, Storage, Tag, names, put_if_match_patiently};
 
-/// So many puts race for one object.
+/// How many puts race for one object.
 const RACERS: usize = 16;
 
 fn lies(what: &str) -> Error {
@@ -18,8 +18,8 @@ fn lies(what: &str) -> Error {
     ))
 }
 
-/// Checks that of racing puts exactly one wins, that a stale condition is refused, and so is one on what is not there. Waits for
-/// `retry` microseconds where a put is refused because there are too many.
+/// Checks that exactly one of racing puts wins, that a put on a stale condition is refused, and so is a conditional put on a
+/// missing object. Retries for `retry` microseconds if a put is refused because there are too many.
 pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Result<()> {
     let nonce = env.entropy.next()?;
     let (raced, absent) = (format!("{}/{nonce:016x}", names::PROBE), format!("{}/{nonce:016x}-none", names::PROBE));
@@ -30,16 +30,16 @@ pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Resu
         };
         let second = put(&raced, &body("second"), &first)?;
         if second == first {
-            return Err(lies("another content has the same tag"));
+            return Err(lies("different content has the same tag"));
         }
-        refused(put(&raced, &body("third"), &first), "a put on a stale condition was taken")?;
-        refused(put(&absent, &body("none"), &first), "a put on a missing object was taken")?;
+        refused(put(&raced, &body("third"), &first), "a put on a stale condition was accepted")?;
+        refused(put(&absent, &body("none"), &first), "a put on a missing object was accepted")?;
         match storage.get_tagged(&raced, Some(&first))? {
             Some((bytes, tag)) if bytes == "second" && tag == second => Ok(()),
-            _ => Err(lies("what was written last is not what is read")),
+            _ => Err(lies("a read does not return what was written last")),
         }
     });
-    // Best effort: it is of no harm.
+    // Best effort: what stays is harmless.
     storage.delete_many(&[raced, absent]);
     let _ = storage.remove_empty_folder(names::PROBE);
     outcome
@@ -53,7 +53,7 @@ fn refused(answer: Result<Tag>, otherwise: &str) -> Result<()> {
     }
 }
 
-/// Puts one object from many threads at once; gives the winner's tag.
+/// Puts one object from many threads at once; returns the winner's tag.
 fn race(storage: &Arc<InlineStorage>, env: &Env, retry: u64, name: &str) -> Result<Tag> {
     let (told, answers) = channel();
     for racer in 0..RACERS {
@@ -72,7 +72,7 @@ fn race(storage: &Arc<InlineStorage>, env: &Env, retry: u64, name: &str) -> Resu
     let mut won: Vec<Tag> = won.into_iter().flatten().collect();
     match (won.pop(), won.len()) {
         (Some(tag), 0) => Ok(tag),
-        (None, _) => Err(lies("of racing puts none won")),
-        _ => Err(lies("of racing puts more than one won")),
+        (None, _) => Err(lies("none of the racing puts won")),
+        _ => Err(lies("more than one of the racing puts won")),
     }
 }

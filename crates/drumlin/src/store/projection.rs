@@ -23,17 +23,17 @@ impl ProjectionView {
         Ok(Self { view, seq: state.seq })
     }
 
-    /// The commit that it shows.
+    /// The commit as of which it is.
     pub fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// What it is.
+    /// Its rule.
     pub fn rule(&self) -> &Rule {
         self.view.rule()
     }
 
-    /// The value of `key`: of the first node in path order, if several give it. O(log entries).
+    /// The value of `key`: that of the first node in path order, if several have the key. O(log entries).
     pub fn get(&self, key: &[Payload]) -> Result<Option<Payload>> {
         Ok(self.view.get(key)?.into_iter().next())
     }
@@ -53,8 +53,8 @@ impl ProjectionView {
         self.view.count()
     }
 
-    /// The entries whose keys lie between the bounds, by key and path. A key of fewer fields comes before those that go
-    /// on from it.
+    /// The entries whose keys lie between the bounds, by key and path. A key of fewer fields comes before those that
+    /// continue it.
     pub fn range(
         &self,
         low: Bound<&[Payload]>,
@@ -70,11 +70,12 @@ impl ProjectionView {
 }
 
 impl Tree {
-    /// Makes a projection that is part of the store, or puts it in the place of the one with its name: whoever reads sees
-    /// the old one or the new one, never one half built. Not in a transaction.
+    /// Makes a projection that is part of the store, or replaces the one with its name: readers see the old one or the
+    /// new one, never one half built. Not in a transaction.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name or the projection is not sound; `AlreadyExists` if one by a function has the name.
+    /// `InvalidArgument` if the name or the projection is not sound; `AlreadyExists` if a projection by a function has
+    /// the name.
     pub fn put_projection(&self, name: &str, projection: Projection) -> Result<()> {
         check(name)?;
         Rule::Fields(projection.clone()).check()?;
@@ -82,15 +83,15 @@ impl Tree {
         let name = name.to_owned();
         self.in_store("a projection is made")?.commit_effects(move |state| {
             if state.views().get(&name).is_some() && !state.is_declared(&name) {
-                return Err(Error::already_exists(format!("projection '{name}' is one by a function; drop it first")));
+                return Err(Error::already_exists(format!("projection '{name}' is by a function; drop it first")));
             }
             Ok(vec![Effect::PutProjection { name: name.clone(), projection: projection.clone() }])
         })?;
         Ok(())
     }
 
-    /// Makes a projection by a function, which lives as long as this store is open, or puts it in the place of the one
-    /// with its name. The function is called in commits, so it should be quick; it must give the same for the same. Not in a
+    /// Makes a projection by a function, which lives as long as this store is open, or replaces the one with its name. The
+    /// function is called in commits, so it should be fast; it must return the same for the same input. Not in a
     /// transaction.
     ///
     /// # Errors
@@ -112,7 +113,7 @@ impl Tree {
     /// Removes a projection. Not in a transaction.
     ///
     /// # Errors
-    /// `NotFound` if there is none of the name.
+    /// `NotFound` if there is none with the name.
     pub fn drop_projection(&self, name: &str) -> Result<()> {
         let store = self.in_store("a projection is dropped")?;
         store.refresh_if_shared()?;
@@ -132,7 +133,7 @@ impl Tree {
     /// A projection as it is now; in a transaction with its own writes.
     ///
     /// # Errors
-    /// `NotFound` if there is none of the name.
+    /// `NotFound` if there is none with the name.
     pub fn projection(&self, name: &str) -> Result<ProjectionView> {
         match &self.place {
             Place::Store(store) => ProjectionView::new(&*store.state()?, name),
@@ -151,12 +152,12 @@ impl Tree {
         self.place.look(|| Read::Projections, names)
     }
 
-    /// The store, for what is not done in a transaction.
+    /// The store, for what cannot be done in a transaction.
     pub(super) fn in_store(&self, what: &str) -> Result<&Store> {
         match &self.place {
             Place::Store(store) => Ok(store),
             Place::Transaction(_) => {
-                Err(Error::invalid(format!("{what} by the store, at once; a transaction cannot take it back")))
+                Err(Error::invalid(format!("{what} by the store, at once; a transaction cannot undo it")))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What is proposed for a commit, and how it is admitted in its turn: its footprint is checked against what has been committed
-//! since it was prepared, and its effects are made for the state as it is then.
+//! What is proposed for a commit, and how it is admitted in its turn: its footprint is checked against what was committed
+//! since it was prepared, and its effects are made for the state at that time.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::catalog::{Draft, Effect, Footprint, State, Transaction, carry_over, c
 /// another process has committed in between.
 pub(super) type Build = Box<dyn FnMut(&State) -> Result<Vec<Effect>> + Send>;
 
-/// Does a transaction to the newest state. Quick, and without I/O; called again where another process has committed in
-/// between.
+/// Applies a transaction to the newest state. Quick, and without I/O; called again where another process has committed
+/// in between.
 pub(super) type InTurn = Box<dyn FnMut(&mut Draft) -> Result<()> + Send>;
 
 /// What a transaction does.
 pub(super) enum Work {
-    /// Effects made in its turn.
+    /// Makes its effects in its turn.
     Build(Build),
-    /// Done to the newest state, in its turn.
+    /// Is applied to the newest state, in its turn.
     InTurn(InTurn),
-    /// Done already, to the state that it was prepared on.
+    /// Has been applied to the state that it was prepared on.
     Done(Box<Draft>),
 }
 
 impl Work {
-    /// Effects made on `base`, whose deletions by position are carried over to where the rows are in its turn.
+    /// Effects made on `base`; deletions by position are carried over to where the rows are in its turn.
     pub fn carried(base: Arc<State>, effects: Vec<Effect>) -> Self {
         Work::Build(Box::new(move |now| {
             let mut effects = effects.clone();
@@ -40,14 +40,15 @@ impl Work {
 pub(super) struct Proposal {
     /// What it was prepared on.
     pub base: Arc<State>,
-    /// What it has read of it.
+    /// What it has read of that.
     pub footprint: Footprint,
     /// What it does. If it has no effect, nothing is committed.
     pub work: Work,
 }
 
-/// Checks a proposal and brings `working` to what it leads to; with an error, leaves it. `newest` says that `working` is
-/// what the proposal was prepared on, `again` that the proposal may have to be admitted another time. Gives the transaction, and the state after what was proposed.
+/// Checks a proposal and applies it to `working`; on an error, leaves that as it is. `newest` says that `working` is what
+/// the proposal was prepared on, `again` that the proposal may have to be admitted again. Returns the transaction, and the
+/// state after what was proposed, before retention.
 pub(super) fn admit(
     working: &mut State,
     proposal: &mut Proposal,
@@ -61,7 +62,7 @@ pub(super) fn admit(
     }
     let fresh = || Draft::new(working.clone(), seq, time);
     let draft = match work {
-        // What is done already need not be done again. Tables note the time of their commit.
+        // What is done already need not be redone, except on tables, which note the time of their commit.
         Work::Done(draft) if newest && draft.seq() == seq && draft.is_of_nodes() => match again {
             true => Draft::clone(draft),
             false => std::mem::replace(&mut **draft, Draft::new(State::default(), seq, time)),
@@ -70,10 +71,10 @@ pub(super) fn admit(
             check_written(draft.effects(), base, working)?;
             let mut again = fresh();
             let redone = again.redo(draft.effects().to_vec(), base);
-            redone.map_err(|e| Error::conflict(format!("what it was made for has changed: {}", e.message())))?;
-            // What goes along with what it did may rest on nodes that it did not read.
+            redone.map_err(|e| Error::conflict(format!("what it is based on has changed: {}", e.message())))?;
+            // What its effects entail may depend on nodes that it did not read.
             if !again.did_the_same(draft.effects())? {
-                return Err(Error::conflict("what goes along with it has changed since it was made"));
+                return Err(Error::conflict("what it entails has changed since it was made"));
             }
             again
         }
@@ -109,14 +110,14 @@ pub(super) fn too_large(transaction: &Transaction, after: &State, bytes: u64, li
     let most = match (path, largest) {
         (Some(path), _) => format!("most of it for '{path}'"),
         (None, Some(effect)) => format!("most of it for what {}", effect.name()),
-        (None, None) => "nothing of it alone".to_owned(),
+        (None, None) => "without any effect".to_owned(),
     };
     Error::invalid(format!(
         "the commit would take {bytes} bytes in the log, {most}; at most {limit} are possible: do it in parts"
     ))
 }
 
-/// What retention takes off `tables` at `now`.
+/// The versions that retention removes from `tables` at `now`.
 pub(super) fn expiry(state: &State, tables: impl Iterator<Item = TableId>, now: Timestamp) -> Vec<Effect> {
     let tables: std::collections::BTreeSet<TableId> = tables.collect();
     let effect = |table: TableId| {

@@ -1,4 +1,4 @@
-//! Reading versions of tables.
+//! Reads versions of tables.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::block::Missing;
 use crate::catalog::{Path, State};
 use crate::table::{Renew, Scan, ScanOptions, Table, View, read_history};
 
-/// So often a read is begun again because another process has reclaimed blocks.
+/// How often a read is started again because another process has reclaimed blocks.
 pub(super) const ATTEMPTS: usize = 5;
 
 /// What to read.
@@ -22,20 +22,20 @@ pub struct ReadOptions {
 }
 
 impl Store {
-    /// Reads what `view` shows; where blocks are gone, `renew` says where it is found again.
+    /// Reads what `view` shows; if blocks are gone, `renew` finds it again.
     pub(super) fn scan_view(&self, view: View, options: &ScanOptions, renew: Option<Renew>) -> Result<Scan> {
         Scan::new(self.inner.reader.clone(), self.inner.env.pool.clone(), view, options, renew)
     }
 
-    /// How reads go on where another process reclaims.
+    /// How reads continue if another process reclaims their blocks.
     pub(super) fn renewal(&self) -> Option<Renew> {
-        // Reading on keeps nothing open.
+        // This must not keep the store open.
         let store = Store { inner: self.inner.clone(), handle: None };
         let renew = move |view: &View| {
             store.refresh()?;
             let found = store.find_again(view)?;
             match Arc::ptr_eq(&found.table, &view.table) {
-                true => Err(Error::corrupt("a block is missing that nobody has let go of")),
+                true => Err(Error::corrupt("a block is missing that was never released")),
                 false => Ok(found),
             }
         };
@@ -61,7 +61,7 @@ impl Store {
         let path = Path::new(path)?;
         let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
         match as_of {
-            // No commit is as young as that.
+            // Else no commit is later.
             AsOf::Time(time) if *time < state.time => {
                 let found = self.view_at(table_at(state, &path)?, *time, state.seq);
                 Ok(View { pin, ..found.map_err(|e| e.context(format!("'{path}'")))? })
@@ -73,13 +73,13 @@ impl Store {
         }
     }
 
-    /// What was seen of a table at a time.
+    /// What a table showed at a time.
     fn view_at(&self, table: &Arc<Table>, time: Timestamp, seq: Seq) -> Result<View> {
         let inner = &self.inner;
         View::at(table, time, seq, |history| read_history(&inner.reader, &inner.env.pool, table, history))
     }
 
-    /// Runs a read that has handed out nothing yet; again, on what others have committed, where blocks are gone.
+    /// Runs a read that has returned nothing yet; again, on what others have committed, if blocks are gone.
     pub(super) fn while_reclaimed<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         for _ in 0..ATTEMPTS {
             match read() {

@@ -1,5 +1,5 @@
-//! Reclaim: deletes the objects of blocks that a commit has let go of. Data goes only after the commit that unlinked it;
-//! a crash anywhere is continued by the next reclaim.
+//! Reclaim: deletes the objects of blocks that a commit has released. Data is deleted only after the commit that
+//! unlinked it; after a crash, the next reclaim continues.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,19 +11,19 @@ use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
 
-/// What a reclaim may take.
+/// What a reclaim may delete.
 #[derive(Clone, Default)]
 pub struct ReclaimOptions {
-    /// In microseconds: tables dropped more recently stay in the trash, to be taken back. Default 0.
+    /// In microseconds: tables dropped more recently stay in the trash and can be restored. Default 0.
     pub grace_micros: u64,
-    /// In microseconds: blocks let go of more recently stay on storage, for readers of other processes. Default: 0 where
+    /// In microseconds: blocks released more recently stay on storage, for readers of other processes. Default: 0 where
     /// no other process writes, else [`super::Options::block_grace_micros`].
     pub block_grace_micros: Option<u64>,
     /// In microseconds, in a shared store: sessions of processes that have not committed for longer are ended, so that what
-    /// they left can be swept. One that lives goes on with a new session. Default: none is.
+    /// they left can be swept. A process that is alive continues with a new session. Default: none is ended.
     pub fence_idle_micros: Option<u64>,
     /// In a shared store: also lists all objects, and deletes those that nothing refers to and nothing ever will. Where no
-    /// other process writes that is always done.
+    /// other process writes this is always done.
     pub audit: bool,
     /// Progress in objects, and cancelling.
     pub task: Task,
@@ -36,7 +36,7 @@ pub struct Holding {
     pub trash_bytes: u64,
     /// Bytes of blocks that readers of this process still use.
     pub pinned_bytes: u64,
-    /// Unused bytes in blocks that have other parts in use; a checkpoint may repack them.
+    /// Unused bytes in blocks that are otherwise in use; a checkpoint may repack them.
     pub fragment_bytes: u64,
     /// Bytes of row groups that only versions before the newest, or snapshots, need.
     pub history_bytes: u64,
@@ -45,18 +45,18 @@ pub struct Holding {
 /// What a reclaim did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimReport {
-    /// Tables in the trash given up.
+    /// Tables removed from the trash.
     pub tables: u64,
     /// Blocks deleted.
     pub blocks: u64,
-    /// Bytes of those blocks.
+    /// Their bytes.
     pub bytes: u64,
-    /// Deleted objects that nothing had ever referred to: left by crashes and failures.
+    /// Deleted objects that nothing ever referred to: left by crashes and failures.
     pub orphans: u64,
     /// Bytes of those objects.
     pub orphan_bytes: u64,
-    /// Objects that could not be deleted, with the error; they stay listed for the next reclaim. A reclaim that stopped
-    /// before its end, after it had given up tables or deleted objects, is listed as `(reclaim)`: the next one continues.
+    /// Objects that could not be deleted, with the error; they stay listed for the next reclaim. A reclaim that failed
+    /// after it had given up tables or deleted objects is listed as `(reclaim)`: the next one continues.
     pub failures: Vec<(String, String)>,
     /// What still holds space.
     pub holding: Holding,
@@ -89,11 +89,11 @@ impl fmt::Display for ReclaimReport {
     }
 }
 
-/// What a report calls the reclaim itself, where it stopped before its end.
+/// What a report calls the reclaim itself, if it failed before its end.
 pub(super) const UNFINISHED: &str = "(reclaim)";
-/// Requests on their way at a time, between which a caller may stop it.
+/// Requests under way at a time, between which a caller may cancel.
 const DELETES_AHEAD: usize = 16;
-/// For so long after a session has ended its folder is swept again.
+/// How long after the end of a session its folder is swept again.
 const SWEPT_FOR_MICROS: i64 = 3_600_000_000;
 
 impl Store {
@@ -122,7 +122,7 @@ impl Store {
             self.commit_effects(move |state| Ok(vec![Effect::Condemn { tables: over(state) }]))?;
         }
         if let Err(e) = self.free(options, &mut report) {
-            // `Unavailable` says that nothing was done, which is no longer so: the next reclaim continues.
+            // `Unavailable` says that nothing was done, which is no longer true: the next reclaim continues.
             match e.kind() == ErrorKind::Unavailable && report.did_anything() {
                 true => report.failures.push((UNFINISHED.to_owned(), e.to_string())),
                 false => return Err(e),
@@ -147,13 +147,12 @@ impl Store {
         }
     }
 
-    /// Deletes condemned blocks that no reader pins, and commits which are gone: one commit for all of them.
+    /// Deletes condemned blocks that no reader pins, and records which are gone: one commit for all of them.
     pub(super) fn delete_condemned(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
         let task = &options.task;
         let state = self.state()?;
-        // Readers of states before the commit that let go may still need the block. Pins taken from here on are of
-        // `state` or newer, which do not.
-        // What let go of them must be durable before they go.
+        // Readers of states before the commit that released a block may still need it. Pins taken from here on are of
+        // `state` or newer, which do not. The commits that released them must be durable before they are deleted.
         if !planted(Bug::SkipSyncBeforeDelete) {
             self.sync()?;
         }
@@ -166,7 +165,8 @@ impl Store {
         let until = match rest {
             0 => Timestamp(i64::MAX),
             rest => {
-                // By this process's clock: another's, years ahead, must not make what was let go of today look old.
+                // By this process's clock: that of another, years ahead, must not make what was released today look
+                // old.
                 let now = self.age_now(state.time);
                 Timestamp(now.0.saturating_sub(i64::try_from(rest).unwrap_or(i64::MAX)))
             }
@@ -194,7 +194,7 @@ impl Store {
             }
             meter.step(batch.len() as u64, batch.len() as u64)
         });
-        // Also of what was done before it was stopped; a crash before this only has them deleted once more.
+        // Also for what was done before it was cancelled. After a crash before this, they are only deleted again.
         if !gone.is_empty() {
             self.commit_effects(move |_| Ok(vec![Effect::Reclaimed { blocks: gone.clone() }]))?;
         }
@@ -202,7 +202,7 @@ impl Store {
         meter.step(0, 0)
     }
 
-    /// Deletes once more what this process wrote for nothing.
+    /// Tries again to delete what this process wrote in vain.
     fn delete_abandoned(&self, report: &mut ReclaimReport) -> Result<()> {
         let Some(own) = self.inner.session.lock().clone() else { return Ok(()) };
         let state = self.state()?;
@@ -221,7 +221,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the sessions of processes that have not been heard of for long.
+    /// Ends the sessions of processes that have not committed for long.
     fn fence_idle(&self, options: &ReclaimOptions) -> Result<()> {
         let Some(idle) = options.fence_idle_micros.filter(|_| self.inner.log.is_shared()) else { return Ok(()) };
         let now = self.age_now(self.state()?.time);
@@ -263,10 +263,10 @@ impl Store {
             orphans.extend(self.stray_blocks(&state, session)?.0);
         }
         self.delete_orphans(&orphans, report);
-        // Where folders are things of their own; one that is written to again is made again.
+        // Where folders exist by themselves; one that is written to again is created again.
         let folders = state.sessions.fenced.keys().map(|session| names::session_folder(*session));
         folders.for_each(|folder| drop(self.inner.storage.remove_empty_folder(&folder)));
-        // What a put on its way may still bring is looked for again, for a while.
+        // For a while, a folder is searched again for what late puts may still bring.
         let over = state.time.0.saturating_sub(SWEPT_FOR_MICROS);
         let done: Vec<SessionId> =
             state.sessions.fenced.iter().filter(|(_, time)| time.0 <= over).map(|(session, _)| *session).collect();
@@ -276,7 +276,7 @@ impl Store {
         Ok(())
     }
 
-    /// Objects in a session's folder that the store does not know, and how many it does.
+    /// Objects in a session's folder that the store does not know, and how many it does know.
     pub(super) fn stray_blocks(&self, state: &State, session: SessionId) -> Result<(Vec<ObjectMeta>, usize)> {
         let objects = self.inner.storage.list(&names::session_folder(session))?;
         let (strays, known): (Vec<ObjectMeta>, Vec<ObjectMeta>) = objects.into_iter().partition(|object| {
@@ -286,13 +286,13 @@ impl Store {
         Ok((strays, known.len()))
     }
 
-    /// Catalog snapshots and chunks of a shared log that nothing refers to, nor will: the names say that the log has gone on
-    /// behind them.
+    /// Catalog snapshots and chunks of a shared log that nothing refers to, nor will: their names say that the log is past
+    /// them.
     pub(super) fn stray_log_objects(&self) -> Result<Vec<ObjectMeta>> {
         let storage = &self.inner.storage;
-        // Listed first: what is written from now on is not to be judged.
+        // Listed first: what is written from now on must not be taken for stray.
         let (chunks, catalogs) = (storage.list(names::LOG)?, storage.list(names::CATALOG)?);
-        // Others may replace the snapshot while it is looked at.
+        // Others may replace the snapshot while it is read.
         let (last, base, needed) = retry_while_moving(|| {
             self.refresh()?;
             let Some(Referred { last, base, chunks }) = self.inner.log.referred() else {
@@ -307,7 +307,7 @@ impl Store {
             };
             Ok((last, base, needed))
         })?;
-        // A file in which one of them was to be made is of as little use as it would be.
+        // A temporary file for one of them is as useless as the object would be.
         let own = |object: &ObjectMeta| {
             let name = object.name.rsplit('/').next().unwrap_or_default();
             names::parse_temporary(name).unwrap_or(name).to_owned()
@@ -337,7 +337,7 @@ impl Store {
         }
     }
 
-    /// Where no other process writes: what puts that did not end have left among the objects and the log's segments, this
+    /// Where no other process writes: what unfinished puts have left among the objects and the log's segments, this
     /// session's too. `look` is called while no segment is being made. Needs the maintenance lock.
     pub(super) fn unfinished<T>(&self, look: impl FnOnce(Vec<ObjectMeta>) -> T) -> Result<T> {
         let storage = &self.inner.storage;
@@ -355,7 +355,8 @@ impl Store {
         self.unfinished(|found| self.delete_orphans(&found, report))
     }
 
-    /// Deletes objects of ended sessions that nothing refers to. Lists; what the list misses waits for the next time.
+    /// Deletes objects of ended sessions that nothing refers to. Lists folders; what a listing misses waits for the
+    /// next time.
     fn sweep(&self, task: &Task, report: &mut ReclaimReport) -> Result<()> {
         let storage = &self.inner.storage;
         let folders = storage.list_folders(names::BLOCKS)?;
@@ -381,7 +382,7 @@ impl Store {
         Ok(())
     }
 
-    /// What holds space that is not the newest versions' own.
+    /// What holds space beyond the newest versions.
     pub(super) fn holding(&self, state: &State) -> Holding {
         let mut holding = Holding {
             pinned_bytes: state.ledger.condemned().map(|(_, condemned)| condemned.bytes).sum(),

@@ -1,4 +1,4 @@
-//! From bytes to a state: the newest catalog snapshot, then the log behind it.
+//! From bytes to a state: the newest catalog snapshot, then the log after it.
 //!
 //! ```text
 //! object of a catalog snapshot
@@ -8,8 +8,8 @@
 //!  16   -  chunks, end to end
 //!   -   -  postcard encoding of the index
 //! ```
-//! Where the index lies, and its CRC32C (over data, name and offset), stand in the header of the log segment that names
-//! the snapshot; where each chunk lies, in this object or an older one, and its CRC32C, stand in the index.
+//! Where the index lies, and its CRC32C (over data, name and offset), are in the header of the log segment that names
+//! the snapshot; where each chunk lies, in this object or an older one, and its CRC32C, are in the index.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,27 +24,27 @@ use crate::storage::{PutMode, Storage, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
 const CATALOG_VERSION: u32 = 6;
-/// The oldest that is read: its index has no section of times.
+/// The oldest version that is read: its index has no section of times.
 const CATALOG_VERSION_MIN: u32 = 5;
 pub(super) const HEADER_BYTES: u64 = 16;
 
 /// The newest catalog snapshot, from which the next one is made.
 pub(super) struct Catalog {
-    /// What the log calls it.
+    /// Its name in the log.
     pub base: Base,
     pub index: Index,
-    /// What it holds.
+    /// The state that it holds.
     pub state: State,
 }
 
 impl Catalog {
-    /// The objects that it lies in.
+    /// The objects that it consists of.
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.index.objects().chain([self.base.seq]).map(names::catalog)
     }
 }
 
-/// Makes the catalog snapshot of `state`: what the log calls it, its index, and its object's parts.
+/// Makes the catalog snapshot of `state`: its name in the log, its index, and its object's parts.
 pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<(Base, Index, Vec<Bytes>)> {
     let before = before.map(|before| (&before.index, &before.state));
     let (index, chunks) = Index::of(state, before, HEADER_BYTES)?;
@@ -65,7 +65,7 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
 /// Writes the catalog snapshot of `state`; durable when it returns.
 ///
 /// In a shared store two processes may write one of the same state at a time: the first does, and the other gets
-/// `AlreadyExists`. There, `shared` says how to wait, and for how many microseconds, where the bucket refuses it because there
+/// `AlreadyExists`. There, `shared` says how to wait, and for how many microseconds, if the bucket refuses it because there
 /// are too many requests.
 pub(super) fn write_catalog(
     storage: &dyn Storage,
@@ -82,10 +82,10 @@ pub(super) fn write_catalog(
     Ok((base, Catalog { base, index, state: state.stored() }))
 }
 
-/// Writes an object that is not there. Whether a put without an answer was done shows in what is there: these bytes are as
-/// good from another process.
+/// Writes a new object. After a put without an answer, what is stored shows whether it was done: the same bytes from
+/// another process are as good.
 fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Bytes]) -> Result<()> {
-    /// So often a put is tried that is not throttled.
+    /// How often a put that is not throttled is tried.
     const ATTEMPTS: usize = 4;
     let (mut doubtful, mut patience, mut attempt) = (false, Patience::new(retry), 0);
     loop {
@@ -106,13 +106,13 @@ fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Byt
         match storage.get(name) {
             Ok(there) if holds(&there, parts) => return Ok(()),
             Ok(_) => return Err(Error::already_exists(format!("{name} was written by another process"))),
-            // It was not done, or cannot be asked for: once more.
+            // It was not done, or that cannot be found out: try again.
             Err(_) => {}
         }
     }
 }
 
-/// Whether `bytes` are `parts` put end to end.
+/// Whether `bytes` are the concatenation of `parts`.
 fn holds(mut bytes: &[u8], parts: &[Bytes]) -> bool {
     for part in parts {
         let Some(rest) = bytes.strip_prefix(&part[..]) else { return false };
@@ -121,7 +121,7 @@ fn holds(mut bytes: &[u8], parts: &[Bytes]) -> bool {
     bytes.is_empty()
 }
 
-/// What was read of an object that must be there.
+/// The result of reading an object that must exist.
 fn needed<T>(name: &str, read: Result<T>) -> Result<T> {
     read.map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::corrupt(format!("{name}: is needed, but missing")),
@@ -134,7 +134,7 @@ pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
     let name = names::catalog(base.seq);
     let corrupt = |what: String| Error::corrupt(format!("{name}: {what}"));
     let end = base.offset.checked_add(u64::from(base.bytes));
-    let end = end.ok_or_else(|| corrupt(format!("its index at offset {} is too far off", base.offset)))?;
+    let end = end.ok_or_else(|| corrupt(format!("the offset of its index, {}, is too large", base.offset)))?;
     let mut parts = needed(&name, storage.get_ranges(&name, &[0..HEADER_BYTES, base.offset..end]))?;
     let (encoded, header) = (parts.remove(1), parts.remove(0));
     if &header[..8] != MAGIC {
@@ -177,7 +177,7 @@ pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<By
     Ok(chunks)
 }
 
-/// The same chunks as far as they can be read. Fails only where a bucket cannot be reached.
+/// Reads those chunks that can be read. Fails only if a bucket cannot be reached.
 pub(super) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Option<Bytes>>> {
     if let Ok(chunks) = read_chunks(storage, index) {
         return Ok(chunks.into_iter().map(Some).collect());
@@ -194,8 +194,8 @@ pub(super) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<V
     index.places().map(chunk).collect()
 }
 
-/// The index that an object of catalog snapshots ends with, though nothing names it. That its chunks check shows that it is
-/// one; of what it says itself nothing is checked.
+/// The index at the end of a catalog snapshot's object that nothing names. That the checksums of its chunks match shows
+/// that it is an index; its own contents are not checked.
 pub(super) fn find_index(storage: &dyn Storage, seq: Seq) -> Result<Option<Index>> {
     match storage.get(&names::catalog(seq)) {
         Ok(object) => Ok(Index::find(&object, seq, HEADER_BYTES).map(|(index, _)| index)),
@@ -211,7 +211,7 @@ fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<(Index, State)> {
     Ok((index, state))
 }
 
-/// The state that a log leads to, and the catalog snapshot that it goes on from.
+/// The state that a log leads to, and the catalog snapshot that it continues.
 pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, Option<Catalog>)> {
     let (index, mut state) = match &opened.base {
         Some(base) => read_catalog(storage, base).map(|(index, state)| (Some(index), state))?,
@@ -234,7 +234,7 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
     Ok((state, catalog))
 }
 
-/// The transactions of an entry, and how to tell of what is wrong with them.
+/// The transactions of an entry; errors name the commit.
 pub(super) fn transactions(entry: &Entry) -> Result<Vec<Transaction>> {
     let unknown = entry.features & !FEATURES_KNOWN;
     if unknown != 0 {
@@ -247,14 +247,14 @@ fn of_entry(entry: &Entry, e: Error) -> Error {
     Error::corrupt(format!("commit {}: {}", entry.seq, e.message()))
 }
 
-/// Brings rows that an entry wrote by key, of which `state` holds the rest, into memory.
+/// Brings the rows that an entry wrote by key into memory; `state` holds the rest of the entry's effects.
 fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
     let replay = |transaction: &Transaction| state.replay_rows(transaction, entry.seq, entry.time);
     transactions(entry)?.iter().try_for_each(replay).map_err(|e| of_entry(entry, e))
 }
 
-/// Applies the next entry of the log; rows that it wrote by key are still to be settled.
-/// Gives what it did.
+/// Applies the next entry of the log; rows that it wrote by key still have to be settled.
+/// Returns what it did.
 pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<Transaction>> {
     if entry.seq != state.seq.next() {
         return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));

@@ -1,4 +1,4 @@
-//! Repacking: row groups are copied out of blocks that are mostly dead, or small and many, into new ones.
+//! Repacking: copies row groups out of blocks that are mostly dead, or small and many, into new ones.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::block::{Address, BlockWriter, RepackPlan};
 use crate::catalog::State;
 use crate::table::Plan;
 
-/// How many bytes are copied in the time that one is rewritten.
+/// How many bytes are copied in the time that it takes to rewrite one.
 pub(super) const COPY_SHARE: u64 = 8;
 
 /// What is moved: of each table, from where to where.
@@ -19,7 +19,7 @@ pub(super) type Moves = BTreeMap<TableId, Vec<(Address, Address)>>;
 pub(super) type Copies = BTreeMap<BlockId, BTreeMap<Address, TableId>>;
 
 impl Store {
-    /// What is left in the blocks of a plan, but for the inputs of windows.
+    /// What is left in the blocks of a plan, except the inputs of windows.
     pub(super) fn groups_to_copy(&self, state: &State, plans: &[(TableId, Plan)], plan: &RepackPlan) -> Copies {
         let mut copies: Copies = plan.blocks.iter().map(|block| (*block, BTreeMap::new())).collect();
         for (id, table) in state.tables() {
@@ -37,7 +37,7 @@ impl Store {
         copies
     }
 
-    /// Copies row groups behind what `writer` has.
+    /// Copies row groups after what `writer` has.
     pub(super) fn copy_groups(
         &self,
         copies: Copies,
@@ -58,7 +58,7 @@ impl Store {
                 match caught(|| inner.reader.row_groups(&addresses)) {
                     Ok(encoded) => Ok((Ok(encoded), groups)),
                     Err(e) if !e.kind().leaves_others() => Err(e),
-                    // One damaged block must not keep all others, and the log, from it.
+                    // One damaged block must not hold up all others, and the log.
                     Err(e) => Ok((Err(e.to_string()), groups)),
                 }
             },

@@ -1,4 +1,4 @@
-//! Which table a path means, and what of it is read: in a state, without I/O.
+//! Which table a path names, and what of it is read: in a state, without I/O.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ pub enum AsOf {
     Newest,
     /// A version by number.
     Version(Version),
-    /// What was the newest at a time: a version and, of a keyed table, the rows written since by the commits up to that time. It
-    /// is the same whenever it is asked for, as long as the versions before and after that time are kept; `NotFound` if the
-    /// one before is not. A time that has not come yet shows the newest.
+    /// What was the newest at a time: a version and, of a keyed table, the rows written since by the commits up to that
+    /// time. It is the same whenever it is read, as long as the versions before and after that time are kept; `NotFound` if
+    /// the one before is not. A time that has not come yet shows the newest.
     Time(Timestamp),
     /// The version that a snapshot holds.
     Snapshot(String),
 }
 
-/// The table at `path`, or `NotFound` with what could be meant.
+/// The table at `path`, or `NotFound` with a hint.
 pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Table>> {
     state.table_at(path).ok_or_else(|| {
         let node = if state.tree.get(path.as_str()).is_some() { "; the node is there, but holds none" } else { "" };
@@ -30,7 +30,7 @@ pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Tabl
     })
 }
 
-/// What is said of the table at `path`: that its bytes, or rows for it, are not what they should be.
+/// Adds the path to an error about a table's bytes, or about rows for it.
 pub(super) fn of_table(path: &Path, error: Error) -> Error {
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch => error.context(format!("'{path}'")),
@@ -38,8 +38,8 @@ pub(super) fn of_table(path: &Path, error: Error) -> Error {
     }
 }
 
-/// The table that `path` means in `state`, and the version that `as_of` sees of it; of a time the rows written by key since
-/// that version are left out.
+/// The table that `path` names in `state`, and the version that `as_of` sees of it; for a time, without the rows written by
+/// key since that version.
 pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<Table>, ReadPoint)> {
     if let AsOf::Snapshot(name) = as_of {
         let missing = || {
@@ -66,7 +66,7 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
                 "'{path}' has no version {version}; it has {n} versions, the newest is {newest}"
             )));
         }
-        // No commit is as young as that.
+        // No commit is later.
         AsOf::Time(time) if *time >= state.time => newest(state, table),
         AsOf::Time(time) => numbered(state, table.at(*time).map_err(|e| e.context(format!("'{path}'")))?.0),
         AsOf::Newest | AsOf::Snapshot(_) => newest(state, table),

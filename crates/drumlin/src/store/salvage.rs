@@ -1,8 +1,8 @@
 //! Salvage: copies all that can be read of a damaged store into a new one, and lists what cannot.
 //!
-//! First the best state that catalog and log lead to, then its row groups, each checked and decoded once (salvage_copy.rs),
-//! then a catalog snapshot of that state as the beginning of the new store. The object that makes it a store is written last.
-//! Of the damaged store nothing is changed: it is only read, and not even locked.
+//! First it finds the best state that catalog and log lead to, then copies its row groups, each checked and decoded once
+//! (salvage_copy.rs), then writes a catalog snapshot of that state as the beginning of the new store. The object that makes
+//! it a store is written last. The damaged store is not changed: it is only read, and not even locked.
 
 use std::collections::BTreeSet;
 use std::path::{Path as FilePath, PathBuf};
@@ -29,9 +29,9 @@ pub enum SalvageTarget {
 
 impl Store {
     /// Copies all that can be read of the store at `from` into a new one at `to`, which must not exist, or be empty, and says
-    /// what cannot be read. The store at `from` is left as it is; nobody should write it meanwhile.
+    /// what cannot be read. The store at `from` is left as it is; nobody should write it during the call.
     ///
-    /// Of `options`, what is about buckets counts for both stores, and `shared` for the new one.
+    /// Of `options`, the settings of buckets apply to both stores, and `shared` to the new one.
     pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<SalvageReport> {
         let env = Env::system(options.cpu_threads)?;
         if [from, to].contains(&"memory://") {
@@ -63,7 +63,7 @@ impl Store {
         })
     }
 
-    /// As [`Store::salvage`], of what is at hand.
+    /// As [`Store::salvage`], with storage that is already open.
     pub fn salvage_to(
         source: Arc<dyn Storage>,
         target: SalvageTarget,
@@ -117,7 +117,7 @@ impl Store {
     }
 }
 
-/// Where a folder really is, or would be if it were made.
+/// Where a folder really is, or would be if it were created.
 fn real(folder: &FilePath) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let there = absolute.ancestors().find_map(|above| std::fs::canonicalize(above).ok().map(|real| (above, real)));
@@ -134,7 +134,7 @@ fn check_empty(disk: &dyn Disk) -> Result<()> {
     };
     match entries.first() {
         Some(entry) => Err(Error::already_exists(format!(
-            "the new store needs an empty folder, or one that is not there; this one has '{}'",
+            "the new store needs an empty folder, or one that does not exist; this one has '{}'",
             entry.name
         ))),
         None => Ok(()),
@@ -142,7 +142,7 @@ fn check_empty(disk: &dyn Disk) -> Result<()> {
 }
 
 fn check_unused(storage: &dyn Storage) -> Result<()> {
-    let used = Error::already_exists("the new store needs a place where no store is, nor the remains of one");
+    let used = Error::already_exists("the new store needs a place without a store or the remains of one");
     match storage.get_tagged(names::ROOT, None) {
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(e),
@@ -158,21 +158,21 @@ fn check_unused(storage: &dyn Storage) -> Result<()> {
 /// A state that a catalog snapshot leads to, or the empty one.
 struct Start {
     state: State,
-    /// Whether nothing of it is lost, and that is certain.
+    /// Whether it is certain that nothing of it is lost.
     complete: bool,
-    /// The last commit up to which the log goes on from it.
+    /// The last commit up to which the log continues it.
     reach: Seq,
     losses: Vec<Loss>,
 }
 
 impl Start {
-    /// How good it is to begin with.
+    /// How good it is as a start.
     fn worth(&self) -> (Seq, bool, Seq) {
         (self.reach, self.complete, self.state.seq)
     }
 }
 
-/// The best state that can be made out, and what is missing of the newest.
+/// The best state that can be found, and what it lacks of the newest.
 fn best_state(storage: &dyn Storage) -> Result<(State, Vec<Loss>)> {
     let mut losses = check_kind(storage)?;
     let remains = Remains::read(storage)?;
@@ -194,13 +194,13 @@ fn best_state(storage: &dyn Storage) -> Result<(State, Vec<Loss>)> {
     replay(&mut state, &remains, &mut losses)?;
     if state.seq < last {
         let why = match remains.entries.contains_key(&state.seq.next()) {
-            true => "the first of them makes no sense".to_owned(),
-            false => format!("the log goes on behind commit {} no more", state.seq),
+            true => "the first of them cannot be applied".to_owned(),
+            false => format!("the log does not continue after commit {}", state.seq),
         };
         losses.push(Loss::new(LossKind::Commits, why).of_commits(state.seq.next(), last));
     }
     if state.seq >= last && remains.uncertain {
-        let why = format!("whether there were commits behind commit {} cannot be told from what is left", state.seq);
+        let why = format!("what is left does not show whether there were commits after commit {}", state.seq);
         losses.push(Loss::new(LossKind::Commits, why));
     }
     if state.check().is_err() {
@@ -289,7 +289,7 @@ fn best_start(
     }
 }
 
-/// The last commit up to which there are entries behind `seq` without a gap.
+/// The last commit up to which there are entries after `seq` without a gap.
 fn reach(remains: &Remains, seq: Seq) -> Seq {
     let behind = remains.entries.range(seq.next()..).map(|(seq, _)| *seq);
     behind.zip(seq.next().0..).take_while(|(seq, expected)| seq.0 == *expected).last().map_or(seq, |(seq, _)| seq)
@@ -336,10 +336,10 @@ fn of_chunk(lost: LostChunk) -> Loss {
 fn of_mended(mended: Mended) -> Loss {
     match mended {
         Mended::TableGone(id, path) => {
-            Loss::new(LossKind::Table, format!("the record of table {id} is lost, and it with it")).at(path)
+            Loss::new(LossKind::Table, format!("the record of table {id} is lost, and so is the table")).at(path)
         }
         Mended::TablePlaced(id, path) => {
-            let why = format!("where table {id} was is lost, or that it was dropped; it is here now, whole");
+            let why = format!("the place of table {id}, or that it was dropped, is lost; it is here now, whole");
             Loss::new(LossKind::Table, why).at(Some(path))
         }
         Mended::SnapshotPart(name, path) => {
@@ -352,7 +352,7 @@ fn of_mended(mended: Mended) -> Loss {
     }
 }
 
-/// Brings the rows written by key, of which a snapshot holds only that they are there, into memory.
+/// Brings the rows written by key into memory; a snapshot holds only that they exist.
 fn replay_rows(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> Result<()> {
     let Some(from) = state.rows_from() else { return Ok(()) };
     let mut missing: Vec<Seq> = Vec::new();
@@ -383,7 +383,7 @@ fn replay_rows(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> 
     Ok(())
 }
 
-/// Applies the entries behind the state, up to the first that is missing.
+/// Applies the entries after the state, up to the first that is missing.
 fn replay(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> Result<()> {
     while let Some(entry) = remains.entries.get(&state.seq.next()) {
         let transactions = match recover::transactions(entry) {
@@ -406,13 +406,13 @@ fn replay(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> Resul
     Ok(())
 }
 
-/// The same, without rows in memory: they have become row groups, in `storage`.
+/// The same, without rows in memory: they become row groups, in `storage`.
 fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &Options, task: &Task) -> Result<State> {
     state.number_rows()?;
     if state.rows_from().is_none() {
         return Ok(state);
     }
-    // A store that commits to a log of its own, of which only the state that it comes to is kept.
+    // A store that commits to a log in memory; only its final state is kept.
     let (mode, sync) = (Mode::Create, Sync::Commit);
     let options =
         Options { mode, sync, checkpoint_log_bytes: 0, memtable_bytes: 0, inline_bytes: 0, ..options.clone() };
@@ -423,7 +423,7 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
     store.flush(task, &mut report)?;
     let mut state = State::clone(&*store.current()?);
     if let Some(failure) = report.failures.first() {
-        return Err(Error::corrupt(format!("rows in memory could not be made row groups: {failure}")));
+        return Err(Error::corrupt(format!("rows in memory could not be turned into row groups: {failure}")));
     }
     store.close()?;
     state.sessions.open = Default::default();

@@ -1,5 +1,5 @@
-//! Salvage, the second half: copies the row groups of a state to a new store, each checked and decoded once, and takes those
-//! that cannot be read out of the state.
+//! Salvage, the second half: copies the row groups of a state to a new store, each checked and decoded once, and removes
+//! those that cannot be read from the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,12 +16,13 @@ use crate::segment::{Form, decode};
 use crate::storage::{InlineStorage, Storage};
 use crate::table::{GroupId, History, RowGroup, StoredSchema, Table, history_schema};
 
-/// A row group that is to be copied: how many rows it has, and of what schema.
+/// A row group to be copied: how many rows it has, and of what schema.
 type Wanted = (u32, StoredSchema);
 
 impl State {
-    /// The same, its row groups in `target`, without those that cannot be read in `source`; each is told.
-    #[expect(clippy::too_many_arguments, reason = "from where, to where, by what means, and what came of it")]
+    /// The same state with its row groups in `target`, without those that cannot be read in `source`; reports each of
+    /// these.
+    #[expect(clippy::too_many_arguments, reason = "from where, to where, by what means, and what is reported")]
     pub(super) fn copied(
         &self,
         source: &Arc<InlineStorage>,
@@ -61,7 +62,7 @@ impl State {
             |(address, wanted)| {
                 task.cancel.check()?;
                 match read_group(&reader, &address, &wanted) {
-                    // The next time it may be there.
+                    // The next attempt may reach it.
                     Err(e) if source.is_remote() && e.kind() == ErrorKind::Unavailable => Err(e),
                     read => Ok((address, read)),
                 }
@@ -92,7 +93,7 @@ impl State {
                 }
             }
             let mut table = if gone.is_empty() { Table::clone(table) } else { without_groups(table, &gone) };
-            // A history may be short of rows that its version had.
+            // A history may lack rows that its version had.
             let lost = |history: &History| {
                 let unread = history.groups.iter().find_map(|(address, _)| unreadable.get(address).cloned());
                 unread.or_else(|| (!gone.is_empty()).then(|| "rows of its version are lost".to_owned()))
@@ -127,7 +128,7 @@ fn read_group(reader: &BlockReader, address: &Address, (rows, schema): &Wanted) 
         Ok(group)
     };
     let read = catch_unwind(AssertUnwindSafe(read));
-    read.unwrap_or_else(|_| Err(Error::corrupt(format!("block {}: it cannot be decoded", address.block))))
+    read.unwrap_or_else(|_| Err(Error::corrupt(format!("block {}: a row group cannot be decoded", address.block))))
 }
 
 /// Which rows of which versions go with a row group.
@@ -145,7 +146,7 @@ fn loss_of(state: &State, table: &Table, group: &RowGroup, why: &str) -> Loss {
     Loss { group: Some(group.id.0), versions: lost.collect(), ..loss }
 }
 
-/// Takes row groups out of a table, and counts the rows of its versions again.
+/// Removes row groups from a table, and counts the rows of its versions again.
 fn without_groups(table: &Table, gone: &BTreeSet<GroupId>) -> Table {
     let mut next = table.clone();
     next.groups.retain(|group| !gone.contains(&group.id));

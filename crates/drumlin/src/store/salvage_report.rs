@@ -1,4 +1,4 @@
-//! What a salvage kept, and what it could not: each loss by itself, with the reason.
+//! What a salvage kept, and what it could not keep: each loss separately, with the reason.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::base::{Seq, Version};
 /// What kind of thing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
-    /// Part of the log does not check; what that cost is listed by itself.
+    /// Part of the log is damaged; what is lost by that is listed separately.
     Log,
     /// Commits that were made are missing.
     Commits,
@@ -19,7 +19,7 @@ pub enum LossKind {
     Table,
     /// Rows of a table: a row group that could not be read.
     Rows,
-    /// Rows that were written by key and lay in memory and the log only.
+    /// Rows that were written by key and were only in memory and the log.
     RowsInMemory,
     /// A snapshot, or part of what it held.
     Snapshot,
@@ -63,7 +63,7 @@ pub struct Loss {
     /// The table's path; for nodes, where they begin; for a snapshot, its name. `None` if it is unknown, or if there is
     /// none.
     pub path: Option<String>,
-    /// Of nodes: the path behind the last; `None` if there is none.
+    /// Of nodes: the path after the last; `None` if there is none.
     pub until: Option<String>,
     /// The first and last of the commits.
     pub commits: Option<(Seq, Seq)>,
@@ -71,7 +71,7 @@ pub struct Loss {
     pub group: Option<u64>,
     /// The rows that each version has lost.
     pub versions: Vec<LostRows>,
-    /// Why; names object and offset where there is one.
+    /// Why; names object and offset if there is one.
     pub why: String,
 }
 

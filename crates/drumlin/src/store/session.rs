@@ -9,7 +9,7 @@ use crate::block::BlockNumbers;
 use crate::catalog::{Effect, State};
 
 impl Store {
-    /// In a shared store: ends this process's session, if it has one, so that whoever sweeps need not wait.
+    /// In a shared store: ends this process's session, if it has one, so that a sweep need not wait for that.
     pub(super) fn end_session(&self) -> Result<()> {
         let own = self.inner.session.lock().as_ref().map(|numbers| numbers.session());
         let Some(own) = own.filter(|_| self.inner.log.is_shared()) else { return Ok(()) };
@@ -17,7 +17,7 @@ impl Store {
         Ok(())
     }
 
-    /// This process's session, 0 if it has none. One that others have ended is given up: what is written next is of another.
+    /// This process's session, 0 if it has none. One that others have ended is given up: the next write uses a new one.
     pub(super) fn own_session(&self, state: &State) -> SessionId {
         let mut own = self.inner.session.lock();
         match own.as_ref().map(|numbers| numbers.session()) {
@@ -44,11 +44,11 @@ impl Store {
         if let Some(numbers) = known() {
             return Ok(numbers);
         }
-        // Under an exclusive lock nobody else writes: all earlier sessions have ended.
+        // Under an exclusive lock no other process writes: all earlier sessions have ended.
         let fence = !self.inner.log.is_shared();
         let state =
             self.commit_effects(move |state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence }]))?;
-        // Its number must never be given again, whatever is lost.
+        // Its number must never be assigned again, whatever is lost.
         self.sync()?;
         let numbers = Arc::new(BlockNumbers::new(state.sessions.last));
         *self.inner.session.lock() = Some(numbers.clone());

@@ -31,7 +31,8 @@ pub struct StoreStat {
     pub block_bytes: u64,
     /// Bytes of row groups in use within them.
     pub live_bytes: u64,
-    /// Blocks in use that are not: they came with commits, lie in the log or the catalog, and wait for a checkpoint.
+    /// Blocks in use that are not on storage: they came with commits, are in the log or the catalog, and wait for a
+    /// checkpoint.
     pub inline_blocks: u64,
     /// Blocks that wait for a reclaim.
     pub condemned: u64,
@@ -46,7 +47,7 @@ pub struct StoreStat {
 }
 
 impl StoreStat {
-    /// Bytes of the store on storage, but for orphans.
+    /// Bytes of the store on storage, except orphans.
     pub fn bytes(&self) -> u64 {
         self.block_bytes + self.condemned_bytes + self.log_bytes
     }
@@ -69,11 +70,11 @@ pub struct TableStat {
     pub columns: u64,
     /// The columns by which rows are ordered.
     pub sort: Vec<String>,
-    /// Whether these are a key.
+    /// Whether they are a key.
     pub keyed: bool,
     /// Keys written or deleted that wait in memory for a checkpoint.
     pub memory_keys: u64,
-    /// The memory that they take with their rows, in bytes.
+    /// Their memory, with their rows, in bytes.
     pub memory_bytes: u64,
 }
 

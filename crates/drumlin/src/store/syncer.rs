@@ -1,4 +1,4 @@
-//! Commits made durable by time: a thread of its own syncs the log a while after something was written to it.
+//! Makes commits durable by time: a separate thread syncs the log a while after something was written to it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Syncer {
         Self { interval, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Something was written.
+    /// Notes that something was written.
     pub fn wrote(&self) {
         let mut state = self.state.lock();
         if !std::mem::replace(&mut state.dirty, true) {
@@ -39,7 +39,7 @@ impl Syncer {
         }
     }
 
-    /// Fails if what was written could not be made durable: whoever would write more must know.
+    /// Fails if what was written could not be made durable: later writes must fail too.
     pub fn take_error(&self) -> Result<()> {
         match &self.state.lock().failed {
             Some(e) => Err(Error::closed(format!("commits could not be made durable; open the store again: {e}"))),
@@ -47,7 +47,7 @@ impl Syncer {
         }
     }
 
-    /// Ends the thread, and waits for that.
+    /// Stops the thread, and waits for its end.
     pub fn stop(&self) {
         let mut state = self.state.lock();
         state.stop = true;
@@ -57,7 +57,7 @@ impl Syncer {
         }
     }
 
-    /// Waits until something was written and its time has come; `false` at the end.
+    /// Waits until something was written and the interval has passed; `false` once stopped.
     fn wait(&self) -> bool {
         let mut state = self.state.lock();
         while !state.dirty && !state.stop {
@@ -81,7 +81,7 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
         let run = || {
             while syncer.wait() {
                 if let Err(e) = own.log.sync() {
-                    // A log that was closed meanwhile has been synced.
+                    // A log that was closed in between has been synced.
                     let open = own.check_open().is_ok();
                     let mut state = syncer.state.lock();
                     if state.failed.is_none() {
@@ -100,7 +100,7 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
 }
 
 impl Store {
-    /// Makes all commits durable that were made before: of use where [`super::Options::sync`] leaves that to time.
+    /// Makes all earlier commits durable: useful if [`super::Options::sync`] leaves that to time.
     pub fn sync(&self) -> Result<()> {
         match &self.inner.syncer {
             Some(_) => self.inner.log()?.sync(),

@@ -1,4 +1,4 @@
-//! One table: everything that is done to it, in a store or in a transaction.
+//! One table: all operations on it, in a store or in a transaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::table::{Lookup, Renew, Scan, ScanOptions, VersionKind, View};
 
-/// A handle on the table at a path, in a store, where each call that changes it is one commit, or in a transaction. See
+/// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
 ///
-/// What tells of a version is `None` in a transaction: versions are numbered at its commit.
+/// In a transaction, the version returned by a call is `None`: versions are numbered at its commit.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(super) place: Place,
@@ -40,7 +40,7 @@ impl Table {
     /// Whether there is a table at the path.
     ///
     /// # Errors
-    /// `InvalidArgument` if the path is none.
+    /// `InvalidArgument` if the path is not valid.
     pub fn exists(&self) -> Result<bool> {
         let path = Path::new(&self.path)?;
         self.place.look(|| Read::Binding(path.clone()), |state| Ok(state.table_at(&path).is_some()))
@@ -71,12 +71,12 @@ impl Table {
         self.write_frame(VersionKind::Write, frame.into(), options)
     }
 
-    /// Makes a version with the rows of `frame` after those there are. The columns must be the table's, in any order.
-    /// What is converted is what keeps every value: layouts of strings and dictionaries, wider numbers, units of time. Rows of a
-    /// keyed table must have keys that are new, as for [`Table::insert`].
+    /// Makes a version with the rows of `frame` after the existing ones. The columns must be the table's, in any order. Only
+    /// lossless conversions are made: layouts of strings and dictionaries, wider numbers, units of time. Rows of a keyed
+    /// table must have new keys, as for [`Table::insert`].
     ///
     /// # Errors
-    /// `NotFound` if there is no table, `SchemaMismatch` if the columns are not its own, `AlreadyExists` if a key is there.
+    /// `NotFound` if there is no table, `SchemaMismatch` if the columns are not its own, `AlreadyExists` if a key exists.
     pub fn append<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
         self.write_frame(VersionKind::Append, frame.into(), options)
     }
@@ -86,8 +86,8 @@ impl Table {
         self.place.write_frames(kind, frames, options, OnItemError::Refuse)?.remove(0)
     }
 
-    /// Makes a version in which the rows of `frame` stand in the place of all rows between its least and its greatest
-    /// sort key, both included. The table needs a sort order. The frame is held in memory.
+    /// Makes a version in which the rows of `frame` replace all rows between its least and its greatest sort key, both
+    /// included. The table needs a sort order. The frame is held in memory.
     ///
     /// # Errors
     /// `NotFound` if there is no table, `InvalidArgument` if it has no sort order, `SchemaMismatch` if the columns are not its
@@ -106,12 +106,13 @@ impl Table {
         }
     }
 
-    /// Makes a version without the rows for which `filter` is true. If none is, no version is made.
+    /// Makes a version without the rows for which `filter` is true. If it is true for none, no version is made.
     ///
-    /// Reads the columns of the filter, in row groups whose statistics leave it open; writes only positions.
+    /// Reads only the columns of the filter, in row groups whose statistics do not decide it; writes only positions.
     ///
     /// # Errors
-    /// `NotFound` if there is no table; `InvalidArgument` or `SchemaMismatch` if the filter is not sound or not for its columns.
+    /// `NotFound` if there is no table; `InvalidArgument` or `SchemaMismatch` if the filter is not valid or does not fit its
+    /// columns.
     pub fn delete(&self, filter: &str, options: &UpdateOptions) -> Result<DeleteReport> {
         let (path, filter) = (Path::new(&self.path)?, Filter::parse(filter)?);
         match &self.place {
@@ -124,10 +125,10 @@ impl Table {
         }
     }
 
-    /// Puts rows into a keyed table, each in the place of the one with its key if there is one. Of rows with the same key
-    /// the last counts. Columns are matched by name.
+    /// Puts rows into a keyed table; each replaces the one with its key if there is one. Of rows with the same key the
+    /// last counts. Columns are matched by name.
     ///
-    /// A call with few bytes ([`super::Options::row_write_bytes`]) is one write of the log and makes no version of its own;
+    /// A call with few bytes ([`super::Options::row_write_bytes`]) is one write to the log and makes no version of its own;
     /// others write row groups and make one.
     ///
     /// ```
@@ -156,17 +157,17 @@ impl Table {
         self.by_key(ByKey::Upsert, frame.into(), options)
     }
 
-    /// Puts rows into a keyed table that has none with their keys.
+    /// Puts rows with new keys into a keyed table.
     ///
     /// # Errors
-    /// `AlreadyExists`, naming keys, if it has, or if two rows have the same one: then nothing is written. Else as
-    /// [`Table::upsert`].
+    /// `AlreadyExists`, naming keys, if a key exists, or if two rows have the same one: then nothing is written. Else
+    /// as [`Table::upsert`].
     pub fn insert<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
         self.by_key(ByKey::Insert, frame.into(), options)
     }
 
-    /// Deletes the rows of a keyed table that have the keys in `keys`, which has the key columns, maybe among others. Keys
-    /// that are not there are passed over.
+    /// Deletes the rows of a keyed table that have the keys in `keys`, which has the key columns, maybe among others.
+    /// Missing keys are ignored.
     ///
     /// # Errors
     /// As [`Table::upsert`].
@@ -185,10 +186,10 @@ impl Table {
         }
     }
 
-    /// The rows of a keyed table that have the keys in `keys`, a batch with the key columns, maybe among others; in the order
-    /// of the question, a key as often as it is asked for.
+    /// The rows of a keyed table that have the keys in `keys`, a batch with the key columns, maybe among others; in the
+    /// order of `keys`, a row as often as its key is in there.
     ///
-    /// Searches memory in one pass, then only row groups that may hold what is left, and reads only the columns asked for.
+    /// Searches memory in one pass, then only row groups that may hold what is left, and reads only the requested columns.
     ///
     /// # Errors
     /// `NotFound` if there is no such table, version or column; `InvalidArgument` if it has no key.
@@ -209,9 +210,9 @@ impl Table {
     /// Reads a version, lazily: batches of at most 122,880 rows (more where the row groups of a sorted table overlap), decoded
     /// ahead on the CPU pool.
     ///
-    /// What commits later does not change what the scan gives, and its blocks are not reclaimed while it lives.
+    /// Later commits do not change what the scan returns, and its blocks are not reclaimed while it is open.
     ///
-    /// Where another process has reclaimed blocks, the scan goes on with those that hold the same rows now;
+    /// If another process has reclaimed blocks, the scan continues with those that hold the same rows now;
     /// `SnapshotExpired` if the version is gone.
     ///
     /// # Errors
@@ -235,22 +236,22 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As [`Table::read`], and `Corrupt` or `Unavailable` where data cannot be read.
+    /// As [`Table::read`], and `Corrupt` or `Unavailable` if data cannot be read.
     pub fn collect(&self, options: &ReadOptions) -> Result<Vec<RecordBatch>> {
         self.read(options)?.collect()
     }
 
-    /// Reads what a scan showed ([`Scan::view`]) once more: in a store also after it was reclaimed elsewhere; in a transaction
+    /// Reads again what a scan showed ([`Scan::view`]): in a store also after another process reclaimed it; in a transaction
     /// as long as that has not changed tables.
     ///
     /// # Errors
-    /// `SnapshotExpired` if the version is gone; `InvalidArgument` if the transaction has ended, or changed tables since it had
-    /// begun `table_changes` changes.
+    /// `SnapshotExpired` if the version is gone; `InvalidArgument` if the transaction has ended, or has begun more than
+    /// `table_changes` changes of tables.
     pub fn read_again(&self, view: &View, options: &ScanOptions, table_changes: u64) -> Result<Scan> {
         let store = self.place.store();
         let named = |e: Error| e.context(format!("'{}'", self.path));
         match &self.place {
-            // It holds on to what it shows.
+            // Without a pin, the blocks that it shows may be gone.
             Place::Store(_) if view.pin.is_none() => {
                 store.scan_view(store.find_again(view).map_err(named)?, options, store.renewal())
             }
@@ -268,7 +269,7 @@ impl Table {
         }
     }
 
-    /// Whether it is one of a store, and not of a transaction.
+    /// Whether it is in a store, not in a transaction.
     pub fn is_in_store(&self) -> bool {
         matches!(self.place, Place::Store(_))
     }
@@ -281,7 +282,7 @@ impl Table {
         }
     }
 
-    /// Fails if what its transaction wrote has been thrown away.
+    /// Fails if what its transaction wrote has been discarded.
     ///
     /// # Errors
     /// `InvalidArgument`.
@@ -310,7 +311,7 @@ impl Table {
         )
     }
 
-    /// How its rows are ordered: the columns, and whether they are a key. Both are as they were when it was made.
+    /// How its rows are ordered: the columns, and whether they are a key. Both are as when it was created.
     ///
     /// # Errors
     /// `NotFound` if there is no table.
@@ -345,7 +346,7 @@ impl Table {
                 let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
                 if !table.pins.is_empty() {
                     for (name, snapshot) in &state.snapshots {
-                        // A table may have been at another path then; most were not.
+                        // A table may have been at another path at that time; most were not.
                         let at_path = snapshot.pins.get(&path).filter(|(id, _)| *id == table.id);
                         let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
                         if let Some((_, version)) = found {
@@ -403,7 +404,7 @@ impl Table {
         self.place.drop_tables(std::slice::from_ref(&self.path), missing)
     }
 
-    /// Scans what `options` say of it in `state`.
+    /// Scans it in `state` as `options` say.
     pub(super) fn scan(&self, state: &State, pin: &Arc<Pin>, options: &ReadOptions) -> Result<Scan> {
         let (view, renew) = self.see(state, pin, &options.as_of)?;
         let scan = ScanOptions { name: Some(self.path.clone()), ..options.scan.clone() };
@@ -411,7 +412,7 @@ impl Table {
         scan.map_err(|e| e.context(format!("'{}'", self.path)))
     }
 
-    /// What is seen of it in `state`, and how it is found again; what a transaction wrote nobody else can find.
+    /// What is seen of it in `state`, and how it is found again; what a transaction wrote only it can find.
     fn see(&self, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
         let store = self.place.store();
         let view = store.view_of(state, pin, &self.path, as_of)?;

@@ -1,5 +1,5 @@
-//! What is done to tables by path, in a store or in a transaction: finding them, the everyday verbs, and what touches many at
-//! once.
+//! Operations on tables by path, in a store or in a transaction: finding them, the everyday verbs, and those on many tables
+//! at once.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::catalog::{Footprint, Read, State};
 use crate::storage::Storage;
 use crate::table::{Rows, Scan, VersionKind, View};
 
-/// What is done to tables by path: in a [`super::Store`], where each call is one commit, or in a [`super::Transaction`], where
+/// Operations on tables by path: in a [`super::Store`], where each call is one commit, or in a [`super::Transaction`], where
 /// nothing is committed before its end.
 pub trait Tables {
-    /// What tells of a version that was made: [`VersionInfo`] in a store; nothing in a transaction, since versions are numbered at
-    /// its commit.
+    /// What describes a version that was made: [`VersionInfo`] in a store; `()` in a transaction, since versions are
+    /// numbered at its commit.
     type Version;
 
     /// Where the operations are done.
@@ -33,7 +33,7 @@ pub trait Tables {
         Tree { place: self.place() }
     }
 
-    /// A handle on the table at `path`; whether it is there shows when it is used.
+    /// A handle on the table at `path`; whether the table exists is checked when the handle is used.
     fn table(&self, path: &str) -> Table {
         Table { place: self.place(), path: path.to_owned() }
     }
@@ -41,7 +41,7 @@ pub trait Tables {
     /// The paths that match `pattern` and hold tables, in order.
     ///
     /// # Errors
-    /// `InvalidArgument` if `pattern` is none.
+    /// `InvalidArgument` if `pattern` is not valid.
     fn tables(&self, pattern: impl IntoPattern) -> Result<Vec<String>> {
         let (pattern, state) = self.tree().matching(pattern)?;
         Ok(state.tables_matching(&pattern).map(|(path, _)| path.to_string()).collect())
@@ -66,7 +66,7 @@ pub trait Tables {
         Ok(Self::numbered(self.table(path).write(frame, options)?))
     }
 
-    /// Makes a version of the table at `path` with the rows of `frame` after those there are. See [`Table::append`].
+    /// Makes a version of the table at `path` with the rows of `frame` after the existing ones. See [`Table::append`].
     ///
     /// # Errors
     /// `NotFound` if there is no table, `SchemaMismatch` if the columns are not its own.
@@ -99,11 +99,11 @@ pub trait Tables {
         write_all(self, VersionKind::Write, frames, options)
     }
 
-    /// The same, except that tables that cannot be written do not keep the others from it: an answer for each frame, the
-    /// tables with a version in one commit. Not in a transaction.
+    /// The same, except that a table that cannot be written does not stop the others: returns a result for each frame;
+    /// those that succeed are in one commit. Not in a transaction.
     ///
     /// # Errors
-    /// What fails the whole call: storage, cancelling, a path given twice. Then nothing was written.
+    /// What fails the whole call: storage, cancellation, a path given twice. Then nothing was written.
     fn write_each(
         &self,
         frames: Vec<(String, Frame<'_>)>,
@@ -120,7 +120,7 @@ pub trait Tables {
         write_all(self, VersionKind::Append, frames, options)
     }
 
-    /// The same, with an answer for each frame: see [`Tables::write_each`].
+    /// The same, with a result for each frame: see [`Tables::write_each`].
     ///
     /// # Errors
     /// As [`Tables::write_each`].
@@ -140,7 +140,7 @@ pub trait Tables {
         read_tables(&self.place(), paths, options, false)?.into_iter().collect()
     }
 
-    /// The same, with an answer for each path: a table that cannot be read does not keep the others from it.
+    /// The same, with a result for each path: a table that cannot be read does not stop the others.
     ///
     /// # Errors
     /// What fails the whole call, such as storage that does not answer.
@@ -170,12 +170,12 @@ pub trait Tables {
         self.place().drop_tables(paths, missing)
     }
 
-    /// Deletes versions of tables, all of them in one commit or none. Without the newest version the one before it is the newest
-    /// again. What snapshots hold stays readable by them.
+    /// Deletes versions of tables, all of them in one commit or none. If the newest version is deleted, the one before it is
+    /// the newest again. What snapshots hold stays readable through them.
     ///
     /// # Errors
-    /// `NotFound`, naming every path and version that is not there, unless these are to be ignored. `InvalidArgument` for an
-    /// empty list, a path given twice, and all versions of a table.
+    /// `NotFound`, naming every path and version that does not exist, unless these are to be ignored. `InvalidArgument` for
+    /// an empty list, a path given twice, and all versions of a table.
     fn delete_versions(&self, versions: &[(String, Vec<Version>)], missing: Missing) -> Result<VersionsReport> {
         let checked = check_versions(versions)?;
         match self.place() {
@@ -192,7 +192,7 @@ pub trait Tables {
                 let before = bytes_deleted_from(state, &effects);
                 match open.apply(reads, effects.clone(), None) {
                     Err(e) if e.kind() == ErrorKind::Conflict => {
-                        // Of a table with a key, what is taken off must lie in row groups: it will when this is run again.
+                        // In a table with a key, what is deleted must lie in row groups: flush them, and run this again.
                         store.flush_rows_of(&checked)?;
                         open.doomed = true;
                         open.note(vec![Read::All]);
@@ -230,7 +230,7 @@ impl Tables for Transaction {
     fn numbered(_: Option<VersionInfo>) {}
 }
 
-/// Versions are given where they are numbered at once.
+/// Returns versions where they are numbered at once.
 impl Tables for Place {
     type Version = Option<VersionInfo>;
 
@@ -263,12 +263,12 @@ fn write_each<T: Tables + ?Sized>(
     Ok(written.into_iter().map(|version| version.map(T::numbered)).collect())
 }
 
-/// Reads many tables; with `each` an answer for each path, else the first error is the call's.
+/// Reads many tables; with `each` a result for each path, else the first error is the call's.
 fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: bool) -> Result<Vec<Result<Scan>>> {
     let tables: Vec<Table> = paths.iter().map(|path| Table { place: place.clone(), path: path.clone() }).collect();
     let reads = |state: &State| {
         let reads = tables.iter().map(|table| table.reads_rows(state, &options.as_of));
-        // A path that is wrong fails when its table is read.
+        // An invalid path fails when its table is read.
         Ok(reads.filter_map(Result::ok).flatten().collect())
     };
     place.read(reads, |state, pin| {
@@ -281,7 +281,7 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
         }
         let inner = &place.store().inner;
         if paths.len() > 1 && inner.storage.is_remote() {
-            // All that is small comes by a few requests, in parallel.
+            // All small reads are done with a few requests, in parallel.
             let views = scans.iter().flatten().map(Scan::view);
             let seen = views.flat_map(|View { table, read_point, .. }| {
                 table.groups.iter().filter(|group| table.visible(group, read_point.version) != Rows::None)

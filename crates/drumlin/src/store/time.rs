@@ -1,14 +1,15 @@
-//! The time of commits, and ages. A clock that is ahead is noticed where another clock can be asked, and harms no more than it
-//! must where none can.
+//! The time of commits, and ages. A clock that is ahead is noticed if there is another clock to compare it with, and does as
+//! little harm as possible if there is none.
 //!
-//! Invariants. The times of commits never go back. A process takes its clock for right while it shows at most [`STEP`] more
-//! than the last commit's time, or was found right within that time. Beyond, as after an idle night, a store that others
-//! write too asks the storage, which notes when objects are written: a clock that is ahead of that is set back. If the
-//! storage does not tell, one commit advances the time by a step at most.
+//! Invariants. The times of commits never go back. In a store that others write too, a process trusts its clock while it
+//! shows at most [`STEP`] more than the last commit's time, or than the time at which it was last checked. Beyond that, as
+//! after an idle night, the process asks the storage, which records when objects are written: a clock that is ahead of that
+//! is set back. If the storage does not report it, one commit advances the time by at most a step.
 //!
-//! An age is never more than the store's last commit showed when this process first saw it, and what has passed since; so a
-//! process whose clock is years ahead of an idle store expires nothing for it, and one that is right may keep versions
-//! longer, by as long as the store was idle before the process opened it.
+//! Where no other process writes, ages are counted up to at most the time of the last commit when this process opened the
+//! store, plus what has passed since and a step. So a process whose clock is years ahead of an idle store expires nothing
+//! because of that, and one whose clock is right may keep versions longer, by as long as the store was idle before the
+//! process opened it.
 
 use parking_lot::Mutex;
 
@@ -17,9 +18,9 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Result, Timestamp};
 use crate::storage::{PutMode, Storage, names};
 
-/// A clock that shows so much more than the last commit's time is compared with the storage's.
+/// A clock that shows more than the last commit's time by more than this is compared with the storage's.
 pub(super) const STEP: i64 = 3_600_000_000;
-/// The storage tells seconds, and requests take their time.
+/// The storage's clock shows seconds, and requests take time.
 const TOLERANCE: i64 = 5_000_000;
 
 /// What a process knows of its clock.
@@ -33,19 +34,19 @@ pub(super) struct Times {
 struct Known {
     /// By how much the clock is ahead of the storage's.
     ahead: i64,
-    /// What it showed when that was found out, less that.
+    /// What it showed when that was found, less that.
     checked: Option<i64>,
 }
 
 impl Times {
-    /// Of a store whose last commit is of the time `last`.
+    /// For a store whose last commit has the time `last`.
     pub fn new(last: Timestamp, clock: Timestamp) -> Self {
         Self { opened: (last, clock), known: Mutex::default() }
     }
 }
 
 impl Store {
-    /// The time now, as far as it can be told; at most a step behind `last`, the time of the last commit, if it cannot.
+    /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     pub(super) fn time_now(&self, last: Timestamp) -> Timestamp {
         let inner = &self.inner;
         let clock = inner.env.clock.now().0;
@@ -74,7 +75,7 @@ impl Store {
         }
     }
 
-    /// The time that ages are counted up to; `last` is the time of the last commit.
+    /// The time up to which ages are counted; `last` is the time of the last commit.
     pub(super) fn age_now(&self, last: Timestamp) -> Timestamp {
         let now = self.time_now(last).0;
         if self.inner.log.is_shared() || planted(Bug::TrustClock) {
@@ -86,14 +87,14 @@ impl Store {
         Timestamp(now.min(first.saturating_add(passed).saturating_add(STEP)))
     }
 
-    /// What the storage's clock shows; `None` if it does not tell.
+    /// What the storage's clock shows; `None` if the storage does not report it.
     fn storage_time(&self) -> Result<Option<Timestamp>> {
         let inner = &self.inner;
         let nonce = EntryId(u128::from(inner.env.entropy.next()?));
         let name = format!("{}/clock-{:016x}", names::PROBE, nonce.0);
         inner.storage.put(&name, &[bytes::Bytes::from_static(b"what time is it?")], PutMode::Once)?;
         let told = inner.storage.written_at(&name);
-        // One that stays is found by an audit.
+        // If it stays, an audit finds it.
         inner.storage.delete_many(&[name]);
         let _ = inner.storage.remove_empty_folder(names::PROBE);
         told

@@ -16,11 +16,11 @@ use crate::block::BlockWriter;
 use crate::catalog::{Draft, Effect, Footprint, Read, State};
 use crate::memtable::Keys;
 
-/// A transaction. It sees the state that it began with and its own writes, and nobody sees these before
-/// [`Transaction::commit`]. When the last handle on it goes without that, it leaves nothing.
+/// A transaction. It sees the state that it began with and its own writes, which nothing else sees before
+/// [`Transaction::commit`]. If the last handle on it is dropped without that, it leaves nothing.
 ///
-/// What is done in it is done by [`super::Tables`], as in a store. Threads may share it, though while one changes tables, or many nodes,
-/// the others are refused.
+/// Operations in it are those of [`super::Tables`], as in a store. Threads may share it, but while one changes tables, or
+/// many nodes, calls of the others are refused.
 #[derive(Clone)]
 pub struct Transaction {
     shared: Arc<Shared>,
@@ -31,14 +31,14 @@ struct Shared {
     /// The commit that it began with.
     seq: Seq,
     read_only: bool,
-    /// How many operations on tables have been done.
+    /// How many changes of tables have been begun.
     table_changes: AtomicU64,
     status: Mutex<Status>,
 }
 
 enum Status {
     Open(Box<Open>),
-    /// With a call that may run anything, even what uses the transaction: it does not hold the lock.
+    /// Held by a call that may run any code, even code that uses the transaction: so it does not hold the lock.
     Busy,
     Committed,
     Aborted,
@@ -51,7 +51,7 @@ pub(super) struct Open {
     pub draft: Draft,
     reads: Footprint,
     writers: Vec<BlockWriter>,
-    /// It must be run again: what it is based on had to be changed first.
+    /// It must be run again: the state that it is based on had to be changed first.
     pub doomed: bool,
 }
 
@@ -62,8 +62,8 @@ impl fmt::Debug for Transaction {
 }
 
 impl Store {
-    /// Begins a transaction. It holds nobody up; its commit fails with `Conflict` if others have changed what it has read or
-    /// written.
+    /// Begins a transaction. No others wait for it; its commit fails with `Conflict` if others have changed what it has read
+    /// or written.
     ///
     /// # Errors
     /// Those of [`Store::refresh`], in a store that others write too.
@@ -72,7 +72,7 @@ impl Store {
         self.begin(false)
     }
 
-    /// Begins a transaction that only reads, on a snapshot that stays as it is.
+    /// Begins a transaction that only reads, on a snapshot that does not change.
     ///
     /// # Errors
     /// `Closed`.
@@ -91,8 +91,8 @@ impl Store {
         Ok(Transaction { shared: Arc::new(shared) })
     }
 
-    /// Runs `work` in a transaction and commits it; runs it again where others have changed what it has read or written. An
-    /// error of `work` leaves nothing, and is the answer.
+    /// Runs `work` in a transaction and commits it; runs it again if others have changed what it has read or written. An
+    /// error of `work` leaves nothing, and is returned.
     ///
     /// ```
     /// # use drumlin::Tables;
@@ -122,7 +122,7 @@ impl Store {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.store.inner.process != std::process::id() {
-            // In a forked process what it wrote is the parent's, who may yet commit it.
+            // In a forked process, what it wrote belongs to the parent, which may still commit it.
             std::mem::forget(std::mem::replace(self.status.get_mut(), Status::Aborted));
         }
     }
@@ -146,7 +146,7 @@ impl Transaction {
         matches!(*self.shared.status.lock(), Status::Committed | Status::Aborted)
     }
 
-    /// Whether what it wrote has been thrown away.
+    /// Whether what it wrote has been discarded.
     pub fn is_aborted(&self) -> bool {
         matches!(*self.shared.status.lock(), Status::Aborted)
     }
@@ -156,11 +156,11 @@ impl Transaction {
         self.shared.table_changes.load(Ordering::Relaxed)
     }
 
-    /// Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
+    /// Commits. Returns the commit's number; that of the newest one seen if there was nothing to commit.
     ///
     /// # Errors
     /// `Conflict` if others have changed what it has read or written, `InvalidArgument` if it has ended or is in use; then
-    /// nothing was done. `InDoubt` if nobody knows.
+    /// nothing was done. `InDoubt` if it cannot be known.
     pub fn commit(&self) -> Result<Seq> {
         let store = &self.shared.store;
         store.inner.check()?;
@@ -191,7 +191,7 @@ impl Transaction {
         self.shared.status.is_locked()
     }
 
-    /// Takes it out of its place.
+    /// Takes the open transaction out, and leaves `instead`.
     fn take(&self, instead: Status) -> Result<Box<Open>> {
         let mut status = self.shared.status.lock();
         match std::mem::replace(&mut *status, instead) {
@@ -204,14 +204,15 @@ impl Transaction {
         }
     }
 
-    /// Does something quick that calls nothing of the user's. One that a panic left half changed is never committed.
+    /// Runs something quick that calls no code of the user's. A transaction that a panic left half changed is never
+    /// committed.
     fn with<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         self.shared.store.inner.check_open()?;
         let mut status = self.shared.status.lock();
         let Status::Open(open) = &mut *status else { return Err(unusable(&status)) };
         let done = caught(|| call(open));
         if matches!(&done, Err(e) if e.kind() == ErrorKind::Internal) {
-            // To end it may delete blocks, for which nobody need wait.
+            // Dropping it may delete blocks; no other thread should wait for that.
             let ended = std::mem::replace(&mut *status, Status::Aborted);
             drop(status);
             drop(ended);
@@ -232,7 +233,7 @@ impl Transaction {
         }
     }
 
-    /// Looks at its state, and notes what was read.
+    /// Looks at its state, and records what was read.
     pub(super) fn look<T>(&self, read: impl FnOnce() -> Read, look: impl FnOnce(&State) -> Result<T>) -> Result<T> {
         self.with(|open| {
             if !self.shared.read_only {
@@ -242,13 +243,13 @@ impl Transaction {
         })
     }
 
-    /// Its state, which stays as it is, for what goes over nodes.
+    /// Its state, which does not change, for walks over nodes.
     pub(super) fn state(&self, read: Read) -> Result<Arc<State>> {
         self.shared.store.inner.check()?;
         self.look(|| read, |state| Ok(Arc::new(state.clone())))
     }
 
-    /// Its state, for tables to be read, which is noted as far as others may change them.
+    /// Its state, for reading tables; records the reads of those that others may change.
     pub(super) fn read_tables(
         &self,
         reads: impl FnOnce(&State) -> Result<Vec<Read>>,
@@ -261,7 +262,7 @@ impl Transaction {
         })
     }
 
-    /// Notes that keys of a table are looked up.
+    /// Records that keys of a table are looked up.
     pub(super) fn note_keys(&self, table: TableId, keys: &Keys) -> Result<()> {
         let reads = vec![Read::Keys(table, Arc::new(keys.clone()))];
         self.with(|open| {
@@ -276,7 +277,7 @@ impl Transaction {
         self.with(|open| Ok(open.base.table(table.id).is_some_and(|begun| Arc::ptr_eq(begun, table))))
     }
 
-    /// Changes nodes. That an operation was refused may depend on anything that it looked at.
+    /// Changes nodes. If an operation was refused, that may depend on anything that it looked at.
     pub(super) fn change<T>(
         &self,
         reads: impl FnOnce() -> Vec<Read>,
@@ -290,7 +291,8 @@ impl Transaction {
         })
     }
 
-    /// Changes many nodes: what takes long, or calls functions of the user's, finds the transaction in use.
+    /// Changes many nodes: this may take long, or call functions of the user's, so other calls find the transaction in
+    /// use.
     pub(super) fn change_many<T>(
         &self,
         reads: impl IntoIterator<Item = Read>,
@@ -305,7 +307,8 @@ impl Transaction {
         })
     }
 
-    /// Changes tables. What the call runs, such as a frame that is drawn from, finds the transaction in use.
+    /// Changes tables. Code that the call runs, such as a frame that rows are pulled from, finds the transaction in
+    /// use.
     pub(super) fn change_tables<T>(&self, call: impl FnOnce(&Store, &mut Open) -> Result<T>) -> Result<T> {
         self.shared.store.inner.check()?;
         self.check_writable()?;
@@ -316,7 +319,7 @@ impl Transaction {
         })
     }
 
-    /// Looks at its state with the projections brought to its tree, which may run functions of the user's.
+    /// Looks at its state with its projections brought up to date, which may run functions of the user's.
     pub(super) fn project<T>(
         &self,
         reads: impl IntoIterator<Item = Read>,
@@ -370,7 +373,7 @@ impl Open {
         Ok(answer?.seq)
     }
 
-    /// That an operation was refused may depend on anything that it looked at.
+    /// If an operation was refused, that may depend on anything that it looked at.
     pub fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
         if done.is_err() {
             self.reads.reads.push(Read::All);
@@ -378,7 +381,7 @@ impl Open {
         done
     }
 
-    /// What others may change of what was read: not tables that were made here.
+    /// Those reads that others may invalidate: not of tables that were created here.
     fn of_others(&self, reads: Vec<Read>) -> Vec<Read> {
         let first = self.base.next_table();
         let own = |table: &TableId| *table >= first;
@@ -389,7 +392,7 @@ impl Open {
         others.collect()
     }
 
-    /// Notes reads of tables.
+    /// Records reads of tables.
     pub fn note(&mut self, reads: Vec<Read>) {
         let reads = self.of_others(reads);
         self.reads.reads.extend(reads);

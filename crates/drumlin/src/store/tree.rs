@@ -16,7 +16,7 @@ pub struct Tree {
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListEntry {
-    /// Where the node is.
+    /// The node's path.
     pub path: String,
     /// The node.
     pub node: NodeInfo,
@@ -24,7 +24,7 @@ pub struct ListEntry {
     pub table: Option<TableFigures>,
 }
 
-/// What a listing says of a table.
+/// What a listing shows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableFigures {
     /// Rows of the newest version, with those written by key since.
@@ -35,7 +35,7 @@ pub struct TableFigures {
     pub row_groups: u64,
 }
 
-/// What can stand for a pattern: text, or one that was made of parts.
+/// What can be used as a pattern: text, or one made of parts.
 pub trait IntoPattern {
     /// The pattern.
     fn into_pattern(self) -> Result<Pattern>;
@@ -66,17 +66,17 @@ impl IntoPattern for &String {
 }
 
 impl Tree {
-    /// Whether a call on one node may have to wait for others: a read, or with `writes` a change.
+    /// Whether a call on one node, a read or with `writes` a change, may have to wait for others.
     pub fn may_wait(&self, writes: bool) -> bool {
         self.place.may_wait(writes)
     }
 
-    /// Whether it is that of a store, and not of a transaction.
+    /// Whether it is that of a store, not of a transaction.
     pub fn is_in_store(&self) -> bool {
         matches!(self.place, Place::Store(_))
     }
 
-    /// Sets the payload of the node at `path`, made with its parents if it is not there.
+    /// Sets the payload of the node at `path`; creates it, with its parents, if it does not exist.
     ///
     /// ```
     /// # use drumlin::Tables;
@@ -88,7 +88,7 @@ impl Tree {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` is none.
+    /// `InvalidArgument` if `path` is not valid.
     pub fn put(&self, path: &str, payload: Payload) -> Result<Change> {
         self.put_with(path, payload, PutOptions::default())
     }
@@ -96,7 +96,7 @@ impl Tree {
     /// Sets the payload of the node at `path`, on conditions.
     ///
     /// # Errors
-    /// `AlreadyExists`, `NotFound` or `ConditionFailed` if what `options` ask for does not hold.
+    /// `AlreadyExists`, `NotFound` or `ConditionFailed` if what `options` require does not hold.
     pub fn put_with(&self, path: &str, payload: Payload, options: PutOptions) -> Result<Change> {
         check_path(path)?;
         let reads = || match options.reads_node() {
@@ -107,18 +107,18 @@ impl Tree {
         self.place.change(|| reads, move |draft| draft.put(&path, payload.clone(), &options))
     }
 
-    /// Makes a node that is not there.
+    /// Creates a node that does not exist.
     ///
     /// # Errors
-    /// `AlreadyExists` if it is.
+    /// `AlreadyExists` if it does.
     pub fn create(&self, path: &str, payload: Payload) -> Result<Change> {
         self.put_with(path, payload, PutOptions { mode: PutMode::Create, ..PutOptions::default() })
     }
 
-    /// Sets the payload of a node that is there.
+    /// Sets the payload of a node that exists.
     ///
     /// # Errors
-    /// `NotFound` if it is not.
+    /// `NotFound` if it does not.
     pub fn update(&self, path: &str, payload: Payload) -> Result<Change> {
         self.put_with(path, payload, PutOptions { mode: PutMode::Update, ..PutOptions::default() })
     }
@@ -132,7 +132,8 @@ impl Tree {
         self.put_with(path, payload, PutOptions { mode: PutMode::Update, when, ..PutOptions::default() })
     }
 
-    /// Sets what the node at `path` lives on: conditions on the nodes at other paths, or at its own. An empty list is nothing.
+    /// Sets what the node at `path` lives on: conditions on the nodes at other paths, or at its own. With an empty list it
+    /// lives on nothing.
     ///
     /// # Errors
     /// `NotFound` if there is no node; `ConditionFailed` if one of the conditions does not hold.
@@ -153,16 +154,16 @@ impl Tree {
     /// Sets the payload of all nodes that match `pattern`.
     ///
     /// # Errors
-    /// `InvalidArgument` if `pattern` is none.
+    /// `InvalidArgument` if `pattern` is not valid.
     pub fn update_many(&self, pattern: impl IntoPattern, payload: &Payload) -> Result<Changes> {
         let pattern = pattern.into_pattern()?;
         self.place.change_many(Some(Read::Pattern(pattern.clone())), |draft| draft.update_many(&pattern, payload))
     }
 
-    /// Takes the payload off the node at `path`. A node that nothing is left of goes.
+    /// Removes the payload of the node at `path`. A node with nothing left is deleted.
     ///
     /// # Errors
-    /// `NotFound` if there is no node; `ConditionFailed` if `when` does not hold of it.
+    /// `NotFound` if there is no node; `ConditionFailed` if `when` does not hold for it.
     pub fn clear_payload(&self, path: &str, when: Option<Condition>) -> Result<Change> {
         let (reads, path) = (watched(path, &[]), path.to_owned());
         self.place.change(|| reads, move |draft| draft.clear(&path, when.as_ref()))
@@ -171,7 +172,7 @@ impl Tree {
     /// Removes the payloads of all nodes that match `pattern`.
     ///
     /// # Errors
-    /// `InvalidArgument` if `pattern` is none.
+    /// `InvalidArgument` if `pattern` is not valid.
     pub fn clear_payloads(&self, pattern: impl IntoPattern) -> Result<Changes> {
         let pattern = pattern.into_pattern()?;
         self.place.change_many(Some(Read::Pattern(pattern.clone())), |draft| draft.clear_many(&pattern))
@@ -180,8 +181,8 @@ impl Tree {
     /// Deletes the node at `path` with all below it; none of them may hold a table.
     ///
     /// # Errors
-    /// `NotFound` if it is not there, `ConditionFailed` if `when` does not hold of it, `InvalidArgument` if a table is at or
-    /// below it.
+    /// `NotFound` if it does not exist, `ConditionFailed` if `when` does not hold for it, `InvalidArgument` if a table is at
+    /// or below it.
     pub fn delete(&self, path: &str, when: Option<Condition>) -> Result<Change> {
         let path = path.to_owned();
         self.place.change(Vec::new, move |draft| draft.delete(&path, when.as_ref()))
@@ -196,10 +197,10 @@ impl Tree {
         self.place.change_many(Some(Read::Pattern(pattern.clone())), |draft| draft.delete_many(&pattern))
     }
 
-    /// The payload of the node at `path`; `None` if the node carries none or is not there. O(depth x log children).
+    /// The payload of the node at `path`; `None` if the node carries none or does not exist. O(depth x log children).
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` is none.
+    /// `InvalidArgument` if `path` is not valid.
     pub fn get(&self, path: &str) -> Result<Option<Payload>> {
         check_path(path)?;
         let read = || Read::Node(path.to_owned());
@@ -209,7 +210,7 @@ impl Tree {
     /// The node at `path`, if there is one.
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` is none.
+    /// `InvalidArgument` if `path` is not valid.
     pub fn node(&self, path: &str) -> Result<Option<NodeInfo>> {
         check_path(path)?;
         self.place.look(|| Read::Node(path.to_owned()), |state| Ok(state.tree.info(path)))
@@ -223,7 +224,7 @@ impl Tree {
         Ok(self.node(path)?.is_some())
     }
 
-    /// Whether the node at `path` is there and carries a payload.
+    /// Whether the node at `path` exists and carries a payload.
     ///
     /// # Errors
     /// As [`Tree::get`].
@@ -234,7 +235,7 @@ impl Tree {
     /// The payloads of the nodes that match `pattern` and carry one, in path order.
     ///
     /// # Errors
-    /// `InvalidArgument` if `pattern` is none.
+    /// `InvalidArgument` if `pattern` is not valid.
     pub fn get_many(&self, pattern: impl IntoPattern) -> Result<Vec<(String, Payload)>> {
         let (pattern, state) = self.matching(pattern)?;
         let mut walker = state.tree.walk(&pattern);
@@ -267,7 +268,8 @@ impl Tree {
         Ok(count)
     }
 
-    /// Goes over the nodes that match `pattern`, in path order, as of one instant: what `step` changes it does not see.
+    /// Folds over the nodes that match `pattern`, in path order, as of one instant: it does not see what `step`
+    /// changes.
     ///
     /// # Errors
     /// As [`Tree::get_many`].
@@ -294,7 +296,7 @@ impl Tree {
         self.fold(pattern, (), |(), path, node| each(path, node))
     }
 
-    /// What `map` makes of each node that matches `pattern`, in path order.
+    /// What `map` returns for each node that matches `pattern`, in path order.
     ///
     /// # Errors
     /// As [`Tree::get_many`].
@@ -322,8 +324,8 @@ impl Tree {
         })
     }
 
-    /// The nodes that match `pattern`, in path order, with figures of their tables. Rows that lie in memory are counted, which
-    /// takes a look at the keys of their tables.
+    /// The nodes that match `pattern`, in path order, with figures of their tables. Counting the rows in memory takes a
+    /// search for their keys in their tables.
     ///
     /// # Errors
     /// As [`Tree::get_many`], and those of reading.
@@ -360,7 +362,7 @@ impl Tree {
     }
 }
 
-/// What is read to change the node at `path` on conditions.
+/// The reads of a change of the node at `path` on conditions.
 fn watched(path: &str, conditions: &[(String, Condition)]) -> Vec<Read> {
     let others = conditions.iter().map(|(watched, _)| Read::Node(watched.clone()));
     others.chain([Read::Node(path.to_owned())]).collect()

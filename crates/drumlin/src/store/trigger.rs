@@ -1,4 +1,4 @@
-//! Triggers: callbacks on what happens to nodes, called after the commit, in effect order, on a thread of their own.
+//! Triggers: callbacks on what happens to nodes, called after the commit, in effect order, on a separate thread.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,14 +29,14 @@ pub struct TriggerCall {
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TriggerEvent {
-    /// To a node.
+    /// Something happened to a node.
     Node(NodeEvent),
-    /// The log was cut before the trigger was called for all that was in it: whoever keeps something in step with the
-    /// tree has to look at all of it again.
+    /// The log was cut before the trigger was called for all that was in it: anything kept in step with the tree has to
+    /// be built again from all of it.
     Resync,
 }
 
-/// A trigger's callback. What it fails with is kept for [`Tree::trigger_failures`], and does not stop others.
+/// A trigger's callback. Its errors are kept for [`Tree::trigger_failures`], and do not stop others.
 pub type TriggerFn = Arc<dyn Fn(&TriggerCall) -> Result<(), String> + Send + Sync>;
 
 /// A call of a trigger that failed.
@@ -48,13 +48,13 @@ pub struct TriggerFailure {
     pub seq: Seq,
     /// The node.
     pub path: String,
-    /// What the callback said.
+    /// What the callback returned.
     pub error: String,
 }
 
 /// How many failures are kept until they are taken.
 const FAILURES_MAX: usize = 1000;
-/// After so many commits the places of durable triggers are noted, also while there is more to do.
+/// After this many commits the places of durable triggers are recorded, even while there is more to do.
 const NOTED_EVERY: u64 = 1000;
 
 struct Registered {
@@ -93,15 +93,15 @@ impl Triggers {
         self.changed.notify_all();
     }
 
-    /// Lets go of the callbacks, which may hold what holds the store.
+    /// Releases the callbacks, which may hold what holds the store.
     pub fn clear(&self) {
         let callbacks = std::mem::take(&mut self.shared.lock().by_name);
         drop(callbacks);
     }
 
-    /// Wakes whoever waits for the triggers.
+    /// Wakes the threads that wait for the triggers.
     fn notify(&self) {
-        // Whoever has looked and not yet begun to wait holds the lock.
+        // A thread that has looked and not yet begun to wait holds the lock.
         drop(self.shared.lock());
         self.changed.notify_all();
     }
@@ -111,7 +111,7 @@ impl Triggers {
         self.changed.notify_all();
     }
 
-    /// All of them, in the order in which they are called.
+    /// All triggers, in the order in which they are called.
     fn list(&self) -> Listed {
         let shared = self.shared.lock();
         let mut list: Vec<_> = shared.by_name.iter().map(|(name, one)| (name.clone(), one.clone())).collect();
@@ -119,7 +119,7 @@ impl Triggers {
         list
     }
 
-    /// Calls one trigger; what goes wrong is kept.
+    /// Calls one trigger; keeps its error.
     fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
         let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
         let Err(error) = said.unwrap_or_else(|_| Err("the callback panicked".to_owned())) else { return };
@@ -131,8 +131,8 @@ impl Triggers {
         shared.failures.push_back(TriggerFailure { trigger: call.trigger.clone(), seq: call.seq, path, error });
     }
 
-    /// Calls the triggers of `list` for what a commit did, those only that have not been called for it.
-    /// Says whether they have been called for all of it: they are not once they are stopped.
+    /// Calls those triggers of `list` for what a commit did that have not been called for it. Returns whether they were
+    /// called for all of it: not if triggers were stopped.
     fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &Record) -> Result<bool> {
         let (seq, time) = (record.after.seq, record.after.time);
         let due: Vec<_> = list
@@ -165,7 +165,7 @@ impl Triggers {
         Ok(whole)
     }
 
-    /// Tells triggers that what lies before `seq` cannot be told.
+    /// Calls triggers with a resync, in place of events before `seq` that are gone.
     fn resync(&self, list: &[(String, Arc<Mutex<Registered>>)], seq: Seq) {
         for (name, one) in list {
             let callback = one.lock().callback.clone();
@@ -183,7 +183,7 @@ fn touches_nodes(record: &Record) -> bool {
     record.transactions.iter().any(|transaction| transaction.nodes() > 0)
 }
 
-/// Goes on calling triggers until the store is closed.
+/// Calls triggers until the store is closed.
 fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
     let mut noted = cursor.seq();
     let mut dirty = false;
@@ -195,13 +195,13 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         let wakes = cursor.wakes();
         let shared = strong.log.is_shared();
         if shared && looks {
-            // What cannot be asked now is asked the next time.
+            // On failure, it is tried again the next time.
             let _ = Store { inner: strong.clone(), handle: None }.refresh();
         }
         let place = cursor.seq();
         let next = match cursor.next(&strong) {
             Ok(next) => next,
-            // What cannot be read now is read the next time.
+            // On failure, it is read the next time.
             Err(e) if e.kind() == ErrorKind::Unavailable => {
                 drop(strong);
                 looks = true;
@@ -211,16 +211,16 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
                 continue;
             }
             Err(_) => {
-                // The new place first: what is behind it will be told.
+                // The new place first: the triggers are called for what follows it.
                 cursor = Cursor::here(&strong);
                 triggers.resync(&triggers.list(), cursor.seq());
                 triggers.set_done(cursor.seq());
                 continue;
             }
         };
-        // Taken after the commit, so that whoever was there before it is in the list.
+        // Taken after the commit, so that all triggers registered before it are in the list.
         let list = triggers.list();
-        // One that joined with an older place is brought here first, for itself.
+        // A trigger that joined with an older place first catches up by itself.
         for (name, one) in &list {
             let behind = one.lock().done < place;
             if behind {
@@ -229,7 +229,7 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         }
         let idle = next.is_none();
         if let Some(record) = next {
-            // Damage cannot be: these effects have been applied.
+            // They cannot be damaged: these effects have been applied.
             if !triggers.deliver(&list, &record).unwrap_or(true) {
                 break;
             }
@@ -249,7 +249,7 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
             let _ = store.note_triggers();
         }
         drop(strong);
-        // Others do not wake anybody here.
+        // Commits of other processes wake nothing here.
         looks = idle;
         if idle && !cursor.wait(wakes, shared.then_some(SHARED_POLL)) {
             break;
@@ -278,18 +278,18 @@ fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex
     triggers.notify();
 }
 
-/// What is not done in a transaction.
+/// What cannot be done in a transaction.
 const TRIGGER: &str = "a trigger is registered and ended";
 
 impl Tree {
     /// Calls `callback` for what happens to nodes from now on, as long as this store is open, after each commit and in
-    /// the order of its effects. Gives the trigger's name, by which [`Tree::off`] ends it.
+    /// the order of its effects. Returns the trigger's name, by which [`Tree::off`] ends it.
     ///
-    /// All triggers are called on one thread of their own: a slow one delays the others but no commit, and a callback may
-    /// commit. What a callback fails with is kept for [`Tree::trigger_failures`].
+    /// All triggers are called on one separate thread: a slow one delays the others but no commit, and a callback may
+    /// commit. Errors of a callback are kept for [`Tree::trigger_failures`].
     ///
     /// # Errors
-    /// `InvalidArgument` if the filter is not sound.
+    /// `InvalidArgument` if the filter is not valid.
     pub fn on(&self, filter: TriggerFilter, callback: TriggerFn) -> Result<String> {
         filter.check()?;
         let store = self.in_store(TRIGGER)?;
@@ -304,17 +304,19 @@ impl Tree {
     }
 
     /// The same as [`Tree::on`] under a name that lasts: `callback` is called at least once for each event since the
-    /// trigger was first made, over restarts and crashes, whenever a process has registered it. Where a checkpoint has cut
-    /// the log meanwhile it is called with [`TriggerEvent::Resync`] instead. A filter that differs from the one known
+    /// trigger was first created, over restarts and crashes, whenever a process has registered it. If a checkpoint has cut
+    /// the log in between, it is called with [`TriggerEvent::Resync`] instead. A filter that differs from the stored one
     /// replaces it.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name or the filter is not sound.
+    /// `InvalidArgument` if the name or the filter is not valid.
     pub fn on_durable(&self, name: &str, filter: TriggerFilter, callback: TriggerFn) -> Result<()> {
         filter.check()?;
         let store = self.in_store(TRIGGER)?;
         if name.is_empty() || name.starts_with("trigger ") {
-            return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or one of those given")));
+            return Err(Error::invalid(format!(
+                "'{name}' cannot name a trigger; it is empty or like an assigned name"
+            )));
         }
         json_text::check(&filter, "the trigger")?;
         store.refresh_if_shared()?;
@@ -341,7 +343,7 @@ impl Tree {
     /// Ends a trigger; a durable one for good.
     ///
     /// # Errors
-    /// `NotFound` if there is none of the name.
+    /// `NotFound` if there is none with the name.
     pub fn off(&self, name: &str) -> Result<()> {
         let store = self.in_store(TRIGGER)?;
         let registered = store.inner.triggers.shared.lock().by_name.remove(name).is_some();
@@ -371,7 +373,8 @@ impl Tree {
         Ok(names)
     }
 
-    /// Waits until the triggers have been called for all commits up to now. Says whether they have been within `wait`.
+    /// Waits until the triggers have been called for all commits up to now. Returns whether they have been within
+    /// `wait`.
     ///
     /// # Errors
     /// `InvalidArgument` when called by a trigger.
@@ -395,7 +398,7 @@ impl Tree {
         Ok(!open(&mut shared))
     }
 
-    /// Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost.
+    /// Takes the failed calls of triggers, the oldest first; only the last 1,000 are kept.
     ///
     /// # Errors
     /// `InvalidArgument` in a transaction.
@@ -410,7 +413,7 @@ impl Store {
         self.inner.check()?;
         let cursor = Cursor::here(&self.inner);
         let mut shared = self.inner.triggers.shared.lock();
-        // One that takes the place of another of this process is not called again for what that was called for.
+        // One that replaces another of this process is not called again for what that was called for.
         one.done = shared.by_name.get(name).map_or(one.done, |known| known.lock().done.max(one.done));
         shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));
         if shared.running {
@@ -434,7 +437,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes how far the durable triggers have been called.
+    /// Records how far the durable triggers have been called.
     pub(super) fn note_triggers(&self) -> Result<()> {
         let list = self.inner.triggers.list();
         let places: Vec<(String, Seq)> = list

@@ -1,5 +1,5 @@
-//! Changing rows that are there: replacing a key range, deleting by predicate. Deletion vectors only; no row group
-//! is rewritten. The rows are found on a snapshot; if others changed the table meanwhile, they are looked for again.
+//! Changes existing rows: replaces a key range, deletes by predicate. With deletion vectors only; no row group is
+//! rewritten. The rows are found on a snapshot; if others changed the table since, they are looked for again.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::table::{
 pub struct UpdateOptions {
     /// A note kept with the version, as JSON text. Default: none.
     pub metadata: Option<String>,
-    /// Cancelling.
+    /// Cancellation.
     pub task: Task,
 }
 
@@ -40,13 +40,13 @@ pub struct DeleteReport {
     pub rows: u64,
 }
 
-/// A change of a table that rests on all that its newest version sees.
+/// A change of a table that depends on all that its newest version sees.
 pub(super) struct FullChange {
     pub footprint: Footprint,
     pub effects: Vec<Effect>,
 }
 
-/// Rows that are to stand in the place of others: on storage, waiting for their commit.
+/// Rows that are to replace others: on storage, waiting for their commit.
 pub(super) struct Replacement {
     path: Path,
     sort: Vec<String>,
@@ -72,7 +72,7 @@ impl Store {
         Ok(DeleteReport { version: Some(self.newest_info(&after, path)?), rows })
     }
 
-    /// What deletes the rows of the table at `path` for which `filter` is true, and how many there are.
+    /// The change that deletes the rows of the table at `path` for which `filter` is true, and how many there are.
     pub(super) fn find_rows(
         &self,
         state: &State,
@@ -92,7 +92,7 @@ impl Store {
         Ok((rest_on_rows(table.id, path, effects, (rows > 0).then_some(change)), rows))
     }
 
-    /// Makes a version in which the rows of `frame` stand in the place of all those in the range that they cover.
+    /// Makes a version in which the rows of `frame` replace all those in the range that they cover.
     pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
         let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
@@ -105,7 +105,7 @@ impl Store {
         self.newest_info(&after, path)
     }
 
-    /// Encodes rows that are to stand in the place of others in the table at `path`.
+    /// Encodes rows that are to replace others in the table at `path`.
     pub(super) fn prepare_replace(
         &self,
         state: &State,
@@ -146,7 +146,7 @@ impl Store {
         Ok((Replacement { path: path.clone(), sort, schema, range, groups, metadata }, writer))
     }
 
-    /// What puts a replacement, which lies in `blocks`, in its place.
+    /// The change that puts a replacement, which lies in `blocks`, in place.
     pub(super) fn replace_rows(
         &self,
         state: &State,
@@ -195,7 +195,7 @@ pub(super) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
     found.into_iter().map(|matches| (matches.group, matches.rows.into())).collect()
 }
 
-/// A change of the table at `path` that rests on all that its newest version sees.
+/// A change of the table at `path` that depends on all that its newest version sees.
 fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<Change>) -> FullChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));

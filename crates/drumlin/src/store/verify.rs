@@ -1,5 +1,5 @@
-//! Verify: every object referred to is there, and every byte of it is the byte written; if asked for, also that every row group
-//! can be read, and that what its directory says of its values is so.
+//! Verify: checks that every object referred to exists, and that every byte of it is the byte written; on request, also that
+//! every row group can be decoded, and that what its directory says about its values is true.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -60,7 +60,7 @@ impl fmt::Display for VerifyReport {
 /// Something that a table keeps in a block.
 enum Stored {
     Group(Arc<RowGroup>),
-    /// One of a history's row groups, by place.
+    /// One of a history's row groups, by index.
     History(History, usize),
 }
 
@@ -91,18 +91,18 @@ impl Stored {
         }
     }
 
-    /// Decodes it; gives what is wrong.
+    /// Decodes it; returns what is wrong.
     fn check(&self, reader: &BlockReader, pool: &Pool, table: &Table) -> Result<Vec<String>> {
         match self {
             Stored::Group(group) => check_group(reader, table, group),
-            // All of it at once.
+            // The whole history at once.
             Stored::History(history, 0) => read_history(reader, pool, table, history).map(|_| Vec::new()),
             Stored::History(..) => Ok(Vec::new()),
         }
     }
 }
 
-/// What came of reading a row group.
+/// The result of reading a row group.
 enum Verified {
     /// What is wrong with it.
     Read(Vec<Fault>),
@@ -138,7 +138,7 @@ impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
     pub fn verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
-        // Again where another process has rewritten blocks and reclaimed the old ones since.
+        // Again if another process has rewritten blocks and reclaimed the old ones since.
         self.while_reclaimed(|| self.try_verify(options))
     }
 
@@ -162,7 +162,7 @@ impl Store {
         let mut missing: Vec<(Address, Fault)> = Vec::new();
         inner.env.pool.ordered(
             work.into_iter().map(Ok),
-            // What is decoded takes some times as much.
+            // Decoded data takes several times as much memory.
             |(.., stored)| stored.address().bytes() * if *deep { 8 } else { 1 },
             inner.env.pool.threads() * 2,
             inner.options.memory_bytes / 2,
@@ -216,8 +216,8 @@ impl Store {
     /// Lists what nothing refers to.
     fn find_orphans(&self, state: &State, report: &mut VerifyReport) -> Result<()> {
         let inner = &self.inner;
-        // What a session is still writing is no orphan yet: this one's own, and beside another writer, those that it
-        // has not ended.
+        // What an open session is writing is not an orphan: alone, this process's own session; beside other writers,
+        // all that have not ended.
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
         let alone = !inner.read_only && !inner.log.is_shared();
         let ended = |session| match alone {
@@ -231,7 +231,7 @@ impl Store {
         }
         let mut strays = Vec::new();
         if alone {
-            // While a checkpoint is at it, a file may be one that it is making.
+            // While a checkpoint is running, a file may be one that it is writing.
             if let Some(_maintenance) = inner.maintenance.try_lock() {
                 strays = self.unfinished(|found| found)?;
             }
@@ -243,7 +243,7 @@ impl Store {
         Ok(())
     }
 
-    /// Of blocks that are not there: a fault where the newest state refers to them, `SnapshotExpired` where it does not.
+    /// Judges missing blocks: a fault if the newest state refers to them, `SnapshotExpired` if it does not.
     fn judge_missing(&self, missing: Vec<(Address, Fault)>, report: &mut VerifyReport) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
@@ -261,7 +261,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads and checks the newest catalog snapshot; gives its size.
+    /// Reads and checks the newest catalog snapshot; returns its size.
     fn verify_catalog(&self) -> Result<u64> {
         let inner = &self.inner;
         let others = inner.read_only || inner.log.is_shared();

@@ -24,7 +24,7 @@ pub struct VersionInfo {
     pub kind: VersionKind,
     /// Its rows.
     pub rows: u64,
-    /// What its writer noted, as JSON text.
+    /// The note of its writer, as JSON text.
     pub metadata: Option<String>,
     /// The snapshots that hold it.
     pub snapshots: Vec<String>,
@@ -60,7 +60,7 @@ pub struct SnapshotInfo {
 pub struct VersionsReport {
     /// What was deleted, by the table's path.
     pub versions: Vec<(String, Vec<Version>)>,
-    /// What was not there, where that is ignored.
+    /// What did not exist, where that is ignored.
     pub missing: Vec<(String, Vec<Version>)>,
     /// Bytes that a reclaim can free, unless other tables share their blocks.
     pub bytes: u64,
@@ -75,7 +75,7 @@ impl Store {
         let newest = table.newest().expect("every table has a version");
         let mut info = VersionInfo::of(newest, Vec::new());
         if table.rests_on_parts(newest.version) {
-            // The commit is done, whether its rows can be counted or not.
+            // The commit is done, even if its rows cannot be counted.
             info.rows = self.count_rows(table, numbered(state, newest.version)).unwrap_or(newest.rows);
         }
         Ok(info)
@@ -94,7 +94,7 @@ impl Store {
     ) -> Result<VersionsReport> {
         self.refresh_if_shared()?;
         retry_conflicts::<_, Error>(|| {
-            // What is taken off again must lie in row groups first.
+            // What is deleted must lie in row groups first.
             self.flush_rows_of(checked)?;
             let checked = checked.to_vec();
             Ok(self.commit_in_turn(move |draft| {
@@ -116,7 +116,7 @@ impl Store {
             let (mut pins, mut effects) = (Vec::new(), Vec::new());
             for (path, table) in state.tables_matching(&pattern) {
                 let newest = table.newest().expect("every table has a version").version;
-                // Rows written by key since belong to it: they get a version of their own.
+                // Rows written by key since belong to the snapshot: they get a version of their own.
                 let version = if table.active().is_some() { table.next_version() } else { newest };
                 effects.extend(table.active().map(|_| Effect::FreezeRows { table: table.id }));
                 pins.push((path.clone(), table.id, version));
@@ -143,10 +143,10 @@ impl Store {
         Ok(self.state()?.snapshots.iter().map(|(name, snapshot)| describe(name, snapshot)).collect())
     }
 
-    /// Sets how many versions the tables at `path` and below it keep; `None` is as the node above says. `path` may end
-    /// with `/**` for emphasis: retention always reaches all that is below. `**` alone is the whole store.
+    /// Sets how many versions the tables at `path` and below it keep; `None` inherits from the node above. `path` may
+    /// end with `/**` for emphasis: retention always applies to everything below. `**` alone is the whole store.
     ///
-    /// Takes hold of each table with its next version, and of all of them with the next checkpoint.
+    /// Takes effect for each table with its next version, and for all of them with the next checkpoint.
     pub fn set_retention(&self, path: &str, retention: Option<Retention>) -> Result<()> {
         if path == "**" {
             self.commit_effects(move |_| Ok(vec![Effect::SetDefaultRetention { retention }]))?;
@@ -157,7 +157,7 @@ impl Store {
         Ok(())
     }
 
-    /// The retention that holds at `path`; `**` is the whole store.
+    /// The retention in effect at `path`; `**` is the whole store.
     pub fn retention(&self, path: &str) -> Result<Retention> {
         if path == "**" {
             return Ok(self.state()?.default_retention.unwrap_or_default());
@@ -177,7 +177,7 @@ pub(super) fn check_name(name: &str, refusal: impl Fn(std::str::EscapeDebug<'_>)
     Ok(())
 }
 
-/// Paths and versions as they were given, checked by themselves.
+/// Paths and versions as they were given, checked without a state.
 pub(super) fn check_versions(versions: &[(String, Vec<Version>)]) -> Result<Vec<(Path, Vec<Version>)>> {
     let mut checked: Vec<(Path, Vec<Version>)> = Vec::with_capacity(versions.len());
     let mut seen = BTreeSet::new();
@@ -234,7 +234,7 @@ pub(super) fn delete_versions(
         report.versions.push((path.to_string(), versions));
     }
     if missing == Missing::Refuse && !named.is_empty() {
-        return Err(Error::not_found(format!("not there: {}; nothing was deleted", named.join(", "))));
+        return Err(Error::not_found(format!("does not exist: {}; nothing was deleted", named.join(", "))));
     }
     Ok((effects, report))
 }

@@ -1,4 +1,4 @@
-//! Writing and appending frames (see write_frames.rs for how), and making tables.
+//! Writes and appends frames (see write_frames.rs for how), and creates tables.
 
 use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
@@ -12,7 +12,7 @@ use crate::table::{
 
 /// Rows to be written: a schema, and batches that have it.
 ///
-/// Arrays that another library made are checked when they are drawn, before anything else looks at them.
+/// Arrays that another library made are checked when they are pulled, before anything else looks at them.
 pub struct Frame<'a> {
     schema: SchemaRef,
     rows: Source<'a>,
@@ -20,20 +20,20 @@ pub struct Frame<'a> {
 
 /// Where rows come from.
 enum Source<'a> {
-    /// Made by this process's Arrow, which checks.
+    /// Made by this process's Arrow, which checks them.
     Checked(Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>),
-    /// Come over the C interface, as somebody else's memory: structs with the schema's fields.
+    /// Received over the C interface, in memory of another library: structs with the schema's fields.
     Foreign(Box<dyn Iterator<Item = Result<ArrayData>> + 'a>),
 }
 
 impl<'a> Frame<'a> {
-    /// A frame from batches as they come; they are drawn once, on the calling thread.
+    /// A frame from batches as they come; they are pulled once, on the calling thread.
     pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
         Self { schema, rows: Source::Checked(Box::new(batches)) }
     }
 
     /// A frame from arrays that another library made, as they come over Arrow's C interface: structs with the fields of
-    /// `schema`, each a batch. What does not keep Arrow's rules is refused with `InvalidArgument`.
+    /// `schema`, each a batch. Arrays that break Arrow's rules are refused with `InvalidArgument`.
     pub fn from_foreign(schema: SchemaRef, rows: impl Iterator<Item = Result<ArrayData>> + 'a) -> Self {
         Self { schema, rows: Source::Foreign(Box::new(rows)) }
     }
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
         Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
     }
 
-    /// The batches, every value of them checked; what is wrong with one is told of `table`.
+    /// The batches, with every value checked; errors name `table`.
     pub(super) fn into_batches(self, pool: &Pool, table: &str) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
         match self.rows {
             Source::Checked(batches) => batches,
@@ -83,13 +83,13 @@ impl From<RecordBatch> for Frame<'_> {
     }
 }
 
-/// What a new table is made with.
+/// The properties of a new table.
 #[derive(Clone, Debug, Default)]
 pub struct TableOptions {
     /// Columns by which rows are ordered when read. Default: none, rows keep insertion order.
     pub sort: Vec<String>,
-    /// The key: columns in which no two rows are equal, and by which rows are ordered. Not together with `sort`. Default:
-    /// none.
+    /// The key: columns in which no two rows are equal, and by which rows are ordered when read. Not together with
+    /// `sort`. Default: none.
     pub key: Vec<String>,
 }
 
@@ -100,11 +100,11 @@ pub struct WriteOptions {
     pub metadata: Option<String>,
     /// The sort order, if the table is new; must be the table's own if it is not. Default: the table's own, or none.
     pub sort: Option<Vec<String>>,
-    /// Progress in row groups, and cancelling.
+    /// Progress in row groups, and cancellation.
     pub task: Task,
 }
 
-/// Makes the effects that make an empty table.
+/// The effects that create an empty table.
 pub(super) fn create_table(
     path: Path,
     schema: &SchemaRef,
@@ -119,7 +119,7 @@ pub(super) fn create_table(
             return Err(Error::invalid("give a key or a sort order, not both; rows are ordered by the key"));
         }
         check_key(&options.key, schema)?;
-        // That its rows can be held in memory.
+        // Checks that its rows can be held in memory.
         TableCodec::new(schema, &options.key)?.check()?;
         options.sort = options.key;
     }

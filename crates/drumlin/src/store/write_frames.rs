@@ -1,4 +1,4 @@
-//! How frames come to be versions: encoded and on storage first, then one commit for all tables of the call.
+//! How frames become versions: encoded and on storage first, then one commit for all tables of the call.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::table::{
     batch_bytes, check_key, check_sort, encode_group, sorted_schema,
 };
 
-/// What becomes of a call where a table of it cannot be written.
+/// What happens to a call if one of its tables cannot be written.
 pub(super) enum OnItemError {
-    /// It is refused.
+    /// The call is refused.
     Refuse,
-    /// The others are written; what was wrong is noted, by the frame's place.
+    /// The others are written; errors are collected, by the frame's place.
     Collect(BTreeMap<usize, Error>),
 }
 
 impl OnItemError {
-    /// Notes what is wrong with the frame at a place, unless that is for the whole call to fail at.
+    /// Notes the error of the frame at a place, unless that fails the whole call.
     fn note(&mut self, at: usize, error: Error) -> Result<()> {
         match self {
             OnItemError::Collect(noted) if error.kind().is_of_item() => {
@@ -62,7 +62,7 @@ struct TableFrame<'a> {
     at: usize,
     path: Path,
     frame: Frame<'a>,
-    /// What the rows are brought to.
+    /// The schema to which the rows are converted.
     schema: SchemaRef,
     sort: Vec<String>,
     footprint: Footprint,
@@ -77,10 +77,10 @@ struct EncodedTable {
     schema: SchemaRef,
     sort: Vec<String>,
     keyed: bool,
-    /// What it must not have yet, if it has a key and is appended to.
+    /// Keys that it must not have yet, if it has a key and is appended to.
     new_keys: Option<NewKeys>,
     groups: Vec<NewGroup>,
-    /// What it rests on.
+    /// What it depends on.
     footprint: Footprint,
 }
 
@@ -91,7 +91,7 @@ struct NewKeys {
     keys: Vec<Arc<Keys>>,
 }
 
-/// A row group on its way.
+/// A row group, raw or encoded.
 enum Piece {
     Raw { group: Vec<RecordBatch>, like: Arc<Schemes> },
     Encoded(EncodedRowGroup),
@@ -104,10 +104,10 @@ pub(super) struct Prepared {
     metadata: Option<String>,
 }
 
-/// The tables of a call, on their way into the store.
+/// The tables of a call, to be committed.
 struct Call {
     kind: VersionKind,
-    /// What they have been checked against, and what keeps its blocks.
+    /// The state that they have been checked against, and the pin that keeps its blocks.
     base: Arc<State>,
     _pin: Arc<Pin>,
     tables: Vec<EncodedTable>,
@@ -123,7 +123,7 @@ impl Placed for Call {
 }
 
 impl Place {
-    /// Writes or appends frames to many tables; an answer for each.
+    /// Writes or appends frames to many tables; returns a result for each.
     pub(super) fn write_frames(
         &self,
         kind: VersionKind,
@@ -152,7 +152,7 @@ impl Place {
 }
 
 impl Store {
-    /// Encodes all frames and commits them; an answer for each.
+    /// Encodes all frames and commits them; returns a result for each.
     pub(super) fn write_frames(
         &self,
         kind: VersionKind,
@@ -186,12 +186,12 @@ impl Store {
         let mut written = tables.into_iter().peekable();
         let answer = |at: usize| match written.next_if(|table| table.at == at) {
             Some(table) => self.newest_info(&after, &table.path),
-            None => Err(collected.remove(&at).unwrap_or_else(|| Error::closed("the frame has no answer"))),
+            None => Err(collected.remove(&at).unwrap_or_else(|| Error::closed("the frame has no result"))),
         };
         Ok((0..places).map(answer).collect())
     }
 
-    /// Commits the tables of a call, less those that turn out not to fit what others have committed.
+    /// Commits the tables of a call, except those that turn out not to fit what others have committed.
     fn commit_call(
         &self,
         call: &mut Call,
@@ -206,7 +206,7 @@ impl Store {
             });
             (call.tables, call.base, call._pin) = fit?;
         }
-        // What was encoded for frames that turned out to be bad lies in blocks beside the others.
+        // Row groups of frames that turned out to be bad are in blocks beside the others.
         let used = used(&call.tables);
         let referred: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
         let (tables, kind, metadata) = (call.tables.clone(), call.kind, call.metadata.clone());
@@ -239,8 +239,8 @@ impl Store {
         open.apply(reads, effects, Some(writer))
     }
 
-    /// Those of `tables` that can be written to the state `now`, whatever others have committed since `base`: keys that must be
-    /// new are looked for. What is wrong with one is collected, or refused.
+    /// Those of `tables` that can be written to the state `now`, after all that others have committed since `base`: checks
+    /// keys that must be new. Errors are collected, or fail the call.
     fn still_fit(
         &self,
         base: &State,
@@ -260,7 +260,7 @@ impl Store {
                 .and_then(|_| self.refuse_present_keys(now, table, task));
             match checked {
                 Ok(()) => fit.push(table.clone()),
-                // Not of the table: it is looked at again, in a newer state.
+                // Not the table's fault: it is checked again, in a newer state.
                 Err(e) if e.kind() == ErrorKind::SnapshotExpired => return Err(e),
                 Err(e) => on_error.note(table.at, e)?,
             }
@@ -268,7 +268,7 @@ impl Store {
         Ok(fit)
     }
 
-    /// `AlreadyExists` if keys that must be new are there in `state`.
+    /// `AlreadyExists` if keys that must be new exist in `state`.
     fn refuse_present_keys(&self, state: &State, table: &EncodedTable, task: &Task) -> Result<()> {
         let Some(NewKeys { codec, keys }) = &table.new_keys else { return Ok(()) };
         let found = table_at(state, &table.path)?;
@@ -365,7 +365,7 @@ impl Store {
             let EncodedTable { schema, sort, path, .. } = &tables[index];
             caught(|| encode_group(pool, group, schema, sort, like)).map_err(|e| e.context(format!("'{path}'")))
         };
-        // The first row group of a schema is encoded here, the others the way that it was: what they look like does not
+        // The first row group of a schema is encoded here, and the others in the same way: so the result does not
         // depend on which thread was first.
         let mut known: HashMap<SchemaRef, (usize, Arc<Schemes>)> = HashMap::new();
         let mut piece = |index: usize, group: Vec<RecordBatch>| {
@@ -423,7 +423,7 @@ impl Store {
     }
 }
 
-/// What a frame is to be encoded as, in `state`.
+/// How a frame is to be encoded, in `state`.
 fn target<'a>(
     at: usize,
     path: Path,
@@ -455,7 +455,7 @@ fn target<'a>(
     Ok(TableFrame { at, path, frame, schema, sort, footprint })
 }
 
-/// Checks the paths of one call, and that none comes twice; with their places.
+/// Checks the paths of one call, and that none occurs twice; returns the frames with their places.
 fn distinct<'a>(frames: Vec<(String, Frame<'a>)>, on_error: &mut OnItemError) -> Result<Vec<(usize, Path, Frame<'a>)>> {
     let mut seen = BTreeSet::new();
     let mut checked = Vec::with_capacity(frames.len());
@@ -469,13 +469,13 @@ fn distinct<'a>(frames: Vec<(String, Frame<'a>)>, on_error: &mut OnItemError) ->
     Ok(checked)
 }
 
-/// The sort order to write in: the table's own, which an order asked for must equal.
+/// The sort order to write in: the table's own, which a requested order must equal.
 fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<String>>) -> Result<Vec<String>> {
     match (own, asked) {
         (Some(own), Some(asked)) if own != *asked => {
             let own = if own.is_empty() { "has no sort order".to_owned() } else { format!("is sorted by {own:?}") };
             Err(Error::invalid(format!(
-                "'{path}' {own}, {asked:?} was asked for; a table keeps the order it was made with"
+                "'{path}' {own}, {asked:?} was requested; a table keeps the order it was made with"
             )))
         }
         (Some(own), _) => Ok(own),
@@ -483,7 +483,7 @@ fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<Stri
     }
 }
 
-/// What they rest on.
+/// What they depend on.
 fn footprint(tables: &[EncodedTable]) -> Footprint {
     Footprint { reads: tables.iter().flat_map(|table| table.footprint.reads.iter().cloned()).collect() }
 }
@@ -508,7 +508,7 @@ fn effects(
         let mut change = Change { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..Change::new(kind) };
         let table = match existing {
             Some(table) if table.spec.sort != *sort || table.spec.keyed != *keyed => {
-                return Err(Error::conflict(format!("'{path}' was made again with another order or key")));
+                return Err(Error::conflict(format!("'{path}' was created again with another order or key")));
             }
             None if *keyed => return Err(Error::conflict(format!("'{path}' was dropped in between"))),
             Some(table) => table.id,
