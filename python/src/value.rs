@@ -15,6 +15,7 @@ use arrow::datatypes::{
     i256,
 };
 use drumlin::Error;
+use drumlin::base::clip;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
@@ -31,10 +32,7 @@ const SHOWN_MAX: usize = 60;
 /// A value as messages show it.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "(no repr)".to_owned(), |text| text.to_string());
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text,
-    }
+    clip(&text, SHOWN_MAX)
 }
 
 /// The values as a column of `data_type`, missing ones as null. `what` is what messages call it.

@@ -1,7 +1,10 @@
-//! Style as a test: the layers and their order, a header in each file, file sizes, meaningless names.
+//! Style as a test: the layers and their order, files that use each other, a header in each file, file sizes, meaningless
+//! names.
 
 #[path = "tidy/api.rs"]
 mod api;
+#[path = "tidy/cycles.rs"]
+mod cycles;
 #[path = "tidy/faults.rs"]
 mod faults;
 #[path = "tidy/words.rs"]

@@ -215,45 +215,7 @@ fn array(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) -> FFI_
         DataType::Dictionary(key, _) => key,
         other => other,
     };
-    let plan = layout(physical);
-    let mut buffers: Vec<*const c_void> = Vec::new();
-    let askew = odd & 4 != 0 && cursor.one_in(4);
-    if plan.can_contain_null_mask {
-        let mask = cursor.bytes(total.div_ceil(8));
-        buffers.push(if odd & 2 == 0 { null() } else { memory.keep_bytes(&mask, askew).cast_const().cast() });
-    }
-    let mut end = 0;
-    for spec in &plan.buffers {
-        let content = match spec {
-            BufferSpec::FixedWidth { byte_width, .. } => {
-                let mut content = cursor.bytes(((total + 1) * byte_width).min(4096));
-                content.resize((total + 1) * byte_width, 0);
-                let strings = plan.buffers.iter().any(|spec| matches!(spec, BufferSpec::VariableWidth));
-                if strings
-                    || odd & 8 == 0
-                        && matches!(physical, DataType::List(_) | DataType::LargeList(_) | DataType::Map(..))
-                {
-                    end = ascend(&mut content, *byte_width, odd & 8 == 0);
-                }
-                content
-            }
-            BufferSpec::BitMap => cursor.bytes(total.div_ceil(8)),
-            BufferSpec::VariableWidth => match odd & 16 {
-                0 => cursor.bytes(end).into_iter().map(|byte| byte & 0x7f).collect(),
-                _ => cursor.bytes(end),
-            },
-            BufferSpec::AlwaysNull => Vec::new(),
-        };
-        buffers.push(memory.keep_bytes(&content, askew).cast_const().cast());
-    }
-    if plan.variadic {
-        let lengths: Vec<usize> = (0..cursor.below(3)).map(|_| cursor.below(30)).collect();
-        for length in &lengths {
-            buffers.push(memory.keep_bytes(&cursor.bytes(*length), false).cast_const().cast());
-        }
-        let lengths: Vec<u8> = lengths.iter().flat_map(|length| (*length as i64).to_ne_bytes()).collect();
-        buffers.push(memory.keep_bytes(&lengths, false).cast_const().cast());
-    }
+    let mut buffers = buffers_of(cursor, memory, physical, odd, total);
     let types: Vec<&DataType> = match data_type {
         DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
         DataType::List(field)
@@ -299,6 +261,56 @@ fn array(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) -> FFI_
     }
     made.release = Some(release_array);
     made
+}
+
+/// The buffers of `total` values of a type.
+fn buffers_of(
+    cursor: &mut Cursor<'_>,
+    memory: &Memory,
+    physical: &DataType,
+    odd: u8,
+    total: usize,
+) -> Vec<*const c_void> {
+    let plan = layout(physical);
+    let mut buffers: Vec<*const c_void> = Vec::new();
+    let askew = odd & 4 != 0 && cursor.one_in(4);
+    if plan.can_contain_null_mask {
+        let mask = cursor.bytes(total.div_ceil(8));
+        buffers.push(if odd & 2 == 0 { null() } else { memory.keep_bytes(&mask, askew).cast_const().cast() });
+    }
+    let mut end = 0;
+    for spec in &plan.buffers {
+        let content = match spec {
+            BufferSpec::FixedWidth { byte_width, .. } => {
+                let mut content = cursor.bytes(((total + 1) * byte_width).min(4096));
+                content.resize((total + 1) * byte_width, 0);
+                let strings = plan.buffers.iter().any(|spec| matches!(spec, BufferSpec::VariableWidth));
+                if strings
+                    || odd & 8 == 0
+                        && matches!(physical, DataType::List(_) | DataType::LargeList(_) | DataType::Map(..))
+                {
+                    end = ascend(&mut content, *byte_width, odd & 8 == 0);
+                }
+                content
+            }
+            BufferSpec::BitMap => cursor.bytes(total.div_ceil(8)),
+            BufferSpec::VariableWidth => match odd & 16 {
+                0 => cursor.bytes(end).into_iter().map(|byte| byte & 0x7f).collect(),
+                _ => cursor.bytes(end),
+            },
+            BufferSpec::AlwaysNull => Vec::new(),
+        };
+        buffers.push(memory.keep_bytes(&content, askew).cast_const().cast());
+    }
+    if plan.variadic {
+        let lengths: Vec<usize> = (0..cursor.below(3)).map(|_| cursor.below(30)).collect();
+        for length in &lengths {
+            buffers.push(memory.keep_bytes(&cursor.bytes(*length), false).cast_const().cast());
+        }
+        let lengths: Vec<u8> = lengths.iter().flat_map(|length| (*length as i64).to_ne_bytes()).collect();
+        buffers.push(memory.keep_bytes(&lengths, false).cast_const().cast());
+    }
+    buffers
 }
 
 /// Turns the content into offsets in small steps, in ascending order if `ordered`. The last one is always true, because it

@@ -40,6 +40,24 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// Whether it is about one item of a call, such as a table, not about storage, the store or the whole call.
+    pub fn is_of_item(self) -> bool {
+        use ErrorKind::*;
+        match self {
+            NotFound | AlreadyExists | InvalidArgument | SchemaMismatch | ConditionFailed | Conflict | Corrupt
+            | SnapshotExpired | Internal => true,
+            Unavailable | InDoubt | Locked | Unsupported | Closed | Cancelled => false,
+        }
+    }
+
+    /// Whether maintenance that meets it at one table or block continues with the others: it is about that item, and would
+    /// occur again.
+    pub fn leaves_others(self) -> bool {
+        (self.is_of_item() || self == ErrorKind::Unsupported) && self != ErrorKind::SnapshotExpired
+    }
+}
+
 /// The error of every fallible call of this crate.
 #[derive(Debug)]
 pub struct Error {

@@ -17,7 +17,9 @@ pub mod persistent;
 pub mod planted;
 mod pool;
 mod progress;
+mod text;
 mod threads;
+mod varint;
 
 pub use checksum::{checksum, checksum_append, checksum_at};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -30,4 +32,6 @@ pub use panic::caught;
 pub use patience::Patience;
 pub use pool::Pool;
 pub use progress::{Cancel, Meter, Progress, Task};
+pub use text::clip;
 pub use threads::{OsThreads, Threads};
+pub use varint::{read_varint, write_varint};

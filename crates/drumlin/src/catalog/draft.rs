@@ -10,7 +10,7 @@ use super::{
     State, Transaction, Tree, carry_over, check_path,
 };
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp};
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, clip};
 
 /// Whether the node of a put may exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -550,18 +550,11 @@ fn check_condition(path: &str, node: Option<&Node>, when: Option<&Condition>) ->
     let found = match node {
         None => "there is no node".to_owned(),
         Some(node) => match node.payload {
-            Some(payload) => format!("its payload, version {}, is {}", node.payload_version, shortened(&payload)),
+            Some(payload) => {
+                format!("its payload, version {}, is {}", node.payload_version, clip(&format!("{payload:?}"), 200))
+            }
             None => "it carries no payload".to_owned(),
         },
     };
     Err(Error::new(ErrorKind::ConditionFailed, format!("'{path}' is not as was asked for: {found}")))
-}
-
-fn shortened(payload: &Payload) -> String {
-    const SHOWN: usize = 200;
-    let text = format!("{payload:?}");
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::path::check_path;
 use super::{Keep, Payload};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, read_varint, write_varint};
 
 /// Why a node was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +104,11 @@ impl NodeEffects {
         };
         let shared = self.last.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count();
         self.bytes.push(kind | detail << DETAIL);
-        write_varint(&mut self.bytes, shared);
-        write_varint(&mut self.bytes, path.len() - shared);
+        write_varint(&mut self.bytes, shared as u64);
+        write_varint(&mut self.bytes, (path.len() - shared) as u64);
         self.bytes.extend_from_slice(&path.as_bytes()[shared..]);
         if let Some(content) = content {
-            write_varint(&mut self.bytes, content.len());
+            write_varint(&mut self.bytes, content.len() as u64);
             self.bytes.extend_from_slice(content);
         }
         // Only the new part is copied, from a character boundary.
@@ -233,16 +233,9 @@ impl<'a> NodeReader<'a> {
     }
 
     fn varint(&mut self) -> Option<usize> {
-        let mut value = 0;
-        for shift in (0..35).step_by(7) {
-            let (byte, rest) = self.rest.split_first()?;
-            self.rest = rest;
-            value |= usize::from(byte & 0x7F) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        let (value, bytes) = read_varint(self.rest)?;
+        self.rest = &self.rest[bytes..];
+        usize::try_from(value).ok()
     }
 
     fn slice(&mut self) -> Option<&'a [u8]> {
@@ -251,14 +244,6 @@ impl<'a> NodeReader<'a> {
         self.rest = rest;
         Some(slice)
     }
-}
-
-fn write_varint(bytes: &mut Vec<u8>, mut value: usize) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::form::Form;
 use super::hint::Hint;
 use super::onpair::Text;
 use super::scheme::Scheme;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, read_varint, write_varint};
 
 /// Writes a column of any type. Columns that hold others get it for these, since only the layer as a whole knows all types.
 pub(super) type WriteColumn = fn(&mut Writer, &ArrayRef) -> Result<()>;
@@ -55,13 +55,8 @@ impl Writer {
         self.bytes.push(value);
     }
 
-    /// LEB128: seven bits per byte, low ones first, the high bit set on all but the last.
-    pub(super) fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    pub(super) fn varint(&mut self, value: u64) {
+        write_varint(&mut self.bytes, value);
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {
@@ -131,15 +126,11 @@ impl Reader {
     }
 
     pub(super) fn varint(&mut self) -> Result<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Error::corrupt(format!("a number of more than 64 bits ends at byte {} of the segment", self.at)))
+        let wrong =
+            || Error::corrupt(format!("a number at byte {} of the segment has no end, or too many bits", self.at));
+        let (value, bytes) = read_varint(self.bytes.get(self.at..).unwrap_or_default()).ok_or_else(wrong)?;
+        self.at += bytes;
+        Ok(value)
     }
 
     /// A varint that counts something in memory.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use object_store::client::{HttpError, HttpErrorKind};
 
-use crate::base::{Error, ErrorKind};
+use crate::base::{Error, ErrorKind, clip};
 
 /// Shorter values of options are not secrets worth hiding, and hiding them would hide ordinary words.
 const SECRET_BYTES_MIN: usize = 6;
@@ -92,6 +92,12 @@ pub fn broke_off(e: &object_store::Error) -> bool {
 /// What the client says about a body that it cannot parse, for example because it was cut short.
 const INVALID_BODIES: [&str; 2] = ["Got invalid list response", "Got invalid DeleteObjects response"];
 
+/// Whether an object ends before the requested range begins.
+pub fn ends_before(e: &object_store::Error) -> bool {
+    let text = texts(e);
+    status(&text) == Some(416) || text.contains("<Code>InvalidRange</Code>")
+}
+
 /// The meaning of an error of a conditional put, which was sent once.
 pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let told = error(secrets, name, e);
@@ -164,13 +170,9 @@ pub fn redact(secrets: &[String], message: &str) -> String {
     out
 }
 
-/// A message of a server, which may be of any length.
+/// A server's message, shortened.
 pub fn shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 500;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((at, _)) => format!("{} ...", &text[..at]),
-        None => text.to_owned(),
-    }
+    clip(text, 500)
 }
 
 #[cfg(test)]

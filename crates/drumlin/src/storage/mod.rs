@@ -28,6 +28,9 @@ use bytes::Bytes;
 
 use crate::base::{Env, Patience, Result, Timestamp};
 
+/// How many names one request may delete: as many as S3 accepts.
+pub const DELETE_BATCH: usize = 1000;
+
 /// Whether a put may replace an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
@@ -40,7 +43,8 @@ pub enum PutMode {
     Once,
 }
 
-/// Identifies the content of an object. Opaque; equal if the content is the same.
+/// Identifies the content of an object: an object that was not written since has the same tag, and different content has
+/// a different one. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag(pub String);
 
@@ -58,7 +62,8 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The whole object; `NotFound` if there is none.
     fn get(&self, name: &str) -> Result<Bytes>;
 
-    /// Parts of one object, in the order requested. `Corrupt` if the object ends before a range does.
+    /// Parts of one object, in the order requested. `Corrupt` if the object ends before a range does; an empty range may be
+    /// answered without looking.
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
     /// Parts of several objects: for each, the result of [`Storage::get_ranges`].

@@ -50,20 +50,30 @@ impl OsDisk {
 
     /// Walks to `folder` without following links.
     fn folder(&self, folder: &str) -> Result<OwnedFd> {
+        self.walk(folder, folder)
+    }
+
+    /// Walks to the folder of `name`. If it is missing, so is `name`, which the error then names.
+    fn folder_above(&self, name: &str) -> Result<OwnedFd> {
+        self.walk(folder_of(name), name)
+    }
+
+    fn walk(&self, folder: &str, wanted: &str) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = self.root.read();
         let closed = || Error::closed(format!("the store {} is closed", self.path.display()));
         let mut at = root.as_ref().ok_or_else(closed)?.try_clone().map_err(|e| self.io("open", folder, &e))?;
         drop(root);
         for part in folder.split('/').filter(|part| !part.is_empty()) {
-            at = fs::openat(&at, part, flags, Mode::empty()).map_err(|e| self.failed("open", folder, e))?;
+            let named = |e: Errno| if e == Errno::NOENT { wanted } else { folder };
+            at = fs::openat(&at, part, flags, Mode::empty()).map_err(|e| self.failed("open", named(e), e))?;
         }
         Ok(at)
     }
 
     /// Opens the file `name` with `flags`, without following a link in the last step either.
     fn file(&self, name: &str, flags: OFlags) -> Result<OsFile> {
-        let folder = self.folder(folder_of(name))?;
+        let folder = self.folder_above(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat(&folder, last(name), flags, Mode::from_raw_mode(0o666))
             .map_err(|e| self.failed("open", name, e))?;
@@ -193,7 +203,7 @@ impl Disk for OsDisk {
     }
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
-        let (old, new) = (self.folder(folder_of(from))?, self.folder(folder_of(to))?);
+        let (old, new) = (self.folder_above(from)?, self.folder_above(to)?);
         let flags = match mode {
             Rename::Keep => RenameFlags::NOREPLACE,
             Rename::Replace => RenameFlags::empty(),
@@ -211,7 +221,7 @@ impl Disk for OsDisk {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        let folder = self.folder(folder_of(name))?;
+        let folder = self.folder_above(name)?;
         fs::unlinkat(&folder, last(name), AtFlags::empty()).map_err(|e| self.failed("remove", name, e))
     }
 
@@ -219,7 +229,7 @@ impl Disk for OsDisk {
         if name.is_empty() {
             return Ok(());
         }
-        let folder = self.folder(folder_of(name))?;
+        let folder = self.folder_above(name)?;
         match fs::mkdirat(&folder, last(name), Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(e) => Err(self.failed("create", name, e)),
@@ -227,12 +237,12 @@ impl Disk for OsDisk {
     }
 
     fn remove_dir(&self, name: &str) -> Result<()> {
-        let folder = self.folder(folder_of(name))?;
+        let folder = self.folder_above(name)?;
         fs::unlinkat(&folder, last(name), AtFlags::REMOVEDIR).map_err(|e| self.failed("remove", name, e))
     }
 
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
-        let folder = self.folder(folder_of(name))?;
+        let folder = self.folder_above(name)?;
         let stat = fs::statat(&folder, last(name), AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(|e| self.failed("measure", name, e))?;
         Ok(Some(Timestamp(stat.st_mtime.saturating_mul(1_000_000))))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{ObjectMeta, PutMode, Storage, Tag};
+use super::{DELETE_BATCH, ObjectMeta, PutMode, Storage, Tag};
 use crate::base::{Error, Result, Timestamp};
 
 /// The kind of a request.
@@ -319,7 +319,7 @@ impl Storage for SimBucket {
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
         let mut answers = Vec::with_capacity(names.len());
-        for batch in names.chunks(1000) {
+        for batch in names.chunks(DELETE_BATCH) {
             let fault = self.request(BucketOp::Delete, &batch[0]);
             let mut image = self.image.lock();
             for (at, name) in batch.iter().enumerate() {

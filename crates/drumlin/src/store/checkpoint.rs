@@ -172,7 +172,6 @@ impl Store {
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<()> {
-        use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let inner = &self.inner;
         let windows = || plans.iter().flat_map(|(_, plan)| &plan.windows);
         let copies = self.groups_to_copy(state, &plans, repack);
@@ -191,7 +190,7 @@ impl Store {
             let schema = &table.schemas[window.inputs[0].schema as usize];
             match caught(|| rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window)) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
-                Err(e) if matches!(e.kind(), Cancelled | SnapshotExpired | Unavailable) => Err(e),
+                Err(e) if !e.kind().leaves_others() => Err(e),
                 // One window that cannot be rewritten must not hold up all others, and the log.
                 Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
             }

@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use super::blocks::add_blocks;
 use super::keyed_bulk::encode_keyed_group;
 use super::{CheckpointReport, Store};
-use crate::base::{BlockId, Error, ErrorKind, Result, TableId, Task, Version, caught};
+use crate::base::{BlockId, Error, Result, TableId, Task, Version, caught};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Path, State};
 use crate::table::{
@@ -104,7 +104,6 @@ impl Store {
         task: &Task,
         failures: &mut Failures<'_>,
     ) -> Result<Vec<Flushing>> {
-        use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let inner = &self.inner;
         let mut flushes = Vec::new();
         for id in work {
@@ -119,7 +118,7 @@ impl Store {
                 Ok(deletions) => {
                     flushes.push(Flushing { table: *id, part, deletions, groups: Vec::new(), history: Vec::new() });
                 }
-                Err(e) if matches!(e.kind(), Cancelled | Unavailable | SnapshotExpired) => return Err(e),
+                Err(e) if !e.kind().leaves_others() => return Err(e),
                 // One table that cannot be read must not hold up all others.
                 Err(e) => failures.add(*id, &e),
             }

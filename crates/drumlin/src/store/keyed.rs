@@ -252,27 +252,9 @@ impl SmallWrite {
     }
 }
 
-/// A batch without the rows whose keys occur again later in it, and its keys; an insert refuses such rows.
+/// The rows of a batch in the order of their keys, without those whose keys occur again later in it, and the keys; an
+/// insert refuses such keys.
 pub(super) fn dedup_keys(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
-    let keys = codec.keys_of(&batch)?.0;
-    let order = keys.sorted_places();
-    let again = |pair: &[u32]| keys.get(pair[0] as usize) == keys.get(pair[1] as usize);
-    if !order.windows(2).any(again) {
-        return Ok((batch, keys));
-    }
-    if what == ByKey::Insert {
-        let twice: Vec<usize> = order.windows(2).filter(|pair| again(pair)).map(|pair| pair[1] as usize).collect();
-        refuse(codec, &keys, &twice, "the data has more than one row with")?;
-    }
-    let mut last = vec![true; keys.len()];
-    order.windows(2).filter(|pair| again(pair)).for_each(|pair| last[pair[0] as usize] = false);
-    let kept: Vec<u32> = (0..keys.len() as u32).filter(|at| last[*at as usize]).collect();
-    let keys = keys.take(kept.iter().map(|at| *at as usize));
-    Ok((take_batch(&batch, kept)?, keys))
-}
-
-/// As [`dedup_keys`], in the order of the keys.
-pub(super) fn dedup_keys_in_order(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
     let keys = codec.keys_of(&batch)?.0;
     let mut order = keys.sorted_places();
     let sorted = keys.take(order.iter().map(|at| *at as usize));

@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
-use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys_in_order, refuse};
+use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys, refuse};
 use super::proposal::{Proposal, Work};
 use super::resolve::{of_table, table_at};
 use super::update::{delete_in_memory, positions};
@@ -141,7 +141,7 @@ impl Store {
                 continue;
             }
             encoded.rows += rows;
-            let (batch, keys) = dedup_keys_in_order(what, &codec, join_batches(&schema, &slice)?)?;
+            let (batch, keys) = dedup_keys(what, &codec, join_batches(&schema, &slice)?)?;
             drop(slice);
             encoded.replace_earlier(what, &codec, &keys)?;
             if what != ByKey::Delete {

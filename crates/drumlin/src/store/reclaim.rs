@@ -9,7 +9,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
-use crate::storage::{ObjectMeta, Storage, names};
+use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
 
 /// What a reclaim may delete.
 #[derive(Clone, Default)]
@@ -49,7 +49,7 @@ pub struct ReclaimReport {
     pub tables: u64,
     /// Blocks deleted.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of those blocks.
     pub bytes: u64,
     /// Deleted objects that nothing ever referred to: left by crashes and failures.
     pub orphans: u64,
@@ -91,8 +91,6 @@ impl fmt::Display for ReclaimReport {
 
 /// What a report calls the reclaim itself, if it failed before its end.
 pub(super) const UNFINISHED: &str = "(reclaim)";
-/// Objects deleted by one request.
-const DELETE_BATCH: usize = 1000;
 /// Requests under way at a time, between which a caller may cancel.
 const DELETES_AHEAD: usize = 16;
 /// How long after the end of a session its folder is swept again.

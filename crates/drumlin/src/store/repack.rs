@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::plans::inputs;
-use crate::base::{BlockId, ErrorKind, Meter, Result, TableId, Task, caught};
+use crate::base::{BlockId, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, BlockWriter, RepackPlan};
 use crate::catalog::State;
 use crate::table::Plan;
@@ -46,7 +46,6 @@ impl Store {
         meter: &mut Meter<'_>,
         failures: &mut Vec<String>,
     ) -> Result<Moves> {
-        use ErrorKind::{Cancelled, SnapshotExpired, Unavailable};
         let (inner, mut moves) = (&self.inner, Moves::new());
         inner.env.pool.ordered(
             copies.into_iter().map(Ok),
@@ -58,7 +57,7 @@ impl Store {
                 let addresses: Vec<Address> = groups.keys().copied().collect();
                 match caught(|| inner.reader.row_groups(&addresses)) {
                     Ok(encoded) => Ok((Ok(encoded), groups)),
-                    Err(e) if matches!(e.kind(), Cancelled | SnapshotExpired | Unavailable) => Err(e),
+                    Err(e) if !e.kind().leaves_others() => Err(e),
                     // One damaged block must not hold up all others, and the log.
                     Err(e) => Ok((Err(e.to_string()), groups)),
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::tree::IntoPattern;
 use super::versions::{bytes_deleted_from, check_versions, delete_versions};
-use super::write_frames::{OnItemError, is_item_error};
+use super::write_frames::OnItemError;
 use super::{
     DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree, VersionInfo, VersionsReport,
     WriteOptions,
@@ -275,7 +275,7 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
         let mut scans = Vec::with_capacity(tables.len());
         for table in &tables {
             match table.scan(state, pin, options) {
-                Err(e) if !each || !is_item_error(&e) || e.kind() == ErrorKind::SnapshotExpired => return Err(e),
+                Err(e) if !each || !e.kind().is_of_item() || e.kind() == ErrorKind::SnapshotExpired => return Err(e),
                 scan => scans.push(scan),
             }
         }

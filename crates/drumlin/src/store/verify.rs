@@ -198,7 +198,7 @@ impl Store {
                 vec![fault("the directory does not fit its row group".to_owned())]
             }
             Ok(_) if deep => match caught(|| stored.check(&inner.reader, &inner.env.pool, table)) {
-                Err(e) if matches!(e.kind(), ErrorKind::Unavailable | ErrorKind::SnapshotExpired) => return Err(e),
+                Err(e) if !e.kind().leaves_others() => return Err(e),
                 Err(e) => vec![fault(e.to_string())],
                 Ok(found) => found.into_iter().map(fault).collect(),
             },

@@ -36,7 +36,7 @@ impl OnItemError {
     /// Notes the error of the frame at a place, unless that fails the whole call.
     fn note(&mut self, at: usize, error: Error) -> Result<()> {
         match self {
-            OnItemError::Collect(noted) if is_item_error(&error) => {
+            OnItemError::Collect(noted) if error.kind().is_of_item() => {
                 noted.entry(at).or_insert(error);
                 Ok(())
             }
@@ -53,16 +53,6 @@ impl OnItemError {
             OnItemError::Refuse => BTreeMap::new(),
             OnItemError::Collect(noted) => noted,
         }
-    }
-}
-
-/// Whether an error is about one item of a call, not about storage, the store or the whole call.
-pub(super) fn is_item_error(error: &Error) -> bool {
-    use ErrorKind::*;
-    match error.kind() {
-        NotFound | AlreadyExists | InvalidArgument | SchemaMismatch | ConditionFailed | Conflict | Corrupt
-        | SnapshotExpired | Internal => true,
-        Unavailable | InDoubt | Locked | Unsupported | Closed | Cancelled => false,
     }
 }
 

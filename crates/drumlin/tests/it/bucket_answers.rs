@@ -148,3 +148,44 @@ fn answers_that_always_break_off_are_an_error_in_the_end() {
     let e = listed.unwrap_err();
     assert_eq!((e.kind(), requests), (ErrorKind::Unavailable, 6), "{e}");
 }
+
+/// The error of reading ranges of `name` if each request gets this answer.
+fn ranges_answered(name: &str, status: u16, head: &str, body: &str) -> drumlin::Error {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let (mut stream, _) = listener.accept().unwrap();
+                if request(&mut stream).is_none() {
+                    break;
+                }
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\n{head}Connection: close\r\n\r\n");
+                stream.write_all((head + body).as_bytes()).unwrap();
+            }
+        });
+        let e = bucket(&format!("http://{address}")).get_ranges(name, &[0..1, 20..21]).unwrap_err();
+        drop(TcpStream::connect(address).unwrap());
+        e
+    })
+}
+
+#[test]
+fn an_object_that_ends_early_is_told_from_one_that_cannot_be_read() {
+    // Both ranges are read together, and the second begins beyond the end.
+    let part = "Content-Range: bytes 0-9/10\r\nETag: \"x\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n";
+    let denied = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>";
+    let beyond = "<?xml version=\"1.0\"?><Error><Code>InvalidRange</Code></Error>";
+    for (status, head, body, kind) in [
+        (206, part, "0123456789", ErrorKind::Corrupt),
+        (416, "", beyond, ErrorKind::Corrupt),
+        // The number in the name says nothing.
+        (403, "", denied, ErrorKind::Unavailable),
+    ] {
+        let e = ranges_answered("blocks/416/7.blk", status, head, body);
+        assert_eq!(e.kind(), kind, "{e}");
+        assert!(e.message().contains("blocks/416/7.blk"), "{e}");
+    }
+}

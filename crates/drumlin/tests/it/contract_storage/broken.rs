@@ -192,7 +192,7 @@ impl Storage for Broken {
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
         match self.1 {
             Rule::RefusesToDeleteNothing => {
-                let delete = |name: &String| self.0.get(name).map(|_| drop(self.0.delete_many(&[name.clone()])));
+                let delete = |name: &String| self.0.get(name).map(|_| drop(self.0.delete_many(std::slice::from_ref(name))));
                 names.iter().map(delete).collect()
             }
             Rule::DeletesNamesakes => {

@@ -1,0 +1,465 @@
+//! Cycles between files: within a layer, a package or the tests, no file uses a file that uses it, directly or through
+//! others.
+//!
+//! A file uses another if it imports something that the other defines, or names that by a path. A re-exported name is
+//! used from the file that defines it; the re-export itself does not count. Nor do unit tests, and in Python imports for
+//! types only and imports within functions. A method call names no file, so it is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::{LAYERS, core, files};
+
+/// The module whose `mod.rs` defines a type that the other files of the layer add methods to: they use that type, and it is
+/// composed of what they define.
+const COMPOSED: &str = "store";
+
+/// Source texts of modules, by paths such as `catalog/tree`.
+type Sources = BTreeMap<String, String>;
+/// For each module the modules that it uses, with the names that it uses from them.
+type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+#[test]
+fn files_of_a_layer_do_not_use_each_other() {
+    let mut uses = rust_uses(&sources(&core(), "", &["rs"]));
+    for (_, used) in uses.iter_mut().filter(|(module, _)| parent(module) == COMPOSED) {
+        used.remove(COMPOSED);
+    }
+    let wrong: Vec<String> = LAYERS.iter().flat_map(|layer| complaints(&uses, layer)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_above_the_core_do_not_use_each_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut wrong = Vec::new();
+    for folder in ["crates/drumlin-cli/src", "crates/drumlin/tests/it", "python/src"] {
+        let found = complaints(&rust_uses(&sources(&root.join(folder), "", &["rs"])), "");
+        wrong.extend(found.iter().map(|cycle| format!("{folder}: {cycle}")));
+    }
+    for (folder, package) in [("python/drumlin", "drumlin"), ("python/tests", "")] {
+        let found = complaints(&python_uses(&sources(&root.join(folder), package, &["py", "pyi"])), "");
+        wrong.extend(found.iter().map(|cycle| format!("{folder}: {cycle}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The modules in the files below `folder`, which is the module `top`. A stub of Python is a module without text.
+fn sources(folder: &Path, top: &str, extensions: &[&str]) -> Sources {
+    let mut found = Sources::new();
+    for file in files(folder, extensions) {
+        let inside = file.strip_prefix(folder).unwrap();
+        let mut names: Vec<&str> = inside.iter().map(|name| name.to_str().unwrap()).collect();
+        let stem = file.file_stem().unwrap().to_str().unwrap();
+        names.pop();
+        names.extend((!["mod", "lib", "main", "__init__"].contains(&stem)).then_some(stem));
+        let module = join(top, &names.join("/"));
+        if names.contains(&"tests") {
+            continue;
+        } else if file.extension().is_some_and(|extension| extension == "pyi") {
+            found.entry(module).or_default();
+        } else {
+            found.insert(module, std::fs::read_to_string(&file).unwrap());
+        }
+    }
+    found
+}
+
+fn join(module: &str, below: &str) -> String {
+    if module.is_empty() || below.is_empty() { format!("{module}{below}") } else { format!("{module}/{below}") }
+}
+
+fn parent(module: &str) -> &str {
+    module.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// One text for each cycle among the modules at and below `top`.
+fn complaints(uses: &Uses, top: &str) -> Vec<String> {
+    let inside = |module: &str| top.is_empty() || module == top || module.starts_with(&format!("{top}/"));
+    let mut reached: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for module in uses.keys().filter(|module| inside(module)) {
+        let (mut all, mut left) = (BTreeSet::new(), vec![module.as_str()]);
+        while let Some(from) = left.pop() {
+            let next = uses.get(from).into_iter().flat_map(BTreeMap::keys).map(String::as_str);
+            left.extend(next.filter(|to| inside(to) && all.insert(*to)));
+        }
+        reached.insert(module, all);
+    }
+    let mutual = |a: &&str, b: &&str| reached[a].contains(b) && reached.get(b).is_some_and(|all| all.contains(a));
+    let mut cycles = BTreeSet::new();
+    for module in reached.keys() {
+        cycles.insert(reached[module].iter().copied().filter(|other| mutual(module, other)).collect::<Vec<_>>());
+    }
+    let complain = |cycle: &Vec<&str>| {
+        let mut lines = vec![format!("a cycle of files: {}", cycle.join(", "))];
+        for from in cycle {
+            for (to, names) in uses[*from].iter().filter(|(to, _)| cycle.contains(&to.as_str())) {
+                let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                lines.push(format!("  {from} uses {names} of {to}"));
+            }
+        }
+        lines.push("  move what they share to the file that it belongs to, or to one of its own".to_owned());
+        lines.join("\n")
+    };
+    cycles.iter().filter(|cycle| !cycle.is_empty()).map(complain).collect()
+}
+
+/// A Rust file.
+#[derive(Default)]
+struct RustFile {
+    /// What it defines at its top level.
+    defined: BTreeSet<String>,
+    /// What it imports, re-exports included: the paths by the names that they get.
+    imported: BTreeMap<String, Vec<Vec<String>>>,
+    /// Paths that it uses.
+    used: BTreeSet<Vec<String>>,
+}
+
+fn rust_uses(sources: &Sources) -> Uses {
+    let files: BTreeMap<&str, RustFile> = sources.iter().map(|(module, text)| (module.as_str(), parse(text))).collect();
+    let mut uses = Uses::new();
+    for (module, file) in &files {
+        for path in &file.used {
+            if let Some(to) = defining(&files, module, path, 8).filter(|to| to != module) {
+                let names = uses.entry((*module).to_owned()).or_default().entry(to).or_default();
+                names.extend(path.last().cloned());
+            }
+        }
+    }
+    uses
+}
+
+/// The module that defines what `path` names in the module `from`, if it is one of `files`.
+fn defining(files: &BTreeMap<&str, RustFile>, from: &str, path: &[String], steps: usize) -> Option<String> {
+    let (mut module, mut rest) = match path.first()?.as_str() {
+        "crate" => (String::new(), &path[1..]),
+        "self" => (from.to_owned(), &path[1..]),
+        "super" => {
+            let ups = path.iter().take_while(|name| *name == "super").count();
+            ((0..ups).fold(from, |module, _| parent(module)).to_owned(), &path[ups..])
+        }
+        child if files.contains_key(join(from, child).as_str()) => (from.to_owned(), path),
+        _ => return None,
+    };
+    let defines = |module: &str, name: &str| files.get(module).is_some_and(|file| file.defined.contains(name));
+    while let Some((name, more)) = rest.split_first() {
+        let child = join(&module, name);
+        let is_item = more.is_empty() && defines(&module, name);
+        if is_item || !files.contains_key(child.as_str()) {
+            break;
+        }
+        (module, rest) = (child, more);
+    }
+    let (Some(name), file) = (rest.first(), files.get(module.as_str())?) else { return Some(module) };
+    if module == from || steps == 0 || defines(&module, name) {
+        return Some(module);
+    }
+    let mut named = file.imported.get(name).into_iter().flatten();
+    let named = named.find_map(|path| defining(files, &module, path, steps - 1));
+    let any = || {
+        let paths = file.imported.get("*").into_iter().flatten();
+        let mut of = paths.filter_map(|path| defining(files, &module, &[path, &rest[..1]].concat(), steps - 1));
+        of.find(|of| defines(of, name))
+    };
+    named.or_else(any).or_else(|| Some(module.clone()))
+}
+
+fn parse(text: &str) -> RustFile {
+    let tokens = without_tests(tokens(text));
+    let mut file = RustFile::default();
+    let (mut exported, mut words, mut depth, mut at) = (Vec::new(), BTreeSet::new(), 0, 0);
+    while let Some(token) = tokens.get(at) {
+        let before = if at == 0 { "" } else { tokens[at - 1] };
+        let after = tokens.get(at + 1).copied().unwrap_or_default();
+        at += 1;
+        match *token {
+            "use" if after != "<" => {
+                let mut paths = Vec::new();
+                at = import(&tokens, at, &[], &mut paths);
+                for (name, path) in paths {
+                    match before {
+                        "pub" | ")" => exported.push((name.clone(), path.clone())),
+                        _ => drop(file.used.insert(path.clone())),
+                    }
+                    file.imported.entry(name).or_default().push(path);
+                }
+            }
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            "struct" | "enum" | "trait" | "fn" | "const" | "static" | "type" | "union" if depth == 0 => {
+                file.defined.insert(after.to_owned());
+            }
+            "macro_rules" => drop(file.defined.insert(tokens[at + 1].to_owned())),
+            word if is_word(word) && !["::", ".", "mod", "fn"].contains(&before) => {
+                let mut path = vec![word.to_owned()];
+                while tokens.get(at) == Some(&"::") && tokens.get(at + 1).is_some_and(|next| is_word(next)) {
+                    path.push(tokens[at + 1].to_owned());
+                    at += 2;
+                }
+                words.insert(word.to_owned());
+                file.used.extend((path.len() > 1).then_some(path));
+            }
+            _ => {}
+        }
+    }
+    // What is re-exported may also be used here.
+    file.used.extend(exported.into_iter().filter(|(name, _)| words.contains(name)).map(|(_, path)| path));
+    file
+}
+
+/// Adds the paths of the import that begins at `at`, each with the name it gets; returns the place after it.
+fn import(tokens: &[&str], mut at: usize, above: &[String], paths: &mut Vec<(String, Vec<String>)>) -> usize {
+    let mut path = above.to_vec();
+    loop {
+        let token = tokens[at];
+        at += 1;
+        match token {
+            "{" => {
+                while tokens[at] != "}" {
+                    at = import(tokens, at, &path, paths);
+                    at += usize::from(tokens[at] == ",");
+                }
+                return at + 1;
+            }
+            "::" => {}
+            "self" if !above.is_empty() && path.len() == above.len() => {}
+            "*" => {
+                paths.push(("*".to_owned(), path));
+                return at;
+            }
+            "as" => {
+                paths.push((tokens[at].to_owned(), path));
+                return at + 1;
+            }
+            word if is_word(word) => path.push(word.to_owned()),
+            _ => {
+                paths.extend(path.last().cloned().map(|name| (name, path)));
+                return at - 1;
+            }
+        }
+    }
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Words, `::` and single characters; no comments and no literals.
+fn tokens(text: &str) -> Vec<&str> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let in_word = |c: char| c.is_alphanumeric() || c == '_';
+        let raw = rest.trim_start_matches(['b', 'r']).trim_start_matches('#');
+        let opening = &rest[..rest.len() - raw.len()];
+        let [second, third] = [1, 2].map(|n| rest.chars().nth(n));
+        let (skipped, bytes) = if rest.starts_with("//") {
+            (true, rest.find('\n').unwrap_or(rest.len()))
+        } else if raw.starts_with('"') && ["r", "br"].contains(&opening.trim_end_matches('#')) {
+            let end = format!("\"{}", "#".repeat(opening.matches('#').count()));
+            (true, opening.len() + 1 + raw[1..].find(&end).map_or(raw.len() - 1, |at| at + end.len()))
+        } else if first == '"' {
+            (true, 1 + closed(&rest[1..], "\""))
+        } else if first == '\'' && second == Some('\\') {
+            (true, 1 + closed(&rest[1..], "'"))
+        } else if first == '\'' && third == Some('\'') {
+            (true, 2 + second.map_or(0, char::len_utf8))
+        } else if in_word(first) {
+            (false, rest.find(|c| !in_word(c)).unwrap_or(rest.len()))
+        } else {
+            (first.is_whitespace(), if rest.starts_with("::") { 2 } else { first.len_utf8() })
+        };
+        found.extend((!skipped).then_some(&rest[..bytes]));
+        rest = &rest[bytes..];
+    }
+    found
+}
+
+/// The bytes up to the end of a literal, `quote` included, where a backslash escapes the next character.
+fn closed(text: &str, quote: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        if !escaped && text[at..].starts_with(quote) {
+            return at + quote.len();
+        }
+        escaped = !escaped && c == '\\';
+    }
+    text.len()
+}
+
+fn without_tests(mut tokens: Vec<&str>) -> Vec<&str> {
+    while let Some(start) = tokens.windows(7).position(|some| some.concat() == "#[cfg(test)]") {
+        let mut depth = 0;
+        let ends = |token: &&str| {
+            depth += i32::from(*token == "{") - i32::from(*token == "}");
+            depth == 0 && [";", "}"].contains(token)
+        };
+        let end = tokens[start..].iter().position(ends).map_or(tokens.len(), |at| start + at + 1);
+        tokens.drain(start..end);
+    }
+    tokens
+}
+
+/// An import of Python: the module, and the name in it with the name that it gets, unless the module itself is imported.
+type Import = (String, Option<(String, String)>);
+
+fn python_uses(sources: &Sources) -> Uses {
+    let imports: BTreeMap<&str, Vec<Import>> =
+        sources.iter().map(|(module, text)| (module.as_str(), python_imports(sources, module, text))).collect();
+    let mut uses = Uses::new();
+    for (module, all) in &imports {
+        for (of, name) in all {
+            let to = python_defining(&imports, of, name.as_ref().map(|(name, _)| name.as_str()), 8);
+            if let Some(to) = to.filter(|to| to != module) {
+                let name = name.as_ref().map_or("the module", |(name, _)| name.as_str());
+                uses.entry((*module).to_owned()).or_default().entry(to).or_default().insert(name.to_owned());
+            }
+        }
+    }
+    uses
+}
+
+fn python_defining(
+    imports: &BTreeMap<&str, Vec<Import>>,
+    module: &str,
+    name: Option<&str>,
+    steps: usize,
+) -> Option<String> {
+    let Some(name) = name else { return imports.contains_key(module).then(|| module.to_owned()) };
+    let below = join(module, name);
+    if imports.contains_key(below.as_str()) {
+        return Some(below);
+    }
+    let exported = imports.get(module)?.iter().find_map(|(of, import)| {
+        let (original, _) = import.as_ref().filter(|(_, known)| known == name && steps > 0)?;
+        python_defining(imports, of, Some(original), steps - 1)
+    });
+    exported.or_else(|| Some(module.to_owned()))
+}
+
+/// The imports that happen when `module` is imported.
+fn python_imports(sources: &Sources, module: &str, text: &str) -> Vec<Import> {
+    let mut found = Vec::new();
+    let mut skipped = None;
+    for (indented, line) in statements(text) {
+        if skipped.is_some_and(|above| indented > above) {
+            continue;
+        }
+        let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
+        skipped = begins(&["def ", "async def ", "if TYPE_CHECKING"]).then_some(indented);
+        let named = |part: &str| {
+            let mut words = part.split_whitespace();
+            words.next().map(|name| (name.to_owned(), words.last().unwrap_or(name).to_owned()))
+        };
+        if let Some((of, names)) = line.strip_prefix("from ").and_then(|line| line.split_once(" import ")) {
+            let path = of.trim().trim_start_matches('.');
+            let dots = of.trim().len() - path.len();
+            let is_package = sources.keys().any(|other| other != module && parent(other) == module);
+            let above = (usize::from(is_package)..dots).fold(module, |module, _| parent(module));
+            let of = join(if dots == 0 { "" } else { above }, &path.replace('.', "/"));
+            found.extend(names.split(',').filter_map(named).map(|names| (of.clone(), Some(names))));
+        } else if let Some(modules) = line.strip_prefix("import ") {
+            found.extend(modules.split(',').filter_map(named).map(|(of, _)| (of.replace('.', "/"), None)));
+        }
+    }
+    found
+}
+
+/// The statements of Python with their indentation, each in one line, without comments, texts and brackets.
+fn statements(text: &str) -> Vec<(usize, String)> {
+    let (mut found, mut line, mut depth, mut rest) = (Vec::new(), String::new(), 0, text);
+    while let Some(first) = rest.chars().next() {
+        let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| rest.starts_with(quote));
+        let mut bytes = first.len_utf8();
+        match (first, quote) {
+            (_, Some(quote)) => bytes = quote.len() + closed(&rest[quote.len()..], quote),
+            ('#', _) => bytes = rest.find('\n').unwrap_or(rest.len()),
+            ('\\', _) => bytes = 2.min(rest.len()),
+            ('\n', _) if depth == 0 => found.push(std::mem::take(&mut line)),
+            _ => {
+                depth += i32::from("([{".contains(first)) - i32::from(")]}".contains(first));
+                line.push(if "([{)]}\n".contains(first) { ' ' } else { first });
+            }
+        }
+        rest = &rest[bytes..];
+    }
+    found.push(line);
+    let indented = |line: String| (line.len() - line.trim_start().len(), line.trim().to_owned());
+    found.into_iter().map(indented).filter(|(_, line)| !line.is_empty()).collect()
+}
+
+mod tests {
+    use super::*;
+
+    fn sources(texts: &[(&str, &str)]) -> Sources {
+        texts.iter().map(|(module, text)| ((*module).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_cycle_through_a_re_export_is_noticed() {
+        let block = "mod reader;\nmod writer;\npub use reader::row_group;\npub use writer::{Written, Written as Put};";
+        let uses = |reader: &str| {
+            rust_uses(&sources(&[
+                ("", "mod block;\npub use block::*;"),
+                ("block", block),
+                ("block/reader", &format!("{reader}\npub fn row_group() {{}}")),
+                ("block/writer", "use super::row_group;\npub struct Written;"),
+            ]))
+        };
+        for (name, reader) in [
+            ("Put", "use super::{Put};"),
+            ("Put", "fn f<'a>(_: &'a super::Put) {}"),
+            ("Written", "use crate::Written;"),
+            ("Written", "use crate::block::{self, writer::{Written as W}};"),
+        ] {
+            let expected = format!(
+                "a cycle of files: block/reader, block/writer\n  \
+                block/reader uses {name} of block/writer\n  block/writer uses row_group of block/reader\n"
+            );
+            let found = complaints(&uses(reader), "block");
+            assert!(found.len() == 1 && found[0].starts_with(&expected), "{found:?}");
+            assert_eq!(complaints(&uses(reader), "table"), [""; 0]);
+        }
+        for reader in [
+            "pub use super::Put;",
+            "/// See [`super::Put`].\nconst TEXT: (&str, char) = (\"super::Put \\\" {\", '\"');",
+            "#[cfg(test)]\nmod tests { use crate::Written; fn of(_: super::super::Put) {} }",
+        ] {
+            assert_eq!(complaints(&uses(reader), ""), [""; 0], "{reader}");
+        }
+    }
+
+    #[test]
+    fn a_module_that_uses_what_is_below_it_is_in_a_cycle_if_that_uses_it() {
+        let files =
+            |child| sources(&[("a", "mod b;\npub struct A;\nfn f() { b::g::<u8>(r#\"\"\"#) }"), ("a/b", child)]);
+        for child in ["use super::A;", "use crate::{a::{self, A}, x};", "fn g(_: crate::a::A) {}"] {
+            assert_eq!(complaints(&rust_uses(&files(child)), "a").len(), 1, "{child}");
+        }
+        assert_eq!(complaints(&rust_uses(&files("pub fn g<T>(_: T) {}")), "a"), [""; 0]);
+        let exported = |top| sources(&[("a", top), ("a/b", "use super::A;\npub struct B;")]);
+        assert_eq!(complaints(&rust_uses(&exported("pub use b::B;\npub struct A;")), "a"), [""; 0]);
+        assert_eq!(complaints(&rust_uses(&exported("pub use b::B;\npub struct A(B);")), "a").len(), 1);
+    }
+
+    #[test]
+    fn cycles_of_python_are_noticed() {
+        let files = |store| {
+            sources(&[
+                ("p", "from p._store import Store as Shop\nfrom p._table import Table\n"),
+                ("p/_core", ""),
+                ("p/_store", store),
+                ("p/_table", "from . import (  # both\n    Shop,\n    _core,\n)\n"),
+            ])
+        };
+        for store in
+            ["from p._table import Table", "import p._table", "try:\n    from . import Table\nexcept A:\n    pass"]
+        {
+            let found = complaints(&python_uses(&files(store)), "");
+            assert_eq!(found.len(), 1, "{store}: {found:?}");
+            assert!(found[0].contains("p/_table uses Shop of p/_store"), "{found:?}");
+        }
+        let none = "'''\nimport p._table\n'''\nfrom p import _core\nif TYPE_CHECKING:\n    import p._table\n\n\
+            def f(\n    a,\n):\n    from p import Table\n";
+        assert_eq!(complaints(&python_uses(&files(none)), ""), [""; 0]);
+    }
+}
