@@ -314,7 +314,7 @@ impl Tree {
         filter.check()?;
         let store = self.in_store(TRIGGER)?;
         if name.is_empty() || name.starts_with("trigger ") {
-            return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or like an assigned name")));
+            return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or an assigned name")));
         }
         json_text::check(&filter, "the trigger")?;
         store.refresh_if_shared()?;
