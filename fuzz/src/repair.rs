@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use drumlin::base::{checksum, checksum_at};
 use drumlin::block::{Address, Directory};
-use drumlin::catalog::{Index, Place, Transaction};
+use drumlin::catalog::{ChunkAddress, Index, TransactionRecord};
 use drumlin::log::Opened;
 use drumlin::storage::names;
 
@@ -39,7 +39,7 @@ pub struct Parts {
 struct Catalog {
     seq: u64,
     header: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<ChunkAddress>,
     chunks: Vec<Vec<u8>>,
     index: Vec<u8>,
 }
@@ -68,10 +68,10 @@ impl Parts {
                 let base = opened.base.expect("just seen");
                 let index = bytes[base.offset as usize..].to_vec();
                 let decoded = Index::decode(&index).expect("a sound index");
-                let places: Vec<Place> = decoded.places().copied().collect();
-                let own = |place: &&Place| place.object == base.seq;
+                let places: Vec<ChunkAddress> = decoded.places().copied().collect();
+                let own = |place: &&ChunkAddress| place.object == base.seq;
                 let chunk =
-                    |place: &Place| bytes[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
+                    |place: &ChunkAddress| bytes[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
                 let chunks = places.iter().filter(own).map(chunk).collect();
                 let places = places.iter().filter(own).copied().collect();
                 parts.catalog = Some(Catalog { seq: base.seq.0, header: bytes[..16].to_vec(), places, chunks, index });
@@ -184,7 +184,12 @@ impl Catalog {
         let mut object = self.header;
         for (place, chunk) in self.places.into_iter().zip(&self.chunks) {
             let offset = object.len() as u64;
-            let new = Place { offset, bytes: chunk.len() as u64, checksum: checksum_at(chunk, &name, offset), ..place };
+            let new = ChunkAddress {
+                offset,
+                bytes: chunk.len() as u64,
+                checksum: checksum_at(chunk, &name, offset),
+                ..place
+            };
             if let (Ok(old), Ok(new)) = (postcard::to_stdvec(&place), postcard::to_stdvec(&new))
                 && let Some(at) = self.index.windows(old.len()).position(|window| window == old)
             {
@@ -259,7 +264,7 @@ fn addresses(objects: &Objects, opened: &Opened) -> Vec<Address> {
     let mut state = drumlin::catalog::State::default();
     if let Some(base) = opened.base {
         let index = Index::decode(&objects[&names::catalog(base.seq)][base.offset as usize..]).expect("a sound index");
-        let chunk = |place: &Place| {
+        let chunk = |place: &ChunkAddress| {
             let range = place.offset as usize..(place.offset + place.bytes) as usize;
             Bytes::copy_from_slice(&objects[&names::catalog(place.object)][range])
         };
@@ -268,7 +273,7 @@ fn addresses(objects: &Objects, opened: &Opened) -> Vec<Address> {
         state.restore().expect("a sound catalog");
     }
     for entry in opened.entries.iter().filter(|entry| opened.base.is_none_or(|base| entry.seq > base.seq)) {
-        for transaction in Transaction::decode(&entry.payload).expect("a sound commit") {
+        for transaction in TransactionRecord::decode(&entry.payload).expect("a sound commit") {
             state.apply(&transaction, entry.seq, entry.time).expect("a sound commit");
         }
     }

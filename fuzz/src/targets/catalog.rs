@@ -6,8 +6,8 @@ use drumlin::Tables;
 use drumlin::base::{Seq, Timestamp};
 use drumlin::block::Directory;
 use drumlin::catalog::{
-    Condition, Content, Effect, Field, Glob, Index, Keep, Path, Pattern, Payload, Place, Projection, State,
-    Transaction, TriggerFilter,
+    ChunkAddress, Condition, Content, Effect, Field, Glob, Index, Keep, Path, Pattern, Payload, Projection, State,
+    TransactionRecord, TriggerFilter,
 };
 use drumlin::log::FileLog;
 use drumlin::storage::SimDisk;
@@ -18,9 +18,9 @@ use crate::stores;
 
 /// The payload of a log entry: any bytes are decoded or refused; what was decoded is applied or refused, and encoded again.
 pub fn transactions(bytes: &[u8]) {
-    let Ok(transactions) = Transaction::decode(bytes) else { return };
-    let encoded = Transaction::encode(&transactions).expect("what was decoded");
-    let again = Transaction::decode(&encoded).expect("what was encoded");
+    let Ok(transactions) = TransactionRecord::decode(bytes) else { return };
+    let encoded = TransactionRecord::encode(&transactions).expect("what was decoded");
+    let again = TransactionRecord::decode(&encoded).expect("what was encoded");
     assert_eq!(again, transactions);
     let mut state = State::default();
     for (transaction, seq) in transactions.iter().zip(1..) {
@@ -49,15 +49,15 @@ pub fn transaction_seeds() -> Vec<Vec<u8>> {
     store.drop(&["t".to_owned()], drumlin::store::Missing::Refuse).expect("a table");
     drop(store);
     let opened = FileLog::read(&disk).expect("a sound log");
-    let all: Vec<Transaction> =
-        opened.entries.iter().flat_map(|entry| Transaction::decode(&entry.payload).expect("a commit")).collect();
+    let all: Vec<TransactionRecord> =
+        opened.entries.iter().flat_map(|entry| TransactionRecord::decode(&entry.payload).expect("a commit")).collect();
     seeds.extend(opened.entries.iter().map(|entry| entry.payload.to_vec()));
-    seeds.push(Transaction::encode(&all).expect("commits"));
+    seeds.push(TransactionRecord::encode(&all).expect("commits"));
     let rules = vec![
         Effect::PutProjection { name: "p".into(), projection: projection() },
         Effect::SetDefaultRetention { retention: None },
     ];
-    seeds.push(Transaction::encode(&[Transaction { effects: rules }]).expect("a commit"));
+    seeds.push(TransactionRecord::encode(&[TransactionRecord { effects: rules }]).expect("a commit"));
     seeds
 }
 
@@ -89,7 +89,8 @@ pub fn snapshot_seeds() -> Vec<Vec<u8>> {
         let objects = stores::objects(&disk);
         let object = &objects[&drumlin::storage::names::catalog(base.seq)];
         let index = &object[base.offset as usize..];
-        let chunk = |place: &Place| object[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
+        let chunk =
+            |place: &ChunkAddress| object[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
         let decoded = Index::decode(index).expect("a sound index");
         let parts = [index.to_vec()].into_iter().chain(decoded.places().map(chunk));
         seeds.push(parts.flat_map(|part| [&(part.len() as u16).to_le_bytes()[..], &part].concat()).collect());

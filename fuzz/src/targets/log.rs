@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use drumlin::base::{Seq, checksum, checksum_at};
-use drumlin::log::{FileLog, Loss, ObjectLog, Remains};
+use drumlin::log::{FileLog, ObjectLog, OnLoss, Remains};
 use drumlin::storage::{Disk, FileStorage, SimBucket, SimDisk, names};
 
 use crate::cursor::Cursor;
@@ -69,7 +69,7 @@ pub fn segment(bytes: &[u8]) {
     let disk = disk_with(&bytes, (flags & 2 == 0).then_some(&mark));
     let _ = FileLog::read(&disk);
     let _ = Remains::read(&FileStorage::new(Arc::new(disk.clone())));
-    let loss = if flags & 4 == 0 { Loss::Refuse } else { Loss::Accept };
+    let loss = if flags & 4 == 0 { OnLoss::Refuse } else { OnLoss::Accept };
     if let Ok((log, opened)) = FileLog::open(Arc::new(disk.clone()), Default::default(), loss) {
         drop(log);
         let again = FileLog::read(&disk).expect("what was opened for writing can be read");

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use drumlin::Tables;
-use drumlin::catalog::{Effect, Transaction};
+use drumlin::catalog::{Effect, TransactionRecord};
 use drumlin::log::{CommitLog, Durable, Entry, FileLog};
 use drumlin::memtable::Keys;
 use drumlin::storage::SimDisk;
@@ -68,13 +68,13 @@ pub fn rows(bytes: &[u8]) {
     let change = postcard::to_stdvec(&(puts, deletes)).expect("bytes");
     let change: RowsChange = postcard::from_bytes(&change).expect("two lists of bytes");
     let (disk, entry) = base();
-    let mut transactions = Transaction::decode(&entry.payload).expect("a sound commit");
+    let mut transactions = TransactionRecord::decode(&entry.payload).expect("a sound commit");
     for effect in transactions.iter_mut().flat_map(|transaction| &mut transaction.effects) {
         if let Effect::WriteRows { rows, .. } = effect {
             *rows = change.clone();
         }
     }
-    let payload = Transaction::encode(&transactions).expect("a commit").into();
+    let payload = TransactionRecord::encode(&transactions).expect("a commit").into();
     let disk = disk.fork();
     let (log, _) = FileLog::open(Arc::new(disk.clone()), Default::default(), Default::default()).expect("a sound log");
     log.append(&Entry { payload, ..entry.clone() }, Durable::Now).expect("an entry");

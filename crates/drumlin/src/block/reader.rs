@@ -23,12 +23,12 @@ const GAP_BYTES_MAX: u64 = 64 << 10;
 pub struct BlockReader {
     storage: Arc<dyn Storage>,
     cache: BlockCache,
-    missing: Missing,
+    missing: MissingBlock,
 }
 
 /// What it means if a block is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingBlock {
     /// Damage: blocks in use are never deleted behind this reader's back.
     Damage,
     /// The process that writes may have reclaimed it since this reader last looked.
@@ -37,12 +37,12 @@ pub enum Missing {
 
 impl BlockReader {
     /// A reader whose cache holds up to `cache_bytes`.
-    pub fn new(storage: Arc<dyn Storage>, cache_bytes: u64, missing: Missing) -> Self {
+    pub fn new(storage: Arc<dyn Storage>, cache_bytes: u64, missing: MissingBlock) -> Self {
         Self { storage, cache: BlockCache::new(cache_bytes), missing }
     }
 
     /// What it means to this reader if a block is missing.
-    pub fn missing(&self) -> Missing {
+    pub fn missing(&self) -> MissingBlock {
         self.missing
     }
 
@@ -218,8 +218,8 @@ impl BlockReader {
     fn read(&self, address: &Address, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let name = names::block(address.block);
         self.storage.get_ranges(&name, ranges).map_err(|e| match (e.kind(), self.missing) {
-            (ErrorKind::NotFound, Missing::Damage) => Error::corrupt(format!("{name}: the block is missing")),
-            (ErrorKind::NotFound, Missing::Reclaimed) => {
+            (ErrorKind::NotFound, MissingBlock::Damage) => Error::corrupt(format!("{name}: the block is missing")),
+            (ErrorKind::NotFound, MissingBlock::Reclaimed) => {
                 Error::snapshot_expired(format!("{name} was reclaimed by another process; read again"))
             }
             _ => e,

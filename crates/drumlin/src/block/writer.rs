@@ -18,7 +18,7 @@ use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, Key
 use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Result, SessionId, checksum_at};
-use crate::storage::{InlineStorage, PutMode, Storage, names};
+use crate::storage::{InlineStorage, Storage, WriteMode, names};
 
 /// Hands out the numbers of one session's blocks.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ impl BlockWriter {
             // Listed before the put, so that whatever it left is deleted if it fails.
             self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
             self.kept.push(&current);
-            self.storage.put(&current.name, &current.parts, PutMode::Once)?;
+            self.storage.put(&current.name, &current.parts, WriteMode::Once)?;
         }
         Ok(())
     }

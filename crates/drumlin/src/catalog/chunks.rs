@@ -37,7 +37,7 @@ const OBJECTS_MAX: usize = 8;
 
 /// Where a chunk is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ChunkAddress {
     /// The snapshot whose object holds it.
     pub object: Seq,
     /// Where it begins in the object.
@@ -48,7 +48,7 @@ pub struct Place {
     pub checksum: u32,
 }
 
-impl Place {
+impl ChunkAddress {
     /// Its range in the object; `Corrupt` if it is impossible.
     pub fn range(&self) -> Result<Range<u64>> {
         let end = self.offset.checked_add(self.bytes);
@@ -60,7 +60,7 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Chunk<K> {
     first: K,
-    place: Place,
+    place: ChunkAddress,
 }
 
 /// A path that compares in tree order: name by name.
@@ -164,8 +164,8 @@ impl Index {
     }
 
     /// The places of all chunks, in the order in which [`Index::read`] takes them.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
-        fn of<K>(chunks: &[Chunk<K>]) -> impl Iterator<Item = &Place> {
+    pub fn places(&self) -> impl Iterator<Item = &ChunkAddress> {
+        fn of<K>(chunks: &[Chunk<K>]) -> impl Iterator<Item = &ChunkAddress> {
             chunks.iter().map(|chunk| &chunk.place)
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
@@ -225,7 +225,7 @@ impl Index {
     }
 }
 
-fn damaged(place: &Place, what: &dyn std::fmt::Display) -> Error {
+fn damaged(place: &ChunkAddress, what: &dyn std::fmt::Display) -> Error {
     Error::corrupt(format!("{}: chunk at offset {}: {what}", names::catalog(place.object), place.offset))
 }
 
@@ -240,7 +240,7 @@ struct Pack {
 impl Pack {
     fn add<K>(&mut self, first: K, bytes: Vec<u8>) -> Chunk<K> {
         let checksum = checksum_at(&bytes, &self.name, self.offset);
-        let place = Place { object: self.object, offset: self.offset, bytes: bytes.len() as u64, checksum };
+        let place = ChunkAddress { object: self.object, offset: self.offset, bytes: bytes.len() as u64, checksum };
         self.offset += place.bytes;
         self.parts.push(bytes.into());
         Chunk { first, place }
@@ -412,7 +412,7 @@ where
     })
 }
 
-fn read_map<'a, K, V>(chunks: impl Iterator<Item = (&'a Place, &'a Bytes)>) -> Result<OrdMap<K, V>>
+fn read_map<'a, K, V>(chunks: impl Iterator<Item = (&'a ChunkAddress, &'a Bytes)>) -> Result<OrdMap<K, V>>
 where
     K: Ord + Clone + DeserializeOwned,
     V: Clone + DeserializeOwned,
@@ -436,7 +436,7 @@ where
 mod tests {
     use super::*;
     use crate::base::{EntryId, Timestamp};
-    use crate::catalog::{Payload, Transaction};
+    use crate::catalog::{Payload, TransactionRecord};
 
     /// Objects as in storage.
     #[derive(Default)]
@@ -458,7 +458,7 @@ mod tests {
         }
 
         fn read(&self, index: &Index) -> State {
-            let bytes = |place: &Place| {
+            let bytes = |place: &ChunkAddress| {
                 let range = place.range().unwrap();
                 let bytes = &self.0[&place.object][range.start as usize..range.end as usize];
                 assert_eq!(checksum_at(bytes, &names::catalog(place.object), place.offset), place.checksum);
@@ -512,7 +512,7 @@ mod tests {
                 costs.push(written as f64 / whole as f64);
             }
             before = Some((index, state.stored()));
-            state.apply(&Transaction::default(), state.seq, state.time).unwrap();
+            state.apply(&TransactionRecord::default(), state.seq, state.time).unwrap();
         }
         // Two changes of nodes and two of blocks each time; now and then an old object is emptied.
         costs.sort_by(f64::total_cmp);

@@ -7,7 +7,7 @@ use super::walk::each_below;
 use super::watches::broken;
 use super::{
     Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
-    State, Transaction, Tree, carry_over, check_path,
+    State, TransactionRecord, Tree, carry_over, check_path,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, clip};
@@ -85,8 +85,8 @@ impl Draft {
     }
 
     /// The state and the effects.
-    pub fn into_parts(self) -> (State, Transaction) {
-        (self.state, Transaction { effects: self.effects })
+    pub fn into_parts(self) -> (State, TransactionRecord) {
+        (self.state, TransactionRecord { effects: self.effects })
     }
 
     /// Applies effects that are not on nodes: all or none.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Change, Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableSpec};
+use crate::table::{Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableChange, TableSpec};
 
 /// Format features that this build knows; an entry that needs another is refused.
 pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
@@ -52,7 +52,7 @@ pub enum Effect {
         /// The table.
         table: TableId,
         /// How.
-        change: Change,
+        change: TableChange,
     },
     /// Changes a table's layout, but not its content.
     RewriteTable {
@@ -278,7 +278,7 @@ impl Effect {
 
 /// Effects that happen together or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Transaction {
+pub struct TransactionRecord {
     /// In order.
     pub effects: Vec<Effect>,
 }
@@ -290,9 +290,9 @@ const EXPANSION_MAX: usize = 255;
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 
-impl Transaction {
+impl TransactionRecord {
     /// Encodes the transactions of one entry: a byte that says how, then postcard, compressed if that is shorter.
-    pub fn encode(transactions: &[Transaction]) -> Result<Vec<u8>> {
+    pub fn encode(transactions: &[TransactionRecord]) -> Result<Vec<u8>> {
         let plain = postcard::to_extend(transactions, vec![PLAIN])
             .map_err(|e| Error::invalid("a commit could not be encoded").with_source(e.to_string()))?;
         if plain.len() < COMPRESSED_FROM {
@@ -333,7 +333,7 @@ impl Transaction {
     }
 
     /// Decodes an entry's payload.
-    pub fn decode(payload: &[u8]) -> Result<Vec<Transaction>> {
+    pub fn decode(payload: &[u8]) -> Result<Vec<TransactionRecord>> {
         let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("undecodable effects: {what}"));
         match payload.split_first() {
             Some((&PLAIN, plain)) => postcard::from_bytes(plain).map_err(|e| bad(&e)),

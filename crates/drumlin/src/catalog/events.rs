@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, Transaction, Tree};
+use super::{
+    Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, TransactionRecord, Tree,
+};
 use crate::base::{Error, Result, Seq, TableId};
 use crate::table::VersionKind;
 
@@ -59,7 +61,7 @@ pub enum TableAction {
 /// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it returns `false`.
 /// `before` is the state that they were applied to, `after` the one that they led to.
 pub fn events(
-    transactions: &[Transaction],
+    transactions: &[TransactionRecord],
     seq: Seq,
     before: &State,
     after: &State,

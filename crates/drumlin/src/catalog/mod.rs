@@ -35,10 +35,10 @@ mod walk;
 mod watches;
 
 pub use changes::{Change, Changes, NodeChange};
-pub use chunks::{Index, LostChunk, Place};
+pub use chunks::{ChunkAddress, Index, LostChunk};
 pub use compare::Compare;
 pub use draft::{Draft, PutMode, PutOptions};
-pub use effect::{Effect, FEATURE_HISTORY, FEATURES_KNOWN, Transaction};
+pub use effect::{Effect, FEATURE_HISTORY, FEATURES_KNOWN, TransactionRecord};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;
 pub use footprint::{Footprint, Read, carry_over, check_written};

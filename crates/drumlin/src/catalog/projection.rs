@@ -98,7 +98,7 @@ impl fmt::Debug for Rule {
 
 /// An entry's place: by key, then by the node that gives it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct EntryKey {
     key: Small,
     path: Path,
 }
@@ -120,7 +120,7 @@ pub struct View {
     rule: Rule,
     /// Whether its entries have been built from a tree.
     built: bool,
-    entries: Map<Place, Payload>,
+    entries: Map<EntryKey, Payload>,
 }
 
 impl View {
@@ -135,7 +135,7 @@ impl View {
                 entries_of(&rule, path, payload, &mut room, |key, value| {
                     let Some(value) = value() else { return };
                     let path = shared.get_or_insert_with(|| Path::trusted(path)).clone();
-                    entries.push((Place { key: Small::new(key), path }, value));
+                    entries.push((EntryKey { key: Small::new(key), path }, value));
                 });
             }
         }
@@ -184,7 +184,7 @@ impl View {
                 entries_of(&rule, path, &payload, &mut room, |key, value| {
                     let Some(value) = value() else { return };
                     let path = shared.get_or_insert_with(|| Path::trusted(path)).clone();
-                    entries.insert(Place { key: Small::new(key), path }, value);
+                    entries.insert(EntryKey { key: Small::new(key), path }, value);
                 });
             }
         });
@@ -253,14 +253,14 @@ impl View {
 
     fn span<'a>(
         &'a self,
-        from: impl Iterator<Item = (&'a Place, &'a Payload)>,
+        from: impl Iterator<Item = (&'a EntryKey, &'a Payload)>,
         within: impl Fn(&Small) -> bool,
     ) -> impl Iterator<Item = ProjectionEntry> {
         let mut last: Option<&Small> = None;
         let bag = self.rule.bag();
         let found = from.take_while(move |(place, _)| within(&place.key));
         let shown = found.filter(move |(place, _)| bag || last.replace(&place.key) != Some(&place.key));
-        shown.map(|(Place { key, path }, value)| ProjectionEntry {
+        shown.map(|(EntryKey { key, path }, value)| ProjectionEntry {
             key: read_key(key),
             path: path.to_string(),
             value: value.clone(),

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::{Effect, Ledger, Path, Sessions, Snapshot, State, Transaction};
+use super::{Effect, Ledger, Path, Sessions, Snapshot, State, TransactionRecord};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::table::{Pin, Table};
+use crate::table::{PinnedVersion, Table};
 
 /// Something that had to be left out, or put elsewhere, to make a state consistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl State {
             let mut own = Table::clone(&table);
             for version in missing {
                 if let Some(record) = own.version(version).cloned() {
-                    own.pins.insert(version, Pin { record, holds: 0, detached: false });
+                    own.pins.insert(version, PinnedVersion { record, holds: 0, detached: false });
                 }
             }
             own.pins.iter_mut().for_each(|(version, pin)| pin.holds = holds(*version).max(1));
@@ -186,7 +186,7 @@ impl State {
     /// Applies those effects of an entry that can be applied; returns what the others are, and why they cannot.
     pub fn apply_what_applies(
         &mut self,
-        transactions: &[Transaction],
+        transactions: &[TransactionRecord],
         seq: Seq,
         time: Timestamp,
     ) -> Vec<(Option<TableId>, String)> {
@@ -232,7 +232,7 @@ impl State {
         if freeze.is_empty() {
             return Ok(());
         }
-        self.apply(&Transaction { effects: freeze }, seq, time)?;
+        self.apply(&TransactionRecord { effects: freeze }, seq, time)?;
         self.seq = seq;
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
     Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions,
-    Transaction, Tree, Trigger, Views,
+    TransactionRecord, Tree, Trigger, Views,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
@@ -326,7 +326,7 @@ impl State {
     }
 
     /// Applies a transaction of the entry `seq`, written at `time`. After an error, the state must be discarded.
-    pub fn apply(&mut self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
+    pub fn apply(&mut self, transaction: &TransactionRecord, seq: Seq, time: Timestamp) -> Result<()> {
         transaction.effects.iter().try_for_each(|effect| self.apply_effect(effect, seq, time))
     }
 

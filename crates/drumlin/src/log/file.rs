@@ -39,7 +39,7 @@ impl Default for LogOptions {
 
 /// What to do about entries that are known to have been synced and cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Loss {
+pub enum OnLoss {
     /// The log is `Corrupt`.
     #[default]
     Refuse,
@@ -76,7 +76,7 @@ struct Tail {
 }
 
 /// One segment as read.
-struct Segment {
+struct LogSegment {
     name: String,
     header: Header,
     entries: Vec<Entry>,
@@ -92,7 +92,7 @@ struct Segment {
     unsynced_bytes: Bytes,
 }
 
-impl Segment {
+impl LogSegment {
     /// The number of the entry that follows this segment.
     fn next(&self) -> Seq {
         self.entries.last().map_or(self.header.first, |entry| entry.seq.next())
@@ -133,12 +133,12 @@ impl FileLog {
 
     /// Reads the log without changing anything, as a follower does: a torn tail is left alone.
     pub fn read(disk: &dyn Disk) -> Result<Opened> {
-        let (_, base, entries) = recover(disk, Loss::Refuse)?;
+        let (_, base, entries) = recover(disk, OnLoss::Refuse)?;
         Ok(Opened { base, entries })
     }
 
     /// Opens the log for writing: cuts a torn tail, and removes segments that the newest base makes unnecessary.
-    pub fn open(disk: Arc<dyn Disk>, options: LogOptions, loss: Loss) -> Result<(Self, Opened)> {
+    pub fn open(disk: Arc<dyn Disk>, options: LogOptions, loss: OnLoss) -> Result<(Self, Opened)> {
         let (newest, base, entries) = recover(&*disk, loss)?;
         let file = disk.open(&newest.name, Access::Write)?;
         if newest.torn {
@@ -394,14 +394,14 @@ impl Tail {
 }
 
 /// A segment under its temporary name.
-struct Prepared {
+struct NewSegment {
     temporary: String,
     name: String,
     file: Box<dyn DiskFile>,
 }
 
 /// Writes a segment that holds a header only, under a temporary name.
-fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<Prepared> {
+fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<NewSegment> {
     let name = names::log_segment(header.first);
     let temporary = names::temporary_segment(&name);
     let file = match disk.create(&temporary) {
@@ -415,10 +415,10 @@ fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<Prepared> {
     if !planted(Bug::SkipLogHeaderSync) {
         file.sync()?;
     }
-    Ok(Prepared { temporary, name, file })
+    Ok(NewSegment { temporary, name, file })
 }
 
-impl Prepared {
+impl NewSegment {
     /// Gives it its final name, durably.
     fn publish(self, disk: &dyn Disk) -> Result<(String, Box<dyn DiskFile>)> {
         disk.rename(&self.temporary, &self.name, Rename::Replace)?;
@@ -440,7 +440,7 @@ fn list_segments(disk: &dyn Disk) -> Result<Vec<Seq>> {
 }
 
 /// Reads all segments that the newest one's base needs.
-fn recover(disk: &dyn Disk, loss: Loss) -> Result<(Segment, Option<Base>, Vec<Entry>)> {
+fn recover(disk: &dyn Disk, loss: OnLoss) -> Result<(LogSegment, Option<Base>, Vec<Entry>)> {
     // Read before the log, which another process may be writing.
     let marked = Mark::read(disk);
     let firsts = list_segments(disk)?;
@@ -470,7 +470,7 @@ fn recover(disk: &dyn Disk, loss: Loss) -> Result<(Segment, Option<Base>, Vec<En
     let mut entries: Vec<Entry> = chain.into_iter().rev().flat_map(|segment| segment.entries).collect();
     entries.extend(newest.entries.iter().cloned());
     entries.retain(|entry| entry.seq >= from);
-    if loss == Loss::Refuse && newest.next() <= marked {
+    if loss == OnLoss::Refuse && newest.next() <= marked {
         let (name, last) = (&newest.name, newest.next().0 - 1);
         return Err(Error::corrupt(format!(
             "{name}: ends with commit {last}, but {} says that commit {marked} was synced; {WAYS_OUT}",
@@ -481,7 +481,7 @@ fn recover(disk: &dyn Disk, loss: Loss) -> Result<(Segment, Option<Base>, Vec<En
 }
 
 /// Reads a segment up to the first bad record, and judges that.
-fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result<Segment> {
+fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: OnLoss) -> Result<LogSegment> {
     let name = names::log_segment(first);
     let file = disk.open(&name, Access::Read)?;
     let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
@@ -499,7 +499,7 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: Loss) -> Result
     if header.base.is_some_and(|base| base.from > base.seq.next()) {
         return Err(Error::corrupt(format!("{name}: its header leaves out entries after the catalog snapshot")));
     }
-    let mut segment = Segment {
+    let mut segment = LogSegment {
         name,
         header,
         entries: Vec::new(),
@@ -550,13 +550,20 @@ const WAYS_OUT: &str = "restore a backup, copy what can be read with `drumlin sa
                         accept_loss to continue without those commits";
 
 /// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
-pub(super) fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool, loss: Loss) -> Result<()> {
+pub(super) fn judge_tail(
+    bytes: &Bytes,
+    name: &str,
+    offset: usize,
+    next: Seq,
+    newest: bool,
+    loss: OnLoss,
+) -> Result<()> {
     let corrupt =
         |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}; {WAYS_OUT}")));
     if !newest {
         return corrupt("a later segment shows that it had been synced".into());
     }
-    if loss == Loss::Accept {
+    if loss == OnLoss::Accept {
         return Ok(());
     }
     let mut at = frame::align(offset);

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::file::judge_tail;
 use super::frame::{self, Body, Record};
-use super::{Appended, Base, CommitLog, Durable, Entry, FileLog, Loss, News, Opened};
+use super::{Appended, Base, CommitLog, Durable, Entry, FileLog, News, OnLoss, Opened};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
 
@@ -28,12 +28,12 @@ struct Seen {
     id: Option<EntryId>,
     /// The log's segments and their sizes.
     files: Vec<(String, u64)>,
-    place: Option<Place>,
+    place: Option<Position>,
 }
 
 /// Where to continue reading the newest segment.
 #[derive(Clone)]
-struct Place {
+struct Position {
     name: String,
     /// Where the last entry read begins, or the first one.
     offset: u64,
@@ -42,7 +42,7 @@ struct Place {
     id: Option<EntryId>,
 }
 
-impl Place {
+impl Position {
     /// The beginning of a segment.
     fn start(name: &str) -> Option<Self> {
         let first = names::parse_log_segment(name)?;
@@ -79,7 +79,7 @@ impl Place {
                 }
                 Some((Record { seq, body: Body::End, .. }, behind)) if seq.next() == next => at = behind,
                 // Reading it as recovery does will report what is wrong.
-                _ if known.is_some() || judge_tail(&bytes, &self.name, at, next, true, Loss::Refuse).is_err() => {
+                _ if known.is_some() || judge_tail(&bytes, &self.name, at, next, true, OnLoss::Refuse).is_err() => {
                     return Ok(None);
                 }
                 _ => break,
@@ -122,7 +122,7 @@ impl FileFollower {
 
 impl Seen {
     /// What was added to the newest segment, if nothing else has changed.
-    fn read_on(&self, disk: &dyn Disk, files: &[(String, u64)]) -> Result<Option<(Place, Vec<Entry>)>> {
+    fn read_on(&self, disk: &dyn Disk, files: &[(String, u64)]) -> Result<Option<(Position, Vec<Entry>)>> {
         let (Some(place), Some((then, old)), Some((now, newer))) =
             (&self.place, self.files.split_last(), files.split_last())
         else {
@@ -170,7 +170,7 @@ impl CommitLog for FileFollower {
         let there = opened.entries.iter().find(|entry| entry.seq == known).map(|entry| entry.id);
         let same = there.is_none() || seen.id.is_none() || there == seen.id;
         let id = opened.entries.last().map(|entry| entry.id);
-        let place = files.last().and_then(|(name, _)| Place::start(name));
+        let place = files.last().and_then(|(name, _)| Position::start(name));
         *seen = Seen { base: opened.base, last, id, files, place };
         Ok(match (last > known, reaches && same) {
             (false, _) => None,

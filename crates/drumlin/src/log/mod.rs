@@ -15,7 +15,7 @@ mod root;
 mod turns;
 
 pub use entry::{Base, Entry};
-pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions, Loss};
+pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions, OnLoss};
 pub use follow::{FileFollower, retry_while_moving};
 pub use object::ObjectLog;
 pub use remains::Remains;

@@ -15,7 +15,7 @@ use super::turns::Turns;
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Pool, Result, Seq};
-use crate::storage::{PutMode, Storage, Tag, names, put_if_match_patiently};
+use crate::storage::{Storage, Tag, WriteMode, names, put_if_match_patiently};
 
 /// The root itself holds entries of up to this many bytes; more go to a chunk.
 const INLINE_BYTES_MAX: usize = 128 << 10;
@@ -139,7 +139,7 @@ impl ObjectLog {
             return Ok(());
         }
         let (chunk, bytes) = root::encode_chunk(&root.entries, self.env.entropy.next()?)?;
-        self.storage.put(&chunk.name(), &[bytes.into()], PutMode::Once)?;
+        self.storage.put(&chunk.name(), &[bytes.into()], WriteMode::Once)?;
         root.chunks.push(chunk);
         root.entries.clear();
         Ok(())
@@ -235,7 +235,7 @@ impl ObjectLog {
 
     fn put(&self, tail: &Tail, bytes: &[Bytes]) -> Result<Tag> {
         if planted(Bug::PlainRootPut) {
-            self.storage.put(names::ROOT, bytes, PutMode::Replace)?;
+            self.storage.put(names::ROOT, bytes, WriteMode::Replace)?;
             let there = self.storage.get_tagged(names::ROOT, None)?;
             return there.map(|(_, tag)| tag).ok_or_else(|| Error::unavailable("no tag"));
         }

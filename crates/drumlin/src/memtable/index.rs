@@ -232,7 +232,7 @@ fn begins_another() -> Error {
 }
 
 /// Where a key is, or would be.
-pub(super) struct Place {
+pub(super) struct InsertPoint {
     slot: Slot,
     node: Ref,
     /// At an inner node: the byte at which its keys diverge, and the key's own byte there, for which it has no child.
@@ -397,8 +397,8 @@ impl<'a, W: Word> Index<'a, W> {
     }
 
     /// Where `key` is, or would be. For the writer.
-    pub fn place(&self, key: Key<'_>) -> Place {
-        let mut place = Place { slot: ROOT, node: self.root(), missing: None, parts_at: None, record: None };
+    pub fn place(&self, key: Key<'_>) -> InsertPoint {
+        let mut place = InsertPoint { slot: ROOT, node: self.root(), missing: None, parts_at: None, record: None };
         if place.node.is_none() {
             return place;
         }
@@ -428,11 +428,11 @@ impl<'a, W: Word> Index<'a, W> {
         &self,
         key: Key<'_>,
         leaf: Addr,
-        place: Place,
+        place: InsertPoint,
         room: &mut impl FnMut(u64) -> Result<Addr>,
     ) -> Result<()> {
         let leaf = Ref::new(leaf, Kind::Leaf);
-        let Place { mut slot, mut node, missing, parts_at, .. } = place;
+        let InsertPoint { mut slot, mut node, missing, parts_at, .. } = place;
         let Some(parts_at) = parts_at else {
             // The first key, or one that exists.
             self.publish(slot, leaf);

@@ -26,7 +26,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::answers::{broke_off, ends_before, error, put_error, redact, secrets, shortened};
-use super::{DELETE_BATCH, ObjectMeta, PutMode, Storage, Tag};
+use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
 /// Requests of one call in flight at a time.
@@ -320,12 +320,12 @@ impl Storage for BucketStorage {
         }
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         let (path, payload) = (self.path(name), parts.iter().cloned().collect::<PutPayload>());
         let (client, mode) = match mode {
             // Always the same bytes, so the client retries it.
-            PutMode::Once | PutMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
-            PutMode::Create => (self.once.clone(), object_store::PutMode::Create),
+            WriteMode::Once | WriteMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
+            WriteMode::Create => (self.once.clone(), object_store::PutMode::Create),
         };
         let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await })?;
         put.map(drop).map_err(|e| self.error(name, &e))

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
-use super::{ObjectMeta, PutMode, Storage, Tag, names};
+use super::{ObjectMeta, Storage, Tag, WriteMode, names};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
@@ -62,7 +62,7 @@ impl FileStorage {
     }
 
     /// Writes an object; `NotFound` if its folder or its temporary file is deleted during the call.
-    fn try_put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+    fn try_put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
         }
@@ -71,8 +71,8 @@ impl FileStorage {
         // Unique even among processes that write the same object.
         let temporary = names::temporary(name, std::process::id(), TEMPORARIES.fetch_add(1, Ordering::Relaxed));
         let mode = match mode {
-            PutMode::Create | PutMode::Once => Rename::Keep,
-            PutMode::Replace => Rename::Replace,
+            WriteMode::Create | WriteMode::Once => Rename::Keep,
+            WriteMode::Replace => Rename::Replace,
         };
         self.writing.lock().insert(temporary.clone());
         let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
@@ -151,7 +151,7 @@ impl Storage for FileStorage {
         }
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         /// How often an object is written if others keep deleting it.
         const TRIES: usize = 100;
         for _ in 0..TRIES {
@@ -189,7 +189,7 @@ impl Storage for FileStorage {
         if there.as_ref() != known {
             return Err(Error::conflict(format!("{name} has been replaced since")));
         }
-        if let Err(e) = self.put(name, parts, PutMode::Replace) {
+        if let Err(e) = self.put(name, parts, WriteMode::Replace) {
             // Nobody else can replace it during the call, so its content shows whether the put was done.
             let same = || match self.get(name) {
                 Err(e) if e.kind() == ErrorKind::NotFound => known.is_none(),

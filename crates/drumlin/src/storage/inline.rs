@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use super::{ObjectMeta, PutMode, Storage, Tag};
+use super::{ObjectMeta, Storage, Tag, WriteMode};
 use crate::base::{Error, Result, Seq, Timestamp};
 
 /// A [`Storage`] with some additional objects in memory.
@@ -113,7 +113,7 @@ impl Storage for InlineStorage {
         }
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         self.storage.put(name, parts, mode)
     }
 
@@ -165,7 +165,7 @@ mod tests {
     fn what_is_held_is_read_like_the_rest_until_it_is_let_go() {
         let storage = InlineStorage::new(Arc::new(FileStorage::new(Arc::new(SimDisk::in_memory()))));
         let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
-        storage.put(&names[0], &[Bytes::from_static(b"stored")], PutMode::Create).unwrap();
+        storage.put(&names[0], &[Bytes::from_static(b"stored")], WriteMode::Create).unwrap();
         (1..4).for_each(|n| storage.hold(&names[n], Bytes::from_static(b"held")));
         assert_eq!(storage.get(&names[0]).unwrap(), "stored");
         assert_eq!(storage.get_ranges(&names[1], &[1..3, 0..4]).unwrap(), ["el", "held"]);

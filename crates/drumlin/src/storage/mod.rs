@@ -19,7 +19,7 @@ pub use disk::{Access, ClosedFile, Disk, DiskEntry, DiskFile, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
 pub use os::OsDisk;
-pub use sim::{Counters, Fault, Moment, SimDisk};
+pub use sim::{Counters, DiskFault, Moment, SimDisk};
 pub use sim_bucket::{BucketFault, BucketOp, Requests, SimBucket};
 
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub const DELETE_BATCH: usize = 1000;
 
 /// Whether a put may replace an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PutMode {
+pub enum WriteMode {
     /// Fails with `AlreadyExists` if the object exists; of racing puts, exactly one wins.
     Create,
     /// Replaces the object atomically: a reader sees the old bytes or the new ones.
@@ -89,7 +89,7 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     }
 
     /// Writes an object as the concatenation of `parts`. The object and its name are durable when it returns.
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()>;
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()>;
 
     /// The whole object and its tag; `None` if that is `known`. `NotFound` if there is none.
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>>;

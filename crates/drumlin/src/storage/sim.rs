@@ -28,7 +28,7 @@ pub enum Moment {
 
 /// What goes wrong at the struck operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// The process dies: this and every later call fails until [`SimDisk::crash`].
     Crash(Moment),
     /// The operation fails once. A failed write may still have written everything; a failed sync drops the file's dirty
@@ -90,7 +90,7 @@ struct Image {
     folders: BTreeMap<String, Folder>,
     next_file: u64,
     counters: Counters,
-    planned: Option<(u64, Fault)>,
+    planned: Option<(u64, DiskFault)>,
     dead: bool,
     full: bool,
     locked: bool,
@@ -161,7 +161,7 @@ impl SimDisk {
     }
 
     /// Plans one fault, at the change numbered `at` (the next one is `counters().changes`).
-    pub fn plan(&self, at: u64, fault: Fault) {
+    pub fn plan(&self, at: u64, fault: DiskFault) {
         self.image.lock().planned = Some((at, fault));
     }
 
@@ -289,7 +289,7 @@ impl SimDisk {
         image.counters.changes += 1;
         let struck = image.planned.filter(|(at, _)| *at == number).map(|(_, fault)| fault);
         match struck {
-            Some(Fault::Crash(moment)) => {
+            Some(DiskFault::Crash(moment)) => {
                 image.dead = true;
                 match moment {
                     Moment::Before => {}
@@ -298,13 +298,13 @@ impl SimDisk {
                 }
                 return Err(crashed());
             }
-            Some(Fault::Fail) => {
+            Some(DiskFault::Fail) => {
                 if kind == Kind::Write {
                     drop(apply(&mut image, false));
                 }
                 return Err(Error::unavailable(format!("could not change {name}: simulated I/O error")));
             }
-            Some(Fault::Full) => image.full = true,
+            Some(DiskFault::Full) => image.full = true,
             None => {}
         }
         if image.full && kind != Kind::Other {

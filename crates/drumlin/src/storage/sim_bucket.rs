@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{DELETE_BATCH, ObjectMeta, PutMode, Storage, Tag};
+use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode};
 use crate::base::{Error, Result, Timestamp};
 
 /// The kind of a request.
@@ -278,8 +278,8 @@ impl Storage for SimBucket {
         ranges.iter().map(part).collect()
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
-        let condition = (mode == PutMode::Create).then_some(None);
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
+        let condition = (mode == WriteMode::Create).then_some(None);
         // Unconditional requests are retried, as by a client of a real bucket.
         const TRIES: usize = 3;
         let mut tries = 0;

@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 
 use super::Store;
 use super::committer::{Answer, Waiting};
-use super::feed::Record;
+use super::feed::CommitRecord;
 use super::proposal::{Proposal, Work, admit, too_large};
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, ErrorKind, Result};
-use crate::catalog::{Draft, Effect, Footprint, State, Transaction};
+use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord};
 use crate::log::{Appended, Durable, ENTRY_BYTES_MAX, Entry, News};
 
 /// A commit with this many effects on nodes is worth a second thread.
@@ -207,13 +207,13 @@ impl Store {
         let id =
             EntryId((u128::from(self.inner.env.entropy.next()?) << 64) | u128::from(self.inner.env.entropy.next()?));
         let append = || {
-            let payload = Transaction::encode(&transactions)?.into();
-            let effects = transactions.iter().flat_map(|transaction: &Transaction| &transaction.effects);
+            let payload = TransactionRecord::encode(&transactions)?.into();
+            let effects = transactions.iter().flat_map(|transaction: &TransactionRecord| &transaction.effects);
             let features = effects.fold(0, |features, effect| features | effect.features());
             let durable = if self.inner.syncer.is_some() { Durable::AfterSync } else { Durable::Now };
             log.append(&Entry { seq, id, session, time, features, payload }, durable)
         };
-        let large = transactions.iter().map(Transaction::nodes).sum::<usize>() >= LARGE;
+        let large = transactions.iter().map(TransactionRecord::nodes).sum::<usize>() >= LARGE;
         let pool = &self.inner.env.pool;
         let appended = if large && working.views().are_by_fields() {
             // Others see the projections only in the state published below, so they need not be brought up to date
@@ -238,7 +238,7 @@ impl Store {
         self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
         let after = Arc::new(working);
         *self.inner.state.write() = after.clone();
-        self.inner.feeds.publish(|| Record { before: before.clone(), after, transactions });
+        self.inner.feeds.publish(|| CommitRecord { before: before.clone(), after, transactions });
         if large {
             // Freeing many nodes takes time; no caller should wait for it.
             pool.spawn(move || drop(before));

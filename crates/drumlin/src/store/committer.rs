@@ -11,7 +11,7 @@ use crate::catalog::State;
 /// A commit's answer: the state right after this very transaction, before retention removed anything.
 pub(super) type Answer = Result<Arc<State>>;
 
-enum Place {
+enum SlotState {
     Waiting,
     /// To commit all that wait.
     Leading,
@@ -19,12 +19,12 @@ enum Place {
 }
 
 struct Slot {
-    place: Mutex<Place>,
+    place: Mutex<SlotState>,
     changed: Condvar,
 }
 
 impl Slot {
-    fn set(&self, place: Place) {
+    fn set(&self, place: SlotState) {
         *self.place.lock() = place;
         self.changed.notify_one();
     }
@@ -33,10 +33,10 @@ impl Slot {
     fn wait(&self) -> Option<Answer> {
         let mut place = self.place.lock();
         loop {
-            match std::mem::replace(&mut *place, Place::Waiting) {
-                Place::Waiting => self.changed.wait(&mut place),
-                Place::Leading => return None,
-                Place::Answered(answer) => return Some(answer),
+            match std::mem::replace(&mut *place, SlotState::Waiting) {
+                SlotState::Waiting => self.changed.wait(&mut place),
+                SlotState::Leading => return None,
+                SlotState::Answered(answer) => return Some(answer),
             }
         }
     }
@@ -73,7 +73,7 @@ impl Committer {
     /// Waits until another thread has committed the proposal, or commits all that wait by `carry`, in the turn: it returns
     /// an answer for each, in order.
     pub fn enter(&self, proposal: Proposal, carry: impl FnOnce(&mut [Waiting]) -> Vec<Answer>) -> Answer {
-        let slot = Arc::new(Slot { place: Mutex::new(Place::Waiting), changed: Condvar::new() });
+        let slot = Arc::new(Slot { place: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
         let waits = {
             let mut queue = self.queue.lock();
             queue.waiting.push(Waiting { proposal, slot: slot.clone() });
@@ -88,7 +88,7 @@ impl Committer {
             let mut batch = std::mem::take(&mut self.queue.lock().waiting);
             let slots = Carried(batch.iter().map(|waiting| waiting.slot.clone()).collect());
             for (slot, answer) in slots.0.iter().zip(carry(&mut batch)) {
-                slot.set(Place::Answered(answer));
+                slot.set(SlotState::Answered(answer));
             }
         }
         slot.wait().unwrap_or_else(|| Err(Error::closed("the commit got no answer")))
@@ -102,7 +102,7 @@ impl Drop for Leader<'_> {
     fn drop(&mut self) {
         let mut queue = self.0.queue.lock();
         match queue.waiting.first() {
-            Some(next) => next.slot.set(Place::Leading),
+            Some(next) => next.slot.set(SlotState::Leading),
             None => queue.led = false,
         }
     }
@@ -115,8 +115,8 @@ impl Drop for Carried {
     fn drop(&mut self) {
         for slot in &self.0 {
             // An answered one has taken its answer and no longer waits, or still finds it here.
-            if matches!(*slot.place.lock(), Place::Waiting) {
-                slot.set(Place::Answered(Err(Error::in_doubt("the commit panicked; open the store again"))));
+            if matches!(*slot.place.lock(), SlotState::Waiting) {
+                slot.set(SlotState::Answered(Err(Error::in_doubt("the commit panicked; open the store again"))));
             }
         }
     }

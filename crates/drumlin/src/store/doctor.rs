@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::Options;
 use super::probe::probe;
 use crate::base::{Env, Error, Result, Timestamp};
-use crate::storage::{BucketStorage, InlineStorage, PutMode, Storage, is_bucket, names};
+use crate::storage::{BucketStorage, InlineStorage, Storage, WriteMode, is_bucket, names};
 
 /// One thing that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Diagnosis {
             let outcome = done.map(|()| times[times.len() / 2]).map_err(|e: Error| e.to_string());
             diagnosis.findings.push(Finding { what: what.to_owned(), outcome });
         };
-        time("write 4 KiB", ROUNDS, &|round| storage.put(&name(round), &body, PutMode::Once));
+        time("write 4 KiB", ROUNDS, &|round| storage.put(&name(round), &body, WriteMode::Once));
         time("read it", ROUNDS, &|round| match storage.get(&name(round))? == body[0] {
             true => Ok(()),
             false => Err(Error::corrupt("what was read is not what was written")),
@@ -142,7 +142,7 @@ impl Diagnosis {
 /// Writes an object; returns by how much the clock here is ahead of the one that notes when it was written.
 fn clock_ahead(storage: &InlineStorage, env: &Env, name: &str, body: &[Bytes]) -> Result<Option<i64>> {
     let before = env.clock.now().0;
-    storage.put(name, body, PutMode::Once)?;
+    storage.put(name, body, WriteMode::Once)?;
     let after = env.clock.now().0;
     // It is in seconds, rounded down.
     let ahead = |Timestamp(begun): Timestamp| (before - (begun + 999_999)).max(0) + (after - begun).min(0);

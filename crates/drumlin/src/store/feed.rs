@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{Inner, Store, recover};
 use crate::base::{Error, Result, Seq, Timestamp};
-use crate::catalog::{self, Effect, Event, State, Transaction};
+use crate::catalog::{self, Effect, Event, State, TransactionRecord};
 use crate::log::{Entry, Opened, retry_while_moving};
 
 /// What is kept for feeds: at most this many commits, and this many bytes of their effects.
@@ -23,13 +23,13 @@ const POLL: Duration = Duration::from_millis(50);
 pub(super) const SHARED_POLL: Duration = Duration::from_millis(500);
 
 /// One commit, between the states before and after it.
-pub(super) struct Record {
+pub(super) struct CommitRecord {
     pub before: Arc<State>,
     pub after: Arc<State>,
-    pub transactions: Vec<Transaction>,
+    pub transactions: Vec<TransactionRecord>,
 }
 
-impl Record {
+impl CommitRecord {
     fn weight(&self) -> usize {
         const OTHER: usize = 256;
         let bytes = |effect: &Effect| match effect {
@@ -45,7 +45,7 @@ impl Record {
 
 #[derive(Default)]
 struct Ring {
-    records: VecDeque<(usize, Arc<Record>)>,
+    records: VecDeque<(usize, Arc<CommitRecord>)>,
     weight: usize,
     /// The open feeds, by number, and the last commit that each has read; without any nothing is kept.
     places: BTreeMap<u64, Seq>,
@@ -57,7 +57,7 @@ struct Ring {
 
 impl Ring {
     /// Removes what no feed needs any more, and what is too much.
-    fn trim(&mut self) -> Vec<Arc<Record>> {
+    fn trim(&mut self) -> Vec<Arc<CommitRecord>> {
         let needed = self.places.values().min().copied();
         let mut old = Vec::new();
         while let Some((weight, record)) = self.records.front() {
@@ -86,7 +86,7 @@ impl Feeds {
     }
 
     /// Keeps a commit, if there are feeds.
-    pub fn publish(&self, record: impl FnOnce() -> Record) {
+    pub fn publish(&self, record: impl FnOnce() -> CommitRecord) {
         let mut ring = self.ring.lock();
         if ring.places.is_empty() {
             return;
@@ -137,7 +137,7 @@ impl Feeds {
     }
 
     /// The commit after `seq`, if it is kept.
-    fn after(&self, seq: Seq) -> Option<Arc<Record>> {
+    fn after(&self, seq: Seq) -> Option<Arc<CommitRecord>> {
         let ring = self.ring.lock();
         // There are gaps: a state that was read as a whole brings no records of the commits before it.
         let at = ring.records.partition_point(|(_, record)| record.before.seq < seq);
@@ -199,7 +199,7 @@ impl Cursor {
     }
 
     /// The next commit, if there is one.
-    pub fn next(&mut self, inner: &Inner) -> Result<Option<Arc<Record>>> {
+    pub fn next(&mut self, inner: &Inner) -> Result<Option<Arc<CommitRecord>>> {
         let record = match self.entries.pop_front() {
             Some(entry) => Some(self.read(&entry)?),
             None => match self.feeds.after(self.state.seq) {
@@ -222,12 +222,12 @@ impl Cursor {
         Ok(record)
     }
 
-    fn read(&self, entry: &Entry) -> Result<Arc<Record>> {
+    fn read(&self, entry: &Entry) -> Result<Arc<CommitRecord>> {
         let mut after = State::clone(&self.state);
         let transactions = recover::apply_entry(&mut after, entry)?;
         // A feed reads no rows, and would keep these in memory as long as it is open.
         after.forget_rows();
-        Ok(Arc::new(Record { before: self.state.clone(), after: Arc::new(after), transactions }))
+        Ok(Arc::new(CommitRecord { before: self.state.clone(), after: Arc::new(after), transactions }))
     }
 
     /// How often all feeds have been woken.
@@ -289,7 +289,7 @@ pub struct ChangeFeed {
 /// One commit of a [`ChangeFeed`].
 #[derive(Clone)]
 pub struct Commit {
-    record: Arc<Record>,
+    record: Arc<CommitRecord>,
 }
 
 impl Commit {
@@ -320,7 +320,7 @@ impl Commit {
 }
 
 /// Calls `found` with the events of a commit.
-pub(super) fn visit(record: &Record, found: &mut dyn FnMut(Event) -> bool) -> Result<()> {
+pub(super) fn visit(record: &CommitRecord, found: &mut dyn FnMut(Event) -> bool) -> Result<()> {
     catalog::events(&record.transactions, record.after.seq, &record.before, &record.after, found)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::feed::Record;
+use super::feed::CommitRecord;
 use super::{Store, recover};
 use crate::base::Result;
 use crate::base::planted::{Bug, planted};
@@ -24,7 +24,7 @@ impl Store {
         let inner = &self.inner;
         let mut failed = None;
         // The records for feeds, so that they need not read the log for them.
-        let (told, mut records) = (inner.feeds.any(), Vec::<Record>::new());
+        let (told, mut records) = (inner.feeds.any(), Vec::<CommitRecord>::new());
         let mut next = match news {
             News::Entries(entries) => {
                 let mut next = State::clone(&**current);
@@ -37,7 +37,7 @@ impl Store {
                             inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
                             if told {
                                 let before = records.last().map_or(current, |record| &record.after).clone();
-                                records.push(Record { before, after: Arc::new(step.clone()), transactions });
+                                records.push(CommitRecord { before, after: Arc::new(step.clone()), transactions });
                             }
                         }
                         Err(e) => {

@@ -14,7 +14,7 @@ use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{join_batches, take_batch};
-use crate::table::{Conform, Place, RowsChange, Searcher, Table, TableCodec, batch_bytes};
+use crate::table::{Conform, RowPlace, RowsChange, Searcher, Table, TableCodec, batch_bytes};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,7 +197,7 @@ impl Store {
         let mut rows = RowBytes::default();
         let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows);
         let places = places.map_err(|e| of_table(path, e))?;
-        let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != Place::Nowhere).collect();
+        let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != RowPlace::Nowhere).collect();
         refuse(codec, keys, &present, &format!("'{path}' has rows with"))
     }
 

@@ -21,7 +21,7 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    Change, GroupId, Matches, NewGroup, Place, Positions, ROWS_MAX, Schemes, Table, TableCodec, VersionKind,
+    GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, Table, TableChange, TableCodec, VersionKind,
     batch_bytes, encode_group, key_filter,
 };
 
@@ -40,7 +40,7 @@ pub(super) struct BulkChange {
     pub footprint: Footprint,
     /// Applied before blocks are added.
     pub before: Vec<Effect>,
-    pub change: Change,
+    pub change: TableChange,
 }
 
 /// A bulk write whose rows are on storage, waiting for its commit.
@@ -206,7 +206,7 @@ impl Store {
             return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
-        let mut change = Change::new(what.version_kind());
+        let mut change = TableChange::new(what.version_kind());
         change.groups.clone_from(&encoded.groups);
         let mut in_memory = Keys::default();
         let searcher = self.searcher(state, table, codec, &task.cancel);
@@ -220,7 +220,7 @@ impl Store {
             }
             let mut rows = RowBytes::default();
             let places = searcher.locate(keys, &mut rows).map_err(|e| of_table(path, e))?;
-            let memory = (0..keys.len()).filter(|at| matches!(places[*at], Place::Memory(_)));
+            let memory = (0..keys.len()).filter(|at| matches!(places[*at], RowPlace::Memory(_)));
             memory.for_each(|at| in_memory.push_key(keys.get(at)));
             for Matches { group, rows } in searcher.matches(&places) {
                 *in_groups.entry(group).or_default() |= rows;

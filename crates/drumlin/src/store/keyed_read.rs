@@ -7,11 +7,11 @@ use arrow::datatypes::SchemaRef;
 
 use super::read::ATTEMPTS;
 use super::resolve::of_table;
-use super::{AsOf, Place as Where};
+use super::{AsOf, Place};
 use crate::base::{Cancel, Error, ErrorKind, Result};
 use crate::catalog::Path;
 use crate::memtable::{Keys, RowBytes};
-use crate::table::{Lookup, Place, Renew, Searcher, TableCodec, View};
+use crate::table::{Lookup, Renew, RowPlace, Searcher, TableCodec, View};
 
 /// How rows are looked up by key.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct LookupOptions {
 
 /// A keyed table as it is at an instant: look-ups on it see no later writes, and need not find the table again.
 pub struct TableView {
-    place: Where,
+    place: Place,
     view: View,
     /// How it is found again, unless it shows what only its transaction can see.
     renew: Option<Renew>,
@@ -35,7 +35,7 @@ pub struct TableView {
 }
 
 impl TableView {
-    pub(super) fn new(place: Where, view: View, renew: Option<Renew>, path: &str) -> Result<Self> {
+    pub(super) fn new(place: Place, view: View, renew: Option<Renew>, path: &str) -> Result<Self> {
         let Some(key) = view.table.key() else {
             return Err(Error::invalid(format!("'{path}' has no key; make the table with one to look rows up by it")));
         };
@@ -89,14 +89,14 @@ impl TableView {
     /// Records in a transaction which keys are looked up.
     fn note(&self, keys: &Keys) -> Result<()> {
         match &self.place {
-            Where::Store(_) => Ok(()),
-            Where::Transaction(transaction) => transaction.note_keys(self.view.table.id, keys),
+            Place::Store(_) => Ok(()),
+            Place::Transaction(transaction) => transaction.note_keys(self.view.table.id, keys),
         }
     }
 
     /// Where the rows of `keys` lie. Rows that lie in memory are copied to `rows` in that form, without making Arrow
     /// arrays.
-    pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
+    pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
         self.note(keys)?;
         self.searcher(&self.view, &Cancel::default()).locate(keys, rows).map_err(|e| of_table(&self.path, e))
     }

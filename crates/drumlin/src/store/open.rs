@@ -18,11 +18,11 @@ use super::time::Times;
 use super::trigger::Triggers;
 use super::{Inner, Maintenance, Mode, Options, Store, Sync, checkpoint, handles, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
-use crate::block::{BlockReader, Missing};
+use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
-use crate::log::{CommitLog, FileFollower, FileLog, Loss, ObjectLog, Opened, retry_while_moving};
+use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, retry_while_moving};
 use crate::storage::{
-    BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, PutMode, SimDisk, Storage, is_bucket, names,
+    BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
 };
 
 /// Version of the format as a whole. The parts have versions of their own.
@@ -115,7 +115,7 @@ impl Store {
                 let (log, opened) = FileLog::open(
                     disk.clone(),
                     options.log,
-                    if options.accept_loss { Loss::Accept } else { Loss::Refuse },
+                    if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
                 )?;
                 let (state, catalog) = recover::replay(&*storage, &opened)?;
                 (Box::new(log), state, catalog)
@@ -166,7 +166,7 @@ impl Store {
         let Parts { storage, log, state, catalog, lock, lent } = parts;
         let read_only = options.mode == Mode::Read;
         let process = std::process::id();
-        let missing = if read_only || log.is_shared() { Missing::Reclaimed } else { Missing::Damage };
+        let missing = if read_only || log.is_shared() { MissingBlock::Reclaimed } else { MissingBlock::Damage };
         let memtable_bytes = state.memtable_bytes();
         let syncer = match options.sync {
             Sync::Interval(interval) if !read_only => Some(Syncer::new(interval)),
@@ -323,6 +323,6 @@ fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Opti
         }
     }
     let log = FileLog::create(disk.clone(), options.log)?;
-    storage.put(names::FORMAT, &[Bytes::from(format_text())], PutMode::Create)?;
+    storage.put(names::FORMAT, &[Bytes::from(format_text())], WriteMode::Create)?;
     Ok(log)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp};
-use crate::catalog::{Draft, Effect, Footprint, State, Transaction, carry_over, check_written};
+use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord, carry_over, check_written};
 
 /// Makes the effects of a transaction from the state that they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
@@ -55,7 +55,7 @@ pub(super) fn admit(
     newest: bool,
     again: bool,
     (seq, time, ages): (Seq, Timestamp, Timestamp),
-) -> Result<(Transaction, State)> {
+) -> Result<(TransactionRecord, State)> {
     let Proposal { base, footprint, work } = proposal;
     if !newest && !planted(Bug::SkipFootprint) {
         footprint.check(base, working)?;
@@ -95,7 +95,7 @@ pub(super) fn admit(
         Effect::ChangeTable { table, .. } | Effect::FreezeRows { table } => Some(*table),
         _ => None,
     });
-    let expired = Transaction { effects: expiry(&next, changed, ages) };
+    let expired = TransactionRecord { effects: expiry(&next, changed, ages) };
     next.apply(&expired, seq, time)?;
     next.check_room()?;
     transaction.effects.extend(expired.effects);
@@ -104,7 +104,7 @@ pub(super) fn admit(
 }
 
 /// Refuses a transaction that the log cannot take.
-pub(super) fn too_large(transaction: &Transaction, after: &State, bytes: u64, limit: u64) -> Error {
+pub(super) fn too_large(transaction: &TransactionRecord, after: &State, bytes: u64, limit: u64) -> Error {
     let largest = transaction.largest();
     let path = largest.and_then(Effect::table).and_then(|table| after.path_of(table));
     let most = match (path, largest) {

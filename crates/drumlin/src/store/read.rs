@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::resolve::{AsOf, resolve, table_at};
 use super::{Pin, Store};
 use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
-use crate::block::Missing;
+use crate::block::MissingBlock;
 use crate::catalog::{Path, State};
 use crate::table::{Renew, Scan, ScanOptions, Table, View, read_history};
 
@@ -39,7 +39,7 @@ impl Store {
                 false => Ok(found),
             }
         };
-        (self.inner.reader.missing() == Missing::Reclaimed).then(|| Arc::new(renew) as Renew)
+        (self.inner.reader.missing() == MissingBlock::Reclaimed).then(|| Arc::new(renew) as Renew)
     }
 
     /// What a view shows, in the newest state known; `SnapshotExpired` if it is gone.

@@ -18,9 +18,9 @@ use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Env, Error, ErrorKind, Patience, Result, Seq, checksum_at};
-use crate::catalog::{FEATURES_KNOWN, Index, Place, State, Transaction};
+use crate::catalog::{ChunkAddress, FEATURES_KNOWN, Index, State, TransactionRecord};
 use crate::log::{Base, Entry, Opened};
-use crate::storage::{PutMode, Storage, names};
+use crate::storage::{Storage, WriteMode, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
 const CATALOG_VERSION: u32 = 6;
@@ -77,7 +77,7 @@ pub(super) fn write_catalog(
     let name = names::catalog(state.seq);
     match shared {
         Some((env, retry)) => create(storage, env, retry, &name, &parts)?,
-        None => storage.put(&name, &parts, PutMode::Replace)?,
+        None => storage.put(&name, &parts, WriteMode::Replace)?,
     }
     Ok((base, Catalog { base, index, state: state.stored() }))
 }
@@ -89,7 +89,7 @@ fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Byt
     const ATTEMPTS: usize = 4;
     let (mut doubtful, mut patience, mut attempt) = (false, Patience::new(retry), 0);
     loop {
-        let failure = match storage.put(name, parts, PutMode::Create) {
+        let failure = match storage.put(name, parts, WriteMode::Create) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && !doubtful => return Err(e),
             Err(e) => e,
             done => return done,
@@ -157,12 +157,13 @@ pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
 
 /// Reads and checks the chunks of a catalog snapshot, in the order of [`Index::places`]: one request for each object.
 pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Bytes>> {
-    let mut by_object: BTreeMap<Seq, Vec<(usize, &Place)>> = BTreeMap::new();
+    let mut by_object: BTreeMap<Seq, Vec<(usize, &ChunkAddress)>> = BTreeMap::new();
     for (at, place) in index.places().enumerate() {
         by_object.entry(place.object).or_default().push((at, place));
     }
     let mut chunks = vec![Bytes::new(); index.places().count()];
-    let ranges = |places: &Vec<(usize, &Place)>| places.iter().map(|(_, place)| place.range()).collect::<Result<_>>();
+    let ranges =
+        |places: &Vec<(usize, &ChunkAddress)>| places.iter().map(|(_, place)| place.range()).collect::<Result<_>>();
     let wanted = by_object.iter().map(|(object, places)| Ok((names::catalog(*object), ranges(places)?)));
     let wanted: Vec<(String, Vec<Range<u64>>)> = wanted.collect::<Result<_>>()?;
     for (((name, _), (_, places)), read) in wanted.iter().zip(by_object).zip(storage.get_ranges_of(&wanted)) {
@@ -182,7 +183,7 @@ pub(super) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<V
     if let Ok(chunks) = read_chunks(storage, index) {
         return Ok(chunks.into_iter().map(Some).collect());
     }
-    let chunk = |place: &Place| -> Result<Option<Bytes>> {
+    let chunk = |place: &ChunkAddress| -> Result<Option<Bytes>> {
         let name = names::catalog(place.object);
         let read = place.range().and_then(|range| storage.get_ranges(&name, std::slice::from_ref(&range)));
         match read {
@@ -235,12 +236,12 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
 }
 
 /// The transactions of an entry; errors name the commit.
-pub(super) fn transactions(entry: &Entry) -> Result<Vec<Transaction>> {
+pub(super) fn transactions(entry: &Entry) -> Result<Vec<TransactionRecord>> {
     let unknown = entry.features & !FEATURES_KNOWN;
     if unknown != 0 {
         return Err(Error::unsupported(format!("commit {} needs features {unknown:#x}, unknown here", entry.seq)));
     }
-    Transaction::decode(&entry.payload).map_err(|e| of_entry(entry, e))
+    TransactionRecord::decode(&entry.payload).map_err(|e| of_entry(entry, e))
 }
 
 fn of_entry(entry: &Entry, e: Error) -> Error {
@@ -249,13 +250,13 @@ fn of_entry(entry: &Entry, e: Error) -> Error {
 
 /// Brings the rows that an entry wrote by key into memory; `state` holds the rest of the entry's effects.
 fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
-    let replay = |transaction: &Transaction| state.replay_rows(transaction, entry.seq, entry.time);
+    let replay = |transaction: &TransactionRecord| state.replay_rows(transaction, entry.seq, entry.time);
     transactions(entry)?.iter().try_for_each(replay).map_err(|e| of_entry(entry, e))
 }
 
 /// Applies the next entry of the log; rows that it wrote by key still have to be settled.
 /// Returns what it did.
-pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<Transaction>> {
+pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<TransactionRecord>> {
     if entry.seq != state.seq.next() {
         return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
     }

@@ -16,7 +16,7 @@ use crate::base::{Env, Error, ErrorKind, Result, Seq, Task};
 use crate::catalog::{Index, LostChunk, Mended, State};
 use crate::log::{Base, CommitLog, FileLog, ObjectLog, Remains};
 use crate::storage::{
-    BucketStorage, Disk, FileStorage, InlineStorage, OsDisk, PutMode, SimDisk, Storage, is_bucket, names,
+    BucketStorage, Disk, FileStorage, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
 };
 
 /// Where a salvaged store goes.
@@ -108,7 +108,7 @@ impl Store {
         match (disk, base) {
             (Some(disk), base) => {
                 FileLog::create_behind(disk, options.log, state.seq, base)?.close()?;
-                storage.put(names::FORMAT, &[format_text().into()], PutMode::Create)?;
+                storage.put(names::FORMAT, &[format_text().into()], WriteMode::Create)?;
             }
             (None, Some(base)) => drop(ObjectLog::create_behind(storage, env, retry, base)?),
             (None, None) => drop(ObjectLog::create(storage, env, retry)?),

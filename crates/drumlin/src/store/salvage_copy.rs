@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::Options;
 use super::salvage_report::{Loss, LossKind, LostRows, SalvageReport};
 use crate::base::{BlockId, Env, Error, ErrorKind, Meter, Result, SessionId, Task, Version};
-use crate::block::{Address, BlockNumbers, BlockReader, BlockWriter, EncodedRowGroup, Missing};
+use crate::block::{Address, BlockNumbers, BlockReader, BlockWriter, EncodedRowGroup, MissingBlock};
 use crate::catalog::State;
 use crate::segment::{Form, decode};
 use crate::storage::{InlineStorage, Storage};
@@ -49,7 +49,7 @@ impl State {
         let (groups, bytes) =
             blocks.values().flat_map(BTreeMap::keys).fold((0, 0), |(n, sum), address| (n + 1, sum + address.bytes()));
         let session = SessionId(self.sessions.last.0 + 1);
-        let reader = BlockReader::new(source.clone(), 0, Missing::Damage);
+        let reader = BlockReader::new(source.clone(), 0, MissingBlock::Damage);
         let mut writer = BlockWriter::new(target.clone(), Arc::new(BlockNumbers::new(session)), options.block_bytes);
         let mut meter = Meter::new(task, &*env.clock, groups, bytes);
         let mut moved: BTreeMap<Address, Address> = BTreeMap::new();

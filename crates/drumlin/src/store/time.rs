@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::Store;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Result, Timestamp};
-use crate::storage::{PutMode, Storage, names};
+use crate::storage::{Storage, WriteMode, names};
 
 /// A clock that shows more than the last commit's time by more than this is compared with the storage's.
 pub(super) const STEP: i64 = 3_600_000_000;
@@ -92,7 +92,7 @@ impl Store {
         let inner = &self.inner;
         let nonce = EntryId(u128::from(inner.env.entropy.next()?));
         let name = format!("{}/clock-{:016x}", names::PROBE, nonce.0);
-        inner.storage.put(&name, &[bytes::Bytes::from_static(b"what time is it?")], PutMode::Once)?;
+        inner.storage.put(&name, &[bytes::Bytes::from_static(b"what time is it?")], WriteMode::Once)?;
         let told = inner.storage.written_at(&name);
         // If it stays, an audit finds it.
         inner.storage.delete_many(&[name]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::feed::{Cursor, Record, SHARED_POLL, visit};
+use super::feed::{CommitRecord, Cursor, SHARED_POLL, visit};
 use super::{Inner, Store, Tree};
 use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp, json_text};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
@@ -133,7 +133,7 @@ impl Triggers {
 
     /// Calls those triggers of `list` for what a commit did that have not been called for it. Returns whether they were
     /// called for all of it: not if triggers were stopped.
-    fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &Record) -> Result<bool> {
+    fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &CommitRecord) -> Result<bool> {
         let (seq, time) = (record.after.seq, record.after.time);
         let due: Vec<_> = list
             .iter()
@@ -179,7 +179,7 @@ impl Triggers {
 }
 
 /// Whether a commit did anything to nodes.
-fn touches_nodes(record: &Record) -> bool {
+fn touches_nodes(record: &CommitRecord) -> bool {
     record.transactions.iter().any(|transaction| transaction.nodes() > 0)
 }
 
@@ -314,7 +314,9 @@ impl Tree {
         filter.check()?;
         let store = self.in_store(TRIGGER)?;
         if name.is_empty() || name.starts_with("trigger ") {
-            return Err(Error::invalid(format!("'{name}' cannot name a trigger; it is empty or an assigned name")));
+            return Err(Error::invalid(format!(
+                "'{name}' cannot name a trigger; it is empty or like an assigned name"
+            )));
         }
         json_text::check(&filter, "the trigger")?;
         store.refresh_if_shared()?;

@@ -18,7 +18,7 @@ use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::table::{
-    Change, Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table,
+    Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, TableChange,
     VersionKind, encode_group, matching_rows,
 };
 
@@ -85,7 +85,7 @@ impl Store {
         let found = matching_rows(&inner.reader, &inner.env.pool, table, read_point, filter, &options.task.cancel);
         let found = found.map_err(|e| of_table(path, e))?;
         let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
-        let mut change = Change::new(VersionKind::Delete);
+        let mut change = TableChange::new(VersionKind::Delete);
         change.metadata = options.metadata.clone();
         change.deletions = positions(found.groups);
         let effects = delete_in_memory(table, &found.keys)?;
@@ -160,7 +160,7 @@ impl Store {
         if table.spec.sort != replacement.sort || !same_schema {
             return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));
         }
-        let mut change = Change::new(VersionKind::Update);
+        let mut change = TableChange::new(VersionKind::Update);
         change.metadata = replacement.metadata.clone();
         change.groups = replacement.groups.clone();
         let mut effects = Vec::new();
@@ -196,7 +196,7 @@ pub(super) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
 }
 
 /// A change of the table at `path` that depends on all that its newest version sees.
-fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<Change>) -> FullChange {
+fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<TableChange>) -> FullChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
     let change = change.map(|change| Effect::ChangeTable { table, change });

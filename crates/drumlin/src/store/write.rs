@@ -7,7 +7,7 @@ use crate::base::{Error, Pool, Result, Task};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::column_meant;
 use crate::table::{
-    Change, StoredSchema, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts, sorted_schema,
+    StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -130,7 +130,7 @@ pub(super) fn create_table(
             return Err(Error::already_exists(format!("'{path}' holds a table")));
         }
         let table = state.next_table();
-        let change = Change { schema: Some(schema.clone()), ..Change::new(VersionKind::Create) };
+        let change = TableChange { schema: Some(schema.clone()), ..TableChange::new(VersionKind::Create) };
         let spec = TableSpec { sort: options.sort.clone(), keyed };
         Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
     })

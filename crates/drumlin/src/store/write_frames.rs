@@ -20,7 +20,7 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::table::{
-    Change, Conform, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableCodec, TableSpec, VersionKind,
+    Conform, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec, VersionKind,
     batch_bytes, check_key, check_sort, encode_group, sorted_schema,
 };
 
@@ -98,7 +98,7 @@ enum Piece {
 }
 
 /// A write whose rows are on storage, waiting for its commit.
-pub(super) struct Prepared {
+pub(super) struct PreparedWrite {
     tables: Vec<EncodedTable>,
     writer: BlockWriter,
     metadata: Option<String>,
@@ -163,7 +163,8 @@ impl Store {
         let places = frames.len();
         // The pin keeps the blocks that are searched for keys.
         let (base, _pin) = self.pinned_state()?;
-        let Prepared { tables, writer, metadata } = self.prepare_write(&base, kind, frames, options, &mut on_error)?;
+        let PreparedWrite { tables, writer, metadata } =
+            self.prepare_write(&base, kind, frames, options, &mut on_error)?;
         let check_again = tables.iter().any(|table| table.new_keys.is_some());
         let call = Call { kind, base, _pin, tables, metadata, check_again };
         let (after, tables) = self.commit_placed(call, writer, |call, writer| {
@@ -232,7 +233,7 @@ impl Store {
             reads.reads.extend(schema);
         }
         let prepared = self.prepare_write(state, kind, frames, options, &mut OnItemError::Refuse)?;
-        let Prepared { tables, writer, metadata } = prepared;
+        let PreparedWrite { tables, writer, metadata } = prepared;
         tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
         let effects = effects(state, &tables, writer.written(), kind, metadata.as_deref())?;
         reads.reads.extend(footprint(&tables).reads);
@@ -283,7 +284,7 @@ impl Store {
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
         on_error: &mut OnItemError,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedWrite> {
         self.inner.log()?;
         let mut frames_in = Vec::with_capacity(frames.len());
         let mut keyed = Vec::new();
@@ -308,7 +309,7 @@ impl Store {
         tables.sort_unstable_by_key(|table| table.at);
         writer.finish()?;
         options.task.cancel.check()?;
-        Ok(Prepared { tables, writer, metadata: options.metadata.clone() })
+        Ok(PreparedWrite { tables, writer, metadata: options.metadata.clone() })
     }
 
     /// Encodes rows of a table with a key.
@@ -505,7 +506,8 @@ fn effects(
     let mut next_table = state.next_table();
     for EncodedTable { path, schema, sort, keyed, groups, .. } in tables {
         let existing = state.table_at(path);
-        let mut change = Change { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..Change::new(kind) };
+        let mut change =
+            TableChange { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..TableChange::new(kind) };
         let table = match existing {
             Some(table) if table.spec.sort != *sort || table.spec.keyed != *keyed => {
                 return Err(Error::conflict(format!("'{path}' was created again with another order or key")));

@@ -82,7 +82,7 @@ pub struct NewGroup {
 
 /// Makes one new version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct TableChange {
     /// What kind of version.
     pub kind: VersionKind,
     /// The schema from this version on, if it is not the newest version's.
@@ -97,7 +97,7 @@ pub struct Change {
     pub metadata: Option<String>,
 }
 
-impl Change {
+impl TableChange {
     /// A change of `kind` that does not change anything yet.
     pub fn new(kind: VersionKind) -> Self {
         Self { kind, schema: None, kill: Kill::None, deletions: Vec::new(), groups: Vec::new(), metadata: None }

@@ -26,7 +26,7 @@ use crate::segment::interleave;
 
 /// Where the row of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RowPlace {
     /// There is none.
     Nowhere,
     /// Written by key since: at this place of the copied rows.
@@ -70,8 +70,8 @@ struct Open {
 
 impl Searcher<'_> {
     /// Where the rows of `keys` are. Those in memory are copied to `rows`.
-    pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<Place>> {
-        let mut places = vec![Place::Nowhere; keys.len()];
+    pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
+        let mut places = vec![RowPlace::Nowhere; keys.len()];
         let overlay = Overlay::new(self.table, self.read_point);
         let said = overlay.as_ref().map(|overlay| overlay.find_many(keys, rows));
         let mut open: Vec<(u32, Version)> = Vec::new();
@@ -79,7 +79,7 @@ impl Searcher<'_> {
             (Some(overlay), Some(said)) => {
                 for (at, said) in said.into_iter().enumerate() {
                     match said {
-                        Some(MemtableHit::Row(row)) => places[at] = Place::Memory(row),
+                        Some(MemtableHit::Row(row)) => places[at] = RowPlace::Memory(row),
                         Some(MemtableHit::Deleted(version)) if !overlay.stands_beside(version) => {}
                         Some(MemtableHit::Deleted(version)) => open.push((at as u32, version)),
                         None => open.push((at as u32, Version(0))),
@@ -122,7 +122,7 @@ impl Searcher<'_> {
     }
 
     /// The keys that a row group holds, with their places.
-    fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, Place)>> {
+    fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, RowPlace)>> {
         self.cancel.check()?;
         let reader = GroupReader::open(self.reader, self.table, group)?;
         let range = candidates(&reader, self.codec, &open.keys)?;
@@ -151,7 +151,7 @@ impl Searcher<'_> {
                 _ => true,
             };
             if seen && (from.0 == 0 || group.born(row).is_some_and(|born| born >= from)) {
-                found.push((asked, Place::Group(index, row)));
+                found.push((asked, RowPlace::Group(index, row)));
             }
         });
         Ok(found)
@@ -166,7 +166,7 @@ impl Searcher<'_> {
         };
         let mut rows = RowBytes::default();
         let places = self.locate(keys, &mut rows)?;
-        let found: BooleanArray = places.iter().map(|place| Some(*place != Place::Nowhere)).collect();
+        let found: BooleanArray = places.iter().map(|place| Some(*place != RowPlace::Nowhere)).collect();
         let others: Vec<usize> = columns.iter().copied().filter(|column| !self.codec.is_key(*column)).collect();
         let mut values = self.values(&schema, &others, &places, &rows)?.into_iter();
         let of_key = |column: usize| self.codec.key_schema().index_of(schema.field(column).name()).ok();
@@ -191,7 +191,7 @@ impl Searcher<'_> {
         &self,
         schema: &SchemaRef,
         columns: &[usize],
-        places: &[Place],
+        places: &[RowPlace],
         rows: &RowBytes,
     ) -> Result<Vec<ArrayRef>> {
         if columns.is_empty() {
@@ -199,7 +199,7 @@ impl Searcher<'_> {
         }
         let own = self.codec.decode_others(rows, columns)?;
         // All found in memory, in order: used as they are.
-        if places.len() == rows.len() && places.iter().zip(0..).all(|(place, at)| *place == Place::Memory(at)) {
+        if places.len() == rows.len() && places.iter().zip(0..).all(|(place, at)| *place == RowPlace::Memory(at)) {
             return Ok(own);
         }
         let groups = rows_by_group(places);
@@ -211,10 +211,10 @@ impl Searcher<'_> {
         };
         // The first source is a null, the second holds the rows found in memory.
         let source: BTreeMap<u32, usize> = groups.iter().enumerate().map(|(at, (index, _))| (*index, at)).collect();
-        let place = |place: &Place| match place {
-            Place::Nowhere => (0, 0),
-            Place::Memory(row) => (1, *row as usize),
-            Place::Group(group, row) => {
+        let place = |place: &RowPlace| match place {
+            RowPlace::Nowhere => (0, 0),
+            RowPlace::Memory(row) => (1, *row as usize),
+            RowPlace::Group(group, row) => {
                 let at = source[group];
                 (at + 2, groups[at].1.binary_search(row).expect("read for it"))
             }
@@ -236,7 +236,7 @@ impl Searcher<'_> {
     }
 
     /// The rows of row groups among `places`, by row group.
-    pub fn matches(&self, places: &[Place]) -> Vec<Matches> {
+    pub fn matches(&self, places: &[RowPlace]) -> Vec<Matches> {
         let matches = |(index, rows): (u32, Vec<u32>)| Matches {
             group: self.table.groups[index as usize].id,
             rows: RoaringBitmap::from_sorted_iter(rows).expect("in order"),
@@ -247,11 +247,11 @@ impl Searcher<'_> {
 
 /// The rows among `places` that are in row groups: for each row group, in order, its rows, ascending and without
 /// duplicates.
-fn rows_by_group(places: &[Place]) -> Vec<(u32, Vec<u32>)> {
+fn rows_by_group(places: &[RowPlace]) -> Vec<(u32, Vec<u32>)> {
     let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
     let mut known: BTreeMap<u32, usize> = BTreeMap::new();
     for place in places {
-        let Place::Group(group, row) = *place else { continue };
+        let RowPlace::Group(group, row) = *place else { continue };
         // Consecutive places are usually in the same one.
         match groups.last_mut().filter(|(last, _)| *last == group) {
             Some((_, rows)) => rows.push(row),

@@ -1,6 +1,6 @@
 //! Tables: row groups that are visible over intervals of versions; reading, writing and rewriting them. Never commits.
 //!
-//! [`Table`] is a value: a commit makes a new one from the old by a [`Change`], a [`Rewrite`] or the removal of versions,
+//! [`Table`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal of versions,
 //! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
 
 mod as_of;
@@ -40,7 +40,7 @@ mod schema;
 mod state;
 mod view;
 
-pub use change::{Change, Kill, NewGroup, Rewrite, RewrittenGroup, VersionKind, VersionRecord};
+pub use change::{Kill, NewGroup, Rewrite, RewrittenGroup, TableChange, VersionKind, VersionRecord};
 pub use check::check_group;
 pub use codec::TableCodec;
 pub use conform::{Conform, conform};
@@ -52,7 +52,7 @@ pub use instants::{History, Instants, Since, Written};
 pub use key::{KeyCodec, check_key};
 pub use key_bounds::KeyBounds;
 pub use key_filter::{key_filter, may_have};
-pub use lookup::{Lookup, Place, Searcher};
+pub use lookup::{Lookup, RowPlace, Searcher};
 pub use matching::{Found, Matches, matching_rows};
 pub use order::{check_sort, sorted_schema};
 pub use overlay::ReadPoint;
@@ -63,8 +63,8 @@ pub use rewrite::{Remapped, kept_rows, remap, rewrite};
 pub use row_bytes::RowCodec;
 pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
 
-pub use rows_change::{Prepared, RowsChange};
+pub use rows_change::{PreparedRows, RowsChange};
 pub use scan::{Scan, ScanOptions, ScanPart};
 pub use schema::StoredSchema;
-pub use state::{Pin, Retained, Table, TableSpec};
+pub use state::{PinnedVersion, Retained, Table, TableSpec};
 pub use view::{Renew, View};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{GroupId, NewGroup, Positions, Prepared, TableCodec};
+use super::{GroupId, NewGroup, Positions, PreparedRows, TableCodec};
 use crate::base::{Seq, Timestamp, Version};
 use crate::memtable::Memtable;
 
@@ -85,7 +85,7 @@ impl<T: Default> Default for InMemory<T> {
 }
 
 /// Rows that a commit wrote, still to be put in their part's memtable.
-pub type Unsettled = (Arc<MemRows>, Arc<Prepared>);
+pub type Unsettled = (Arc<MemRows>, Arc<PreparedRows>);
 
 /// Row writes that one version numbers, or will.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

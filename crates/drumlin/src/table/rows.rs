@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use super::part::{InMemory, Unsettled};
 use super::row_group::Deletion;
 use super::{
-    ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, Prepared, RowGroup, Rows, RowsChange, Run, Table,
+    ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, PreparedRows, RowGroup, Rows, RowsChange, Run, Table,
     TableCodec, VersionKind, VersionRecord, Written,
 };
 use crate::base::{Error, Result, Seq, Timestamp, Version};
@@ -287,7 +287,7 @@ impl Table {
     }
 }
 
-fn put(part: &MemRows, prepared: &Prepared, seq: Seq, time: Timestamp) -> Result<()> {
+fn put(part: &MemRows, prepared: &PreparedRows, seq: Seq, time: Timestamp) -> Result<()> {
     part.note(seq, time);
     part.memtable.insert(&prepared.deletes, None, seq)?;
     part.memtable.insert(&prepared.puts, Some(&prepared.rows), seq)

@@ -19,12 +19,12 @@ pub struct RowsChange {
     /// Arrow IPC streams, empty if there is nothing: whole rows, and key columns.
     puts: Bytes,
     deletes: Bytes,
-    prepared: OnceLock<Arc<Prepared>>,
+    prepared: OnceLock<Arc<PreparedRows>>,
 }
 
 /// The same, ready to be put in a memtable. No key occurs twice.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared {
+pub struct PreparedRows {
     /// The keys of rows written.
     pub puts: Keys,
     /// Those rows.
@@ -35,7 +35,7 @@ pub struct Prepared {
     order: OnceLock<(Vec<u32>, Vec<u32>)>,
 }
 
-impl Prepared {
+impl PreparedRows {
     /// What it says about a key: a row, or a delete.
     pub fn find(&self, key: Key<'_>) -> Option<Option<&[u8]>> {
         let (puts, deletes) = self.order.get_or_init(|| (self.puts.sorted_places(), self.deletes.sorted_places()));
@@ -138,7 +138,7 @@ impl RowsChange {
         };
         let rows = compact.as_ref().or(rows);
         let deletes = keys.map(|keys| codec.keys.encode(keys.columns())).transpose()?.unwrap_or_default();
-        let prepared = Prepared { puts, rows: row_bytes, deletes, order: OnceLock::new() };
+        let prepared = PreparedRows { puts, rows: row_bytes, deletes, order: OnceLock::new() };
         let ipc = |batch: Option<&RecordBatch>| batch.map_or(Ok(Bytes::new()), to_ipc);
         Ok(Self { puts: ipc(rows)?, deletes: ipc(keys)?, prepared: OnceLock::from(Arc::new(prepared)) })
     }
@@ -155,7 +155,7 @@ impl RowsChange {
     }
 
     /// The same, ready to be put in a memtable.
-    pub(super) fn prepared(&self, codec: &TableCodec) -> Result<Arc<Prepared>> {
+    pub(super) fn prepared(&self, codec: &TableCodec) -> Result<Arc<PreparedRows>> {
         if let Some(prepared) = self.prepared.get() {
             return Ok(prepared.clone());
         }

@@ -14,7 +14,7 @@ use super::moved::Moves;
 use super::part::{InMemory, MemtablePart, Unsettled};
 use super::row_group::{Rows, any_in};
 use super::{
-    ALIVE, Change, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableCodec,
+    ALIVE, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableChange, TableCodec,
     VersionRecord,
 };
 use crate::base::planted::{Bug, planted};
@@ -32,7 +32,7 @@ pub struct TableSpec {
 
 /// A version that snapshots hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pin {
+pub struct PinnedVersion {
     /// Its record, which may no longer be in the table's list.
     pub record: VersionRecord,
     /// How many snapshots hold it.
@@ -79,7 +79,7 @@ pub struct Table {
     #[serde(with = "crate::base::persistent::vector")]
     pub groups: Vector<Arc<RowGroup>>,
     /// Versions that snapshots hold.
-    pub pins: BTreeMap<Version, Pin>,
+    pub pins: BTreeMap<Version, PinnedVersion>,
     /// The last commit that changed what the newest version sees.
     pub rows_seq: Seq,
     /// The last commit that changed which row groups there are.
@@ -220,7 +220,7 @@ impl Table {
     }
 
     /// Makes the next version. The addresses of `change.groups` are new; nothing is freed.
-    pub fn change(&self, change: &Change, seq: Seq, time: Timestamp) -> Result<Table> {
+    pub fn change(&self, change: &TableChange, seq: Seq, time: Timestamp) -> Result<Table> {
         let mut next = self.clone();
         let version = Version(self.next_version);
         next.next_version += 1;
@@ -380,7 +380,7 @@ impl Table {
     /// Adds a snapshot's hold on a version.
     pub fn pin(&mut self, version: Version) -> Result<()> {
         let record = self.record(version)?.clone();
-        self.pins.entry(version).or_insert(Pin { record, holds: 0, detached: false }).holds += 1;
+        self.pins.entry(version).or_insert(PinnedVersion { record, holds: 0, detached: false }).holds += 1;
         Ok(())
     }
 

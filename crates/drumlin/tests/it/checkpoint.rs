@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use drumlin::base::{ManualClock, Progress, Task, Timestamp, Version};
 use drumlin::catalog::{Payload, Retention};
-use drumlin::storage::{Fault, SimDisk};
+use drumlin::storage::{DiskFault, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions};
 use drumlin::table::ScanOptions;
 use drumlin::{Result, Store, Tables};
@@ -194,7 +194,7 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
             concat_batches(&batches[0].schema(), &batches).unwrap()
         };
         let expected = rows(&store);
-        disk.plan(disk.counters().changes + at, Fault::Full);
+        disk.plan(disk.counters().changes + at, DiskFault::Full);
         if store.checkpoint(&CheckpointOptions::default()).is_err() {
             failed += 1;
         }
@@ -367,7 +367,7 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
         assert!(n < 500, "no automatic checkpoint failed");
         store.wait_for_checkpoint();
         // Each commit makes a write, a sync and a write of the mark.
-        disk.plan(disk.counters().changes + 3, Fault::Fail);
+        disk.plan(disk.counters().changes + 3, DiskFault::Fail);
         let answer = put(n);
         store.wait_for_checkpoint();
         disk.heal();

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use checks::*;
 use drumlin::Result;
 use drumlin::base::{Env, ManualClock, Seq, Timestamp};
-use drumlin::log::{Base, CommitLog, FileFollower, FileLog, LogOptions, Loss, ObjectLog, Opened};
+use drumlin::log::{Base, CommitLog, FileFollower, FileLog, LogOptions, ObjectLog, OnLoss, Opened};
 use drumlin::storage::{BucketFault, BucketOp, Disk, FileStorage, OsDisk, SimBucket, SimDisk, Storage, names};
 use shared::*;
 
@@ -126,7 +126,7 @@ impl Place {
     pub fn open(&self) -> Result<(Box<dyn CommitLog>, Opened)> {
         let (log, mut opened) = match &self.kept {
             Kept::Files(disk, _, options) => {
-                let (log, opened) = FileLog::open(disk.clone(), *options, Loss::Refuse)?;
+                let (log, opened) = FileLog::open(disk.clone(), *options, OnLoss::Refuse)?;
                 (self.wrapped(log), opened)
             }
             Kept::Objects(storage) => {

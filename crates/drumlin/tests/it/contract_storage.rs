@@ -35,7 +35,7 @@ macro_rules! passes_on {
         }
     };
     (@ $inner:ident put) => {
-        fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+        fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
             self.$inner().put(name, parts, mode)
         }
     };
@@ -91,7 +91,7 @@ use checks::*;
 use drumlin::Result;
 use drumlin::base::Timestamp;
 use drumlin::storage::{
-    BucketStorage, FileStorage, InlineStorage, ObjectMeta, OsDisk, PutMode, SimBucket, SimDisk, Storage, Tag,
+    BucketStorage, FileStorage, InlineStorage, ObjectMeta, OsDisk, SimBucket, SimDisk, Storage, Tag, WriteMode,
 };
 use races::{counts, one_creates, one_step};
 
@@ -198,7 +198,7 @@ impl Storage for Holding {
         remove_empty_folder
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         match self.1.fetch_add(1, Ordering::Relaxed) % 2 {
             0 => self.0.put(name, parts, mode),
             _ => {

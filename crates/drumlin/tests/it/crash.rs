@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use drumlin::base::{ManualClock, Timestamp};
-use drumlin::storage::{Fault, Moment, SimDisk};
+use drumlin::storage::{DiskFault, Moment, SimDisk};
 use drumlin::store::ReclaimOptions;
 use drumlin::{ErrorKind, Store, Tables};
 
@@ -92,7 +92,7 @@ fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 
     for at in (seed % stride..total).step_by(stride as usize) {
         for moment in [Moment::Before, Moment::During, Moment::After] {
             let disk = SimDisk::new();
-            disk.plan(at, Fault::Crash(moment));
+            disk.plan(at, DiskFault::Crash(moment));
             // The last change may come at the close; then the crash does not strike an operation.
             let Some((step, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { continue };
             struck += 1;
@@ -155,12 +155,12 @@ fn a_crash_during_recovery_is_recovered_from() {
         let open = opener(seed);
         let ops = workload(seed, 15);
         let disk = SimDisk::new();
-        disk.plan(60 + seed % 100, Fault::Crash(Moment::During));
+        disk.plan(60 + seed % 100, DiskFault::Crash(Moment::During));
         let Some((_, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { return };
         let mut survived = disk.crash(seed);
         let mut opened = BTreeSet::new();
         for deep in 0..6 {
-            survived.plan(survived.counters().changes + deep, Fault::Crash(Moment::During));
+            survived.plan(survived.counters().changes + deep, DiskFault::Crash(Moment::During));
             if let Ok(store) = open(&survived, &clock, 2) {
                 opened.insert(deep);
                 drop(store);
@@ -182,7 +182,7 @@ fn an_error_at_any_operation_fails_that_call_alone() {
     // The last seed chooses from all operations.
     seeds::each(50..57, 1, |seed| {
         let seed = if seed == 56 { WIDE + 56 } else { seed };
-        let fault = if seed % 2 == 0 { Fault::Fail } else { Fault::Full };
+        let fault = if seed % 2 == 0 { DiskFault::Fail } else { DiskFault::Full };
         let open = if [54, 55].contains(&seed) || seed % 5 == 4 { open_shared } else { opener(seed) };
         let ops = workload(seed, 20);
         let total = {

@@ -183,7 +183,7 @@ fn salvage(disk: &SimDisk, to: &SimDisk, task: &drumlin::base::Task) -> Result<d
 // faults: one thread x salvage
 #[test]
 fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
-    use drumlin::storage::{Fault, Moment};
+    use drumlin::storage::{DiskFault, Moment};
     let disk = build();
     let before = disk.files();
     let whole = {
@@ -192,8 +192,8 @@ fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
         to.counters().changes
     };
     assert!(whole > 5, "{whole} changes");
-    let faults = [Moment::Before, Moment::During, Moment::After].map(Fault::Crash);
-    for fault in faults.into_iter().chain([Fault::Fail, Fault::Full]) {
+    let faults = [Moment::Before, Moment::During, Moment::After].map(DiskFault::Crash);
+    for fault in faults.into_iter().chain([DiskFault::Fail, DiskFault::Full]) {
         for at in 0..whole {
             let place = || format!("{fault:?} at change {at}");
             let to = SimDisk::new();
@@ -202,7 +202,7 @@ fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
             assert_eq!(disk.files(), before, "{}: the source has changed", place());
             to.heal();
             let survived = match fault {
-                Fault::Crash(_) => to.crash(at),
+                DiskFault::Crash(_) => to.crash(at),
                 _ => to,
             };
             let is_store = survived.files().iter().any(|(name, _)| name == "format");

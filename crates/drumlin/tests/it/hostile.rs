@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, TimeUnit};
 use bytes::Bytes;
 use drumlin::base::{checksum, checksum_at};
 use drumlin::block::Directory;
-use drumlin::catalog::{Index, Payload, Place, Transaction};
+use drumlin::catalog::{ChunkAddress, Index, Payload, TransactionRecord};
 use drumlin::filter::Filter;
 use drumlin::segment::{Form, decode};
 use drumlin::storage::{SimBucket, SimDisk};
@@ -57,7 +57,7 @@ fn decoders_take_any_bytes() {
         let calm = |name: &str, work: &mut dyn FnMut()| {
             assert!(catch_unwind(AssertUnwindSafe(work)).is_ok(), "{}", what(name));
         };
-        calm("transactions", &mut || drop(Transaction::decode(&bytes)));
+        calm("transactions", &mut || drop(TransactionRecord::decode(&bytes)));
         calm("directory", &mut || drop(postcard::from_bytes::<Directory>(&bytes)));
         calm("index", &mut || drop(Index::decode(&bytes).map(|index| index.read(&[]))));
         calm("filter", &mut || drop(std::str::from_utf8(&bytes).map(Filter::parse)));
@@ -154,7 +154,7 @@ fn take_apart(disk: &SimDisk) -> Catalog {
     let (name, object) = disk.files().into_iter().find(|(name, _)| name.starts_with("catalog/")).unwrap();
     let offset = u64::from_le_bytes(segment(disk).1[32..40].try_into().unwrap()) as usize;
     let index = Index::decode(&object[offset..]).unwrap();
-    let chunk = |place: &Place| object[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
+    let chunk = |place: &ChunkAddress| object[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
     let chunks = index.places().map(chunk).collect();
     Catalog { name, header: object[..16].to_vec(), chunks, index: object[offset..].to_vec() }
 }
@@ -164,11 +164,11 @@ fn put_back(disk: &SimDisk, mut catalog: Catalog) {
     let name = catalog.name;
     let mut object = catalog.header;
     if let Ok(index) = Index::decode(&catalog.index) {
-        let old: Vec<Place> = index.places().copied().collect();
+        let old: Vec<ChunkAddress> = index.places().copied().collect();
         for (place, chunk) in old.into_iter().zip(&catalog.chunks) {
             let offset = object.len() as u64;
             let checksum = checksum_at(chunk, &name, offset);
-            let new = Place { offset, bytes: chunk.len() as u64, checksum, ..place };
+            let new = ChunkAddress { offset, bytes: chunk.len() as u64, checksum, ..place };
             let (old, new) = (postcard::to_stdvec(&place).unwrap(), postcard::to_stdvec(&new).unwrap());
             // A mutated index may encode a number differently.
             if let Some(at) = catalog.index.windows(old.len()).position(|bytes| bytes == old) {

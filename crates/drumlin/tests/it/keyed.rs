@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use drumlin::base::{ManualClock, Task, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{Fault, Moment, SimDisk};
+use drumlin::storage::{DiskFault, Moment, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Options, Sync, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Store, Tables};
 
@@ -305,7 +305,7 @@ fn a_sync_that_fails_is_told_to_whoever_writes_next() {
     let store = open_set(&disk, options).unwrap();
     keyed(&store, &[]);
     store.sync().unwrap();
-    disk.plan(disk.counters().changes + 1, Fault::Fail);
+    disk.plan(disk.counters().changes + 1, DiskFault::Fail);
     let mut refused = None;
     for n in 0..2000 {
         match store.table(PATH).upsert(batch(&[row(n, "a")]), &WriteOptions::default()) {

@@ -7,7 +7,7 @@ use arrow::array::{
     RecordBatch, StringViewArray,
 };
 use drumlin::base::{ManualClock, Timestamp, Version};
-use drumlin::storage::{Fault, SimDisk};
+use drumlin::storage::{DiskFault, SimDisk};
 use drumlin::store::{AsOf, Frame, Options, ReadOptions, Sync, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
@@ -131,7 +131,7 @@ fn commits_that_a_sync_by_time_failed_on_are_written_again_when_the_store_is_ope
         for n in 0..6 {
             store.table(T).upsert(of(&[(n, "a")]), &WriteOptions::default()).unwrap();
         }
-        disk.plan(disk.counters().changes, Fault::Fail);
+        disk.plan(disk.counters().changes, DiskFault::Fail);
         store.sync().unwrap_err();
         // The caller that closes it must learn of it.
         assert_eq!(store.close().unwrap_err().kind(), ErrorKind::InDoubt);
@@ -185,7 +185,7 @@ fn a_checkpoint_that_ends_between_two_parts_leaves_a_table_that_can_be_written()
         store.table(T).upsert(of(&[(4, "d")]), &WriteOptions::default()).unwrap();
         store.snapshot("b", "**").unwrap();
         let planned = disk.counters().changes + at;
-        disk.plan(planned, Fault::Fail);
+        disk.plan(planned, DiskFault::Fail);
         let done = store.checkpoint(&Default::default());
         disk.heal();
         if disk.counters().changes <= planned {

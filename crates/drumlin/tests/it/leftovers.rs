@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, Fault, FileStorage, Guard, Moment, Rename, SimDisk};
+use drumlin::storage::{Access, Disk, DiskEntry, DiskFault, DiskFile, FileStorage, Guard, Moment, Rename, SimDisk};
 use drumlin::store::{AsOf, Options, ReclaimOptions};
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
@@ -84,7 +84,7 @@ fn a_crash_anywhere_leaves_no_temporary_file_after_the_next_reclaim() {
     let mut left = 0;
     for at in 0.. {
         let disk = SimDisk::new();
-        disk.plan(at, Fault::Crash(Moment::After));
+        disk.plan(at, DiskFault::Crash(Moment::After));
         let done = open(&disk).and_then(|store| (0..3).try_for_each(|n| work(&store, n)));
         let struck = disk.is_dead();
         disk.revive();
@@ -252,7 +252,7 @@ fn a_reclaim_that_says_nothing_was_done_has_done_nothing() {
     for strike in 0..60 {
         let copy = disk.fork();
         let store = open(&copy).unwrap();
-        copy.plan(copy.counters().changes + strike, Fault::Fail);
+        copy.plan(copy.counters().changes + strike, DiskFault::Fail);
         match store.reclaim(&Default::default()) {
             Err(e) if e.kind() == ErrorKind::Unavailable => {
                 failed += 1;

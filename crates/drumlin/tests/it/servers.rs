@@ -5,7 +5,7 @@
 //! What is missing is reported on standard error, bypassing the test's captured output.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use drumlin::ErrorKind;
-use drumlin::storage::{Access, Disk, Fault, FileStorage, Moment, OsDisk, PutMode, Rename, SimDisk, Storage};
+use drumlin::storage::{Access, Disk, DiskFault, FileStorage, Moment, OsDisk, Rename, SimDisk, Storage, WriteMode};
 
 fn disks() -> Vec<(Arc<dyn Disk>, Option<tempfile::TempDir>)> {
     let folder = tempfile::tempdir().unwrap();
@@ -23,16 +23,16 @@ fn every_storage_keeps_the_contract() {
         let storage = FileStorage::new(disk);
         assert_eq!(storage.get("a/b").unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(storage.list("a").unwrap(), []);
-        storage.put("a/b", &[Bytes::from_static(b"hello "), Bytes::from_static(b"world")], PutMode::Create).unwrap();
+        storage.put("a/b", &[Bytes::from_static(b"hello "), Bytes::from_static(b"world")], WriteMode::Create).unwrap();
         assert_eq!(storage.get("a/b").unwrap(), "hello world");
-        assert_eq!(storage.put("a/b", &one(b"x"), PutMode::Create).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(storage.put("a/b", &one(b"x"), WriteMode::Create).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(storage.get("a/b").unwrap(), "hello world");
-        storage.put("a/b", &one(b"0123456789"), PutMode::Replace).unwrap();
+        storage.put("a/b", &one(b"0123456789"), WriteMode::Replace).unwrap();
         assert_eq!(storage.get_ranges("a/b", &[2..4, 0..1, 10..10]).unwrap(), ["23", "0", ""]);
         assert_eq!(storage.get_ranges("a/b", &[8..11]).unwrap_err().kind(), ErrorKind::Corrupt);
         assert_eq!(storage.get_ranges("a/b", &[u64::MAX - 1..u64::MAX]).unwrap_err().kind(), ErrorKind::Corrupt);
         assert_eq!(storage.get_ranges("a/c", &[0..1]).unwrap_err().kind(), ErrorKind::NotFound);
-        storage.put("a/d/e", &[], PutMode::Create).unwrap();
+        storage.put("a/d/e", &[], WriteMode::Create).unwrap();
         assert_eq!(storage.get("a/d/e").unwrap(), "");
         assert_eq!(storage.list_folders("a").unwrap(), ["d"]);
         let listed = storage.list("a").unwrap();
@@ -44,7 +44,7 @@ fn every_storage_keeps_the_contract() {
         storage.remove_empty_folder("a/d").unwrap();
         assert_eq!(storage.list_folders("a").unwrap(), Vec::<String>::new());
         // A removed folder may be created again.
-        storage.put("a/d/e", &one(b"again"), PutMode::Create).unwrap();
+        storage.put("a/d/e", &one(b"again"), WriteMode::Create).unwrap();
         assert_eq!(storage.get("a/d/e").unwrap(), "again");
     }
 }
@@ -53,10 +53,10 @@ fn every_storage_keeps_the_contract() {
 fn of_racing_creates_one_wins() {
     for (disk, _folder) in disks() {
         let storage = FileStorage::new(disk);
-        storage.put("x/other", &[], PutMode::Create).unwrap();
+        storage.put("x/other", &[], WriteMode::Create).unwrap();
         // Distinct temporary names are up to the writers (block names are unique); here, the same name is put again and
         // again, one after the other.
-        let wins = (0..16).filter(|_| storage.put("x/y", &one(b"mine"), PutMode::Create).is_ok()).count();
+        let wins = (0..16).filter(|_| storage.put("x/y", &one(b"mine"), WriteMode::Create).is_ok()).count();
         assert_eq!(wins, 1);
     }
 }
@@ -134,8 +134,8 @@ fn a_put_that_crashes_is_whole_or_absent() {
         for moment in [Moment::Before, Moment::During, Moment::After] {
             for seed in 0..8 {
                 let disk = SimDisk::new();
-                disk.plan(at, Fault::Crash(moment));
-                let put = FileStorage::new(Arc::new(disk.clone())).put("a/b", &one(&[7; 3000]), PutMode::Create);
+                disk.plan(at, DiskFault::Crash(moment));
+                let put = FileStorage::new(Arc::new(disk.clone())).put("a/b", &one(&[7; 3000]), WriteMode::Create);
                 let after = FileStorage::new(Arc::new(disk.crash(seed)));
                 match after.get("a/b") {
                     Ok(bytes) => assert_eq!(bytes, [7; 3000][..]),

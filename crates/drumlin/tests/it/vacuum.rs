@@ -10,7 +10,7 @@ use drumlin::block::Address;
 use drumlin::storage::SimDisk;
 use drumlin::store::CheckpointOptions;
 use drumlin::table::{
-    Change, LeftAlone, NewGroup, PlanOptions, ROWS_MAX, StoredSchema, Table, TableSpec, VersionKind, plan,
+    LeftAlone, NewGroup, PlanOptions, ROWS_MAX, StoredSchema, Table, TableChange, TableSpec, VersionKind, plan,
 };
 use drumlin::{Store, Tables};
 use roaring::RoaringBitmap;
@@ -209,7 +209,7 @@ fn records(shape: &[(u32, u32)]) -> Table {
     let schema = StoredSchema::new(integers(0, 0).schema()).unwrap();
     let groups =
         shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows, dead: None });
-    let write = Change { schema: Some(schema), groups: groups.collect(), ..Change::new(VersionKind::Write) };
+    let write = TableChange { schema: Some(schema), groups: groups.collect(), ..TableChange::new(VersionKind::Write) };
     let table = Table::new(TableId(1), TableSpec { sort: Vec::new(), keyed: false });
     let table = table.change(&write, Seq(1), Timestamp(1)).unwrap();
     let dead = table.groups.iter().zip(shape).filter(|(_, (_, dead))| *dead > 0);
@@ -218,7 +218,7 @@ fn records(shape: &[(u32, u32)]) -> Table {
         positions.insert_range(0..*dead);
         (group.id, positions.into())
     });
-    let delete = Change { deletions: deletions.collect(), ..Change::new(VersionKind::Delete) };
+    let delete = TableChange { deletions: deletions.collect(), ..TableChange::new(VersionKind::Delete) };
     let table = table.change(&delete, Seq(2), Timestamp(2)).unwrap();
     table.delete_versions(&[Version(0)], Seq(3), Timestamp(3)).unwrap().0
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::{Error, Result, Seq, Timestamp};
-use crate::catalog::{Effect, State, Transaction};
+use crate::catalog::{Effect, State, TransactionRecord};
 
 impl State {
     /// Puts the rows that its last commits wrote by key where readers find them. Called by the thread that publishes the
@@ -58,7 +58,7 @@ impl State {
     }
 
     /// Puts the rows that a commit wrote where readers find them; this state already holds the rest of the commit.
-    pub fn replay_rows(&self, transaction: &Transaction, seq: Seq, time: Timestamp) -> Result<()> {
+    pub fn replay_rows(&self, transaction: &TransactionRecord, seq: Seq, time: Timestamp) -> Result<()> {
         transaction.effects.iter().try_for_each(|effect| match effect {
             Effect::WriteRows { table, version, rows } => {
                 self.tables.get(table).map_or(Ok(()), |table| table.replay_rows(*version, rows, seq, time))

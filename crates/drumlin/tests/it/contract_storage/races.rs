@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 
 use bytes::Bytes;
-use drumlin::storage::{PutMode, Storage};
+use drumlin::storage::{Storage, WriteMode};
 use drumlin::{ErrorKind, Result};
 
 use super::checks::{put, refused};
@@ -19,7 +19,7 @@ pub fn one_creates(storage: &dyn Storage) {
                 let bytes = [Bytes::from(vec![thread as u8; 3000 + thread])];
                 barrier.wait();
                 match on_tag {
-                    false => storage.put(&name, &bytes, PutMode::Create),
+                    false => storage.put(&name, &bytes, WriteMode::Create),
                     true => storage.put_if_match(&name, &bytes, None).map(drop),
                 }
             };
@@ -85,7 +85,7 @@ pub fn one_step(storage: &dyn Storage) {
     };
     std::thread::scope(|scope| {
         (0..2).for_each(|_| drop(scope.spawn(read)));
-        (1..80).for_each(|n| storage.put(name, &[content(n)], PutMode::Replace).unwrap());
+        (1..80).for_each(|n| storage.put(name, &[content(n)], WriteMode::Replace).unwrap());
     });
     assert_eq!(storage.get(name).unwrap(), content(79));
 }
