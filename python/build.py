@@ -76,7 +76,7 @@ def _span(seconds: float) -> str:
 
 
 def compile_crates(report: Report) -> int:
-    """Runs maturin; what cargo says is told in short."""
+    """Runs maturin; shows a summary of what cargo prints."""
     environment = os.environ | {
         "VIRTUAL_ENV": str(ROOT / ".venv"),
         "CARGO_TERM_PROGRESS_WHEN": "always",

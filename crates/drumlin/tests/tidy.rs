@@ -1,5 +1,5 @@
-//! Style as a test: the layers and their order, files that use each other, a header in each file, file sizes, names that say
-//! nothing.
+//! Style as a test: the layers and their order, files that use each other, a header in each file, file sizes, meaningless
+//! names.
 
 #[path = "tidy/api.rs"]
 mod api;

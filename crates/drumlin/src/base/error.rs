@@ -41,7 +41,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether it says something of one item of a call, such as a table, not of storage, the store or the call.
+    /// Whether it is about one item of a call, such as a table, not about storage, the store or the whole call.
     pub fn is_of_item(self) -> bool {
         use ErrorKind::*;
         match self {
@@ -51,8 +51,8 @@ impl ErrorKind {
         }
     }
 
-    /// Whether maintenance that meets it with one table or block goes on with the others: it is of that item, and would be met
-    /// again.
+    /// Whether maintenance that meets it at one table or block continues with the others: it is about that item, and would
+    /// occur again.
     pub fn leaves_others(self) -> bool {
         (self.is_of_item() || self == ErrorKind::Unsupported) && self != ErrorKind::SnapshotExpired
     }

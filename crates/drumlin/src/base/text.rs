@@ -1,6 +1,6 @@
 //! Texts in messages.
 
-/// The first `chars` letters of a text, which may be of any length.
+/// The first `chars` characters of a text of any length.
 pub fn clip(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -86,7 +86,7 @@ struct LogSegment {
     torn: bool,
     /// Whether the last record is an end mark.
     ended: bool,
-    /// The good records behind the last one that is known to be synced, or the header if there is no record; and their
+    /// The good records after the last one that is known to be synced, or the header if there is no record; and their
     /// offset. An end mark that nothing follows is not known to be synced.
     unsynced_offset: u64,
     unsynced_bytes: Bytes,
@@ -259,7 +259,7 @@ impl CommitLog for FileLog {
     }
 
     fn refresh(&self) -> Result<Option<News>> {
-        // Nobody else writes.
+        // No other process writes.
         Ok(None)
     }
 

@@ -170,7 +170,7 @@ pub fn redact(secrets: &[String], message: &str) -> String {
     out
 }
 
-/// A message of a server.
+/// A server's message, shortened.
 pub fn shortened(text: &str) -> String {
     clip(text, 500)
 }

@@ -43,8 +43,8 @@ pub enum WriteMode {
     Once,
 }
 
-/// Identifies the content of an object: an object that was not written since has the same tag, a different content has a
-/// different one. Opaque.
+/// Identifies the content of an object: an object that was not written since has the same tag, and different content has
+/// a different one. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tag(pub String);
 

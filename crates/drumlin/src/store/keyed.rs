@@ -252,8 +252,8 @@ impl SmallWrite {
     }
 }
 
-/// The rows of a batch in the order of their keys, without those whose keys come again later in it, and the keys; an insert
-/// refuses such keys.
+/// The rows of a batch in the order of their keys, without those whose keys occur again later in it, and the keys; an
+/// insert refuses such keys.
 pub(super) fn dedup_keys(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
     let keys = codec.keys_of(&batch)?.0;
     let mut order = keys.sorted_places();

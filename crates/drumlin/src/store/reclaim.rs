@@ -49,7 +49,7 @@ pub struct ReclaimReport {
     pub tables: u64,
     /// Blocks deleted.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of those blocks.
     pub bytes: u64,
     /// Deleted objects that nothing ever referred to: left by crashes and failures.
     pub orphans: u64,

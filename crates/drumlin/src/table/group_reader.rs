@@ -1,4 +1,4 @@
-//! A row group, opened to be read: its directory is at hand, and its columns are decoded as they are asked for.
+//! A row group, opened to be read: its directory is in memory, and its columns are decoded on request.
 
 use std::sync::Arc;
 

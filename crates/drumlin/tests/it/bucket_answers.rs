@@ -149,7 +149,7 @@ fn answers_that_always_break_off_are_an_error_in_the_end() {
     assert_eq!((e.kind(), requests), (ErrorKind::Unavailable, 6), "{e}");
 }
 
-/// What reading ranges of `name` comes to if each request is answered so.
+/// The error of reading ranges of `name` if each request gets this answer.
 fn ranges_answered(name: &str, status: u16, head: &str, body: &str) -> drumlin::Error {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,11 +1,11 @@
-//! The contract of `CommitLog`: one list of checks that every log passes, and that notices each rule that is broken.
+//! The contract of `CommitLog`: one list of checks that every log passes, and that notices each broken rule.
 //!
-//! The rules: entries are numbered without gaps and come back byte for byte, in one order, to all who ask. What was appended is
-//! durable when the call returns, or after the next sync if it was to be synced later. The log names the newest catalog
-//! snapshot and holds every entry that is needed beside it. A log that was closed or poisoned takes nothing more. Where several
-//! handles write, one that does not know the newest entries learns of them and adds nothing.
+//! The rules: entries are numbered without gaps, and all readers get them back byte for byte, in one order. What was
+//! appended is durable when the call returns, or after the next sync if it was to be synced later. The log names the newest
+//! catalog snapshot and holds every entry that is needed beside it. A log that was closed or poisoned accepts nothing more.
+//! If several handles write, one that does not know the newest entries learns of them and adds nothing.
 //!
-//! Each check gets a place of its own, where no log is yet.
+//! Each check gets a place of its own, without a log.
 
 mod broken;
 mod checks;
@@ -60,15 +60,15 @@ fn last(opened: &Opened) -> Seq {
     opened.entries.last().map(|entry| entry.seq).or(opened.base.map(|base| base.seq)).unwrap_or_default()
 }
 
-/// What a log is kept in.
+/// Where a log is stored.
 #[derive(Clone)]
 enum Kept {
-    /// Files of a disk; the same once more if it can crash.
+    /// Files of a disk; the disk a second time if it can crash.
     Files(Arc<dyn Disk>, Option<SimDisk>, LogOptions),
     Objects(Arc<dyn Storage>),
 }
 
-/// Where a log is, and how a process gets at it.
+/// Where a log is, and how a process opens it.
 #[derive(Clone)]
 pub struct Place {
     kept: Kept,
@@ -140,7 +140,7 @@ impl Place {
         Ok((log, opened))
     }
 
-    /// A handle of a process that reads, and knows what `opened` says.
+    /// A handle of a process that only reads, and knows `opened`.
     pub fn follow(&self, opened: &Opened) -> Box<dyn CommitLog> {
         match &self.kept {
             Kept::Files(disk, ..) => self.wrapped(FileFollower::new(disk.clone(), opened)),
@@ -152,7 +152,7 @@ impl Place {
         }
     }
 
-    /// What is there after the machine lost power, if it can; else the same place, as after a process died.
+    /// What is left after the machine lost power, if it can; else the same place, as after a process died.
     pub fn crash(&self, seed: u64) -> Self {
         let kept = match &self.kept {
             Kept::Files(_, Some(disk), options) => {
@@ -181,7 +181,7 @@ impl Place {
         self.storage().list(names::LOG).unwrap().into_iter().map(|object| object.name).collect()
     }
 
-    /// The bytes of all that the log is kept in.
+    /// The bytes of all objects or files of the log.
     pub fn content(&self) -> Vec<Bytes> {
         let storage = self.storage();
         let mut all: Vec<Bytes> = self.names().iter().map(|name| storage.get(name).unwrap()).collect();
@@ -235,7 +235,7 @@ fn a_log_in_a_shared_folder_keeps_it() {
     });
 }
 
-/// Puts are throttled, done without an answer, or done late: the log finds out what became of them.
+/// Puts are throttled, done without an answer, or done late: the log finds out which.
 #[test]
 fn a_log_in_a_bucket_whose_answers_are_lost_keeps_it() {
     keeps_the_contract(|| {
@@ -276,7 +276,7 @@ fn a_log_that_breaks_a_rule_is_noticed() {
             places.push(Place::sim(SimDisk::new(), 64 << 20));
         }
         if rule == Rule::SyncsNothing {
-            // What a bucket has taken is durable.
+            // What a bucket has accepted is durable.
             places.remove(0);
         }
         for place in places {

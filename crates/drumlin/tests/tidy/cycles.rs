@@ -1,9 +1,9 @@
-//! Cycles between files: within a layer, a package or the tests, no file uses one that uses it back, directly or through
+//! Cycles between files: within a layer, a package or the tests, no file uses a file that uses it, directly or through
 //! others.
 //!
-//! A file uses another if it imports something that the other defines, or names it by a path. A re-exported name is used
-//! from the file that defines it; the re-export itself does not count. Nor do unit tests, and in Python imports for types
-//! only and imports within functions. A method call names no file, so it is not seen.
+//! A file uses another if it imports something that the other defines, or names that by a path. A re-exported name is
+//! used from the file that defines it; the re-export itself does not count. Nor do unit tests, and in Python imports for
+//! types only and imports within functions. A method call names no file, so it is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,9 +14,9 @@ use super::{LAYERS, core, files};
 /// composed of what they define.
 const COMPOSED: &str = "store";
 
-/// Texts of modules, by their paths such as `catalog/tree`.
+/// Source texts of modules, by paths such as `catalog/tree`.
 type Sources = BTreeMap<String, String>;
-/// For each module the modules that it uses, with the names that it uses of them.
+/// For each module the modules that it uses, with the names that it uses from them.
 type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 #[test]
@@ -129,7 +129,7 @@ fn rust_uses(sources: &Sources) -> Uses {
     uses
 }
 
-/// The module that defines what `path` means in the module `from`, if it is one of `files`.
+/// The module that defines what `path` names in the module `from`, if it is one of `files`.
 fn defining(files: &BTreeMap<&str, RustFile>, from: &str, path: &[String], steps: usize) -> Option<String> {
     let (mut module, mut rest) = match path.first()?.as_str() {
         "crate" => (String::new(), &path[1..]),
@@ -207,7 +207,7 @@ fn parse(text: &str) -> RustFile {
     file
 }
 
-/// Adds the paths of the import that begins at `at`, each with the name it gets; gives the place after it.
+/// Adds the paths of the import that begins at `at`, each with the name it gets; returns the place after it.
 fn import(tokens: &[&str], mut at: usize, above: &[String], paths: &mut Vec<(String, Vec<String>)>) -> usize {
     let mut path = above.to_vec();
     loop {
@@ -274,7 +274,7 @@ fn tokens(text: &str) -> Vec<&str> {
     found
 }
 
-/// The bytes up to the end of a literal, `quote` included, where a backslash takes the meaning off the next character.
+/// The bytes up to the end of a literal, `quote` included, where a backslash escapes the next character.
 fn closed(text: &str, quote: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices() {

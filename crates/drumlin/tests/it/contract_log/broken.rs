@@ -28,11 +28,11 @@ pub enum Rule {
     KnowsBetter,
     TakesAnySnapshot,
     NeedsNothing,
-    /// Its storage takes any put.
+    /// Its storage accepts any put.
     SharesNoOrder,
 }
 
-/// Each rule, and the check that has to notice.
+/// Each rule, and the check that must notice.
 pub const RULES: [(Rule, &str); 21] = [
     (Rule::LosesTheLast, "entries come back as they were"),
     (Rule::LosesWhatIsEmpty, "payloads of every size come back"),
@@ -58,7 +58,7 @@ pub const RULES: [(Rule, &str); 21] = [
 ];
 
 impl Rule {
-    /// What becomes of entries that are read.
+    /// Changes entries that are read.
     pub fn spoil(self, entries: &mut Vec<Entry>) {
         match self {
             Self::LosesTheLast => drop(entries.pop()),
@@ -76,7 +76,7 @@ impl Rule {
 pub struct BrokenLog {
     inner: Box<dyn CommitLog>,
     rule: Rule,
-    /// What is written when it is closed.
+    /// Entries that are written when it is closed.
     held: Mutex<Vec<Entry>>,
     /// The last news.
     told: Mutex<Option<News>>,

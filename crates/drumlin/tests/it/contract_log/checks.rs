@@ -1,4 +1,4 @@
-//! What one writer of a log, and those who read beside it, may count on.
+//! What one writer of a log, and readers beside it, may rely on.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +47,7 @@ fn seqs(entries: &[Entry]) -> Vec<u64> {
     entries.iter().map(|entry| entry.seq.0).collect()
 }
 
-/// The same entries, said by their numbers if not: payloads are long.
+/// Asserts equal entries; shows only their numbers, since payloads are long.
 pub fn same(found: &[Entry], expected: &[Entry]) {
     assert_eq!(seqs(found), seqs(expected));
     for (found, expected) in found.iter().zip(expected) {
@@ -55,7 +55,7 @@ pub fn same(found: &[Entry], expected: &[Entry]) {
     }
 }
 
-/// All who look see this snapshot and these entries: the handle itself, and one that opens the log.
+/// All readers see this snapshot and these entries: the handle itself, and one that opens the log.
 fn holds(place: &Place, log: &dyn CommitLog, base: Option<Base>, entries: &[Entry]) {
     assert_eq!(log.base(), base);
     let read = log.read().unwrap();
@@ -111,7 +111,7 @@ pub fn payloads(place: &Place) {
     let mut entries: Vec<Entry> =
         sizes.chain([1 << 20, 5 << 20, 0]).zip(1..).map(|(bytes, seq)| entry(seq, bytes)).collect();
     entries.iter().for_each(|entry| add(&*log, entry));
-    // Bytes that are a log themselves, and many entries of nothing.
+    // Bytes that are a log themselves, and many empty entries.
     for content in place.content() {
         let whole = Entry { payload: content, ..entry(entries.len() as u64 + 1, 0) };
         add(&*log, &whole);
@@ -136,7 +136,7 @@ pub fn numbers(place: &Place) {
     [0, 2, u64::MAX >> 9].into_iter().for_each(wrong);
     let entries = fill(&*log, 1..=3, 10);
     [1, 3, 5, 7].into_iter().for_each(wrong);
-    // Nothing has come of it.
+    // It had no effect.
     same(&log.read().unwrap().entries, &entries);
     let entries = [entries, fill(&*log, 4..=5, 10)].concat();
     drop(log);
@@ -165,7 +165,7 @@ pub fn durable(place: &Place) {
         let (log, opened) = after.open().unwrap();
         assert!(opened.entries.len() >= least, "{} entries, {least} were synced", opened.entries.len());
         same(&opened.entries, &entries[..opened.entries.len()]);
-        // What is there is built upon. A place that cannot crash is the same one, which goes on.
+        // What is left is built upon. A place that cannot crash is the same one, which continues.
         if after.can_crash() {
             let next = opened.entries.len() as u64 + 1;
             add(&*log, &entry(next, 10));
@@ -188,7 +188,7 @@ pub fn durable(place: &Place) {
     (0..12).for_each(|seed| after_crash(14, seed));
 }
 
-/// Takes news into what is known.
+/// Adds news to what is known.
 pub fn learn(known: &mut Opened, news: News) {
     match news {
         News::Entries(entries) => {
@@ -214,14 +214,14 @@ pub fn news(place: &Place) {
         same(&known.entries, &entries);
         assert!(reader.refresh().unwrap().is_none(), "news come once");
     }
-    // A snapshot of what is known is no news, nor what it cuts; what comes after it is.
+    // A snapshot of what is known is no news, nor is what it cuts; entries after it are.
     assert!(log.rebase(None, snapshot(12, 13), log.bytes()).unwrap());
     assert!(reader.refresh().unwrap().is_none());
     entries.extend(fill(&*log, 13..=14, 60));
     learn(&mut known, reader.refresh().unwrap().unwrap());
     same(&known.entries, &entries);
     assert_eq!(reader.base(), Some(snapshot(12, 13)));
-    // Beyond one that holds what is not known, all is.
+    // After a snapshot that holds unknown entries, everything is news.
     fill(&*log, 15..=17, 60);
     assert!(log.rebase(Some(snapshot(12, 13)), snapshot(16, 16), log.bytes()).unwrap());
     let after = fill(&*log, 18..=18, 60);
@@ -230,7 +230,7 @@ pub fn news(place: &Place) {
     assert_eq!(seqs(&all.entries), [16, 17, 18]);
     same(&all.entries[2..], &after);
     assert!(reader.refresh().unwrap().is_none());
-    // One that comes now needs no more than what it has not seen.
+    // A handle opened now gets only what it has not seen.
     let (_, opened) = place.open().unwrap();
     let late = place.follow(&opened);
     assert!(late.refresh().unwrap().is_none());
@@ -275,9 +275,9 @@ pub fn cuts(place: &Place) {
         holds(place, &*log, Some(base), &entries[from as usize - 1..]);
         before = Some(base);
     }
-    // All is in the snapshot: the log takes no more than its frame.
+    // Everything is in the snapshot: the log is only its frame.
     assert!(size(place) < 50 << 10, "{} bytes", size(place));
-    // A log that is cut now and then stays small.
+    // A log that is cut from time to time stays small.
     let mut largest = 0;
     for round in 0..12 {
         let last = 12 + round * 4;
@@ -296,7 +296,7 @@ pub fn cuts(place: &Place) {
 }
 
 pub fn counts_bytes(place: &Place) {
-    // What frames an entry may count, too, and of a log in objects older entries that lie in the same object.
+    // The frame of an entry may count, too, and in a log of objects older entries in the same object.
     let counts = |log: &dyn CommitLog, entries: u64, bytes: u64| {
         let counted = log.bytes();
         let older = if log.is_shared() { 128 << 10 } else { 0 };
@@ -309,7 +309,7 @@ pub fn counts_bytes(place: &Place) {
         fill(&*log, seq..=seq, 100_000);
         counts(&*log, seq, 100_000);
     }
-    // It counts since the snapshot, of which the state may have been taken a while ago.
+    // It counts from the snapshot on, whose state may have been taken a while ago.
     let then = log.bytes();
     fill(&*log, 21..=26, 100_000);
     assert!(log.rebase(None, snapshot(20, 21), then).unwrap());
@@ -338,7 +338,7 @@ pub fn begins_with_snapshot(place: &Place) {
     holds(place, &*log, Some(base), &entries);
 }
 
-/// A log that has ended refuses what would change it, and can be read.
+/// A log that has ended refuses changes, and can be read.
 fn takes_nothing(place: &Place, log: &dyn CommitLog, entries: &[Entry]) {
     let next = entries.len() as u64 + 1;
     refused(log.append(&entry(next, 10), Durable::Now));

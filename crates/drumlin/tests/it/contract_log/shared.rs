@@ -1,4 +1,4 @@
-//! What several writers of one log may count on.
+//! What several writers of one log may rely on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
@@ -9,7 +9,7 @@ use drumlin::log::{Appended, Durable, Entry, News};
 use super::checks::{add, entry, same, snapshot};
 use super::{Place, last};
 
-/// Another entry of this number.
+/// Another entry with this number.
 fn rival(seq: u64, bytes: usize) -> Entry {
     Entry { seq: Seq(seq), ..entry(seq + 1000, bytes) }
 }
@@ -20,7 +20,7 @@ pub fn learns(place: &Place) {
     assert!(a.is_shared() && b.is_shared());
     let mut entries: Vec<Entry> = (1..=3).map(|seq| entry(seq, 30)).collect();
     entries.iter().for_each(|entry| add(&*a, entry));
-    // Whatever number it would have: it is not added, and comes to know the others.
+    // Whatever its number: it is not added, and the handle learns of the others.
     let Appended::Behind(News::Entries(news)) = b.append(&rival(1, 30), Durable::Now).unwrap() else {
         panic!("three are news")
     };
@@ -42,7 +42,7 @@ pub fn learns(place: &Place) {
     same(&all.entries, &[]);
     add(&*b, &rival(6, 30));
     same(&a.read().unwrap().entries, &[rival(6, 30)]);
-    // One that was closed keeps no other from going on.
+    // A closed handle does not stop others.
     b.close().unwrap();
     assert!(a.refresh().unwrap().is_some());
     add(&*a, &entry(7, 30));
@@ -58,7 +58,7 @@ pub fn knows(place: &Place) {
         let Some(News::Entries(news)) = b.refresh().unwrap() else { panic!("more is known than {last}") };
         same(&news, &entries[last..]);
     }
-    // What its owner knows by other ways is no news.
+    // What its owner knows from elsewhere is no news.
     add(&*a, &entry(6, 30));
     b.knows(Seq(6));
     assert!(b.refresh().unwrap().is_none());
@@ -75,19 +75,19 @@ pub fn snapshots_in_order(place: &Place) {
         assert_eq!(place.open().unwrap().1.base, Some(base));
         assert_eq!(a.read().unwrap().entries.last().unwrap().seq, Seq(9));
     };
-    // Made from the state before that snapshot, or older than it.
+    // Made from a state before that snapshot, or older than it.
     assert!(!b.rebase(None, snapshot(8, 9), 0).unwrap());
     unchanged(snapshot(5, 6));
     assert!(!b.rebase(Some(snapshot(4, 5)), snapshot(8, 9), 0).unwrap());
     assert!(!b.rebase(Some(snapshot(5, 6)), snapshot(5, 6), 0).unwrap());
     assert!(!b.rebase(Some(snapshot(5, 6)), snapshot(4, 5), 0).unwrap());
-    // Of a state that the log has not led to.
+    // Of a state that the log has not reached.
     assert!(!b.rebase(Some(snapshot(5, 6)), snapshot(10, 11), 0).unwrap());
     unchanged(snapshot(5, 6));
     assert!(b.rebase(Some(snapshot(5, 6)), snapshot(8, 8), 0).unwrap());
     unchanged(snapshot(8, 8));
     assert_eq!(b.base(), Some(snapshot(8, 8)));
-    // One that others have named is seen with the next look.
+    // A snapshot that others have named is seen with the next refresh.
     assert!(a.refresh().unwrap().is_none());
     assert_eq!(a.base(), Some(snapshot(8, 8)));
 }
@@ -116,7 +116,7 @@ const EACH: u64 = 15;
 pub fn race(place: &Place) {
     drop(place.create());
     let barrier = Barrier::new(HANDLES as usize + 1);
-    // Each handle adds its own entries, and says all that it has seen, its own among them.
+    // Each handle adds its own entries, and returns all that it has seen, its own among them.
     let work = |handle: u64| -> BTreeMap<Seq, EntryId> {
         let (log, opened) = place.open().unwrap();
         let mut seen = BTreeMap::new();
@@ -152,7 +152,7 @@ pub fn race(place: &Place) {
         }
         seen
     };
-    // Another names snapshots, so that the log is cut beside them.
+    // Another handle names snapshots, so that the log is cut during the appends.
     let cut = || {
         let (log, _) = place.open().unwrap();
         barrier.wait();
@@ -172,7 +172,7 @@ pub fn race(place: &Place) {
         cutting.join().unwrap();
         seen
     });
-    // All have seen one order, and in it each entry once.
+    // All have seen one order, with each entry once.
     let mut order = BTreeMap::new();
     for (seq, id) in seen.into_iter().flatten() {
         assert_eq!(*order.entry(seq).or_insert(id), id, "entry {seq} is two");
