@@ -65,13 +65,12 @@ fn start(name: &str) -> Option<Bucket> {
 /// All that can be had for `test`.
 pub fn buckets(test: &str) -> Vec<Bucket> {
     let mut found = Vec::new();
+    // Not captured, as what a test prints is.
+    let mut stderr = std::io::stderr();
     for name in SERVERS {
         match start(name) {
             Some(bucket) => found.push(bucket),
-            None => {
-                writeln!(std::io::stderr(), "\n*** {name} IS NOT BUILT (make servers): {test} does without ***")
-                    .unwrap();
-            }
+            None => writeln!(stderr, "\n*** {name} IS NOT BUILT (make servers): {test} does without ***").unwrap(),
         }
     }
     if let Ok(uri) = std::env::var("DRUMLIN_TEST_BUCKET") {

@@ -24,7 +24,7 @@ pub enum Rule {
     TakesMoreWhenClosed,
     TakesMoreWhenPoisoned,
     ShowsHalves,
-    TakesBehindForDone,
+    SaysDoneInstead,
     KnowsBetter,
     TakesAnySnapshot,
     NeedsNothing,
@@ -50,7 +50,7 @@ pub const RULES: [(Rule, &str); 21] = [
     (Rule::TakesMoreWhenClosed, "a closed log takes nothing more"),
     (Rule::TakesMoreWhenPoisoned, "a poisoned log takes nothing more"),
     (Rule::ShowsHalves, "readers see whole entries while one writes"),
-    (Rule::TakesBehindForDone, "a handle learns before it adds"),
+    (Rule::SaysDoneInstead, "a handle learns before it adds"),
     (Rule::KnowsBetter, "what a handle knows can be set"),
     (Rule::TakesAnySnapshot, "a snapshot never takes the place of one unseen"),
     (Rule::NeedsNothing, "the log says which objects it needs"),
@@ -78,14 +78,19 @@ pub struct BrokenLog {
     rule: Rule,
     /// What is written when it is closed.
     held: Mutex<Vec<Entry>>,
-    /// The last news.
-    told: Mutex<Option<News>>,
+    last_news: Mutex<Option<News>>,
     counted: Mutex<u64>,
 }
 
 impl BrokenLog {
     pub fn new(log: impl CommitLog + 'static, rule: Rule) -> Self {
-        Self { inner: Box::new(log), rule, held: Mutex::default(), told: Mutex::default(), counted: Mutex::default() }
+        Self {
+            inner: Box::new(log),
+            rule,
+            held: Mutex::default(),
+            last_news: Mutex::default(),
+            counted: Mutex::default(),
+        }
     }
 
     fn is(&self, rule: Rule) -> bool {
@@ -106,7 +111,7 @@ impl CommitLog for BrokenLog {
                 let last = self.inner.read()?.entries.last().map_or(Seq(0), |entry| entry.seq);
                 self.inner.append(&Entry { seq: last.next(), ..entry.clone() }, later)
             }
-            Rule::TakesBehindForDone => self.inner.append(entry, later).map(|_| Appended::Done),
+            Rule::SaysDoneInstead => self.inner.append(entry, later).map(|_| Appended::Done),
             _ => self.inner.append(entry, later),
         }
     }
@@ -116,11 +121,11 @@ impl CommitLog for BrokenLog {
         if self.is(Rule::TellsNoNews) {
             return Ok(None);
         }
-        let mut told = self.told.lock();
+        let mut last = self.last_news.lock();
         if news.is_some() {
-            *told = news.clone();
+            *last = news.clone();
         }
-        Ok(if self.is(Rule::RepeatsNews) { told.clone() } else { news })
+        Ok(if self.is(Rule::RepeatsNews) { last.clone() } else { news })
     }
 
     fn knows(&self, last: Seq) {

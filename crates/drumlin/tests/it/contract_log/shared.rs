@@ -20,7 +20,7 @@ pub fn learns(place: &Place) {
     assert!(a.is_shared() && b.is_shared());
     let mut entries: Vec<Entry> = (1..=3).map(|seq| entry(seq, 30)).collect();
     entries.iter().for_each(|entry| add(&*a, entry));
-    // Whatever number it would have: it is not added, and comes to know the others.
+    // It is not added, also if its number is taken, and the handle learns of the others.
     let Appended::Behind(News::Entries(news)) = b.append(&rival(1, 30), false).unwrap() else {
         panic!("three are news")
     };

@@ -35,10 +35,11 @@ pub enum Rule {
     LeavesFiles,
     LooksBeforeItPuts,
     ReplacesInTwoSteps,
+    TellsTheTagLater,
 }
 
 /// Each rule, and the check that has to notice.
-pub const RULES: [(Rule, &str); 25] = [
+pub const RULES: [(Rule, &str); 26] = [
     (Rule::DropsTheLastPart, "what is put comes back"),
     (Rule::SaysUnavailable, "what is missing is not found"),
     (Rule::NamesNothing, "what is missing is not found"),
@@ -64,6 +65,7 @@ pub const RULES: [(Rule, &str); 25] = [
     (Rule::LooksBeforeItPuts, "of racing creates one wins"),
     (Rule::LooksBeforeItPuts, "no count is lost"),
     (Rule::ReplacesInTwoSteps, "a reader sees the old bytes or the new ones"),
+    (Rule::TellsTheTagLater, "a reader sees the old bytes or the new ones"),
 ];
 
 const LARGE: usize = 16 << 20;
@@ -84,7 +86,7 @@ impl Broken {
         if self.is(Rule::FoldsCase) { name.to_lowercase() } else { name.to_owned() }
     }
 
-    fn told<T>(&self, answer: Result<T>) -> Result<T> {
+    fn answer<T>(&self, answer: Result<T>) -> Result<T> {
         answer.map_err(|e| match self.1 {
             Rule::SaysUnavailable => Error::unavailable(e.message()),
             Rule::NamesNothing => Error::new(e.kind(), "it did not work"),
@@ -102,7 +104,7 @@ impl Storage for Broken {
     passes_on! { inner: list_folders }
 
     fn get(&self, name: &str) -> Result<Bytes> {
-        self.told(self.0.get(&self.name(name)))
+        self.answer(self.0.get(&self.name(name)))
     }
 
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -115,7 +117,7 @@ impl Storage for Broken {
             }
             _ => {}
         }
-        self.told(self.0.get_ranges(&self.name(name), &ranges))
+        self.answer(self.0.get_ranges(&self.name(name), &ranges))
     }
 
     fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
@@ -155,18 +157,23 @@ impl Storage for Broken {
                 self.dawdle();
                 self.0.put(name, parts, mode)
             }
-            _ => self.told(self.0.put(name, parts, mode)),
+            _ => self.answer(self.0.put(name, parts, mode)),
         }
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
         match self.1 {
+            Rule::TellsTheTagLater => {
+                let bytes = self.0.get(name)?;
+                self.dawdle();
+                Ok(self.0.get_tagged(name, known)?.map(|(_, tag)| (bytes, tag)))
+            }
             Rule::KnowsNoTag => self.0.get_tagged(name, None),
             Rule::HasOneTag => {
                 let tag = Tag("1".into());
                 self.0.get(name).map(|bytes| (known != Some(&tag)).then_some((bytes, tag)))
             }
-            _ => self.told(self.0.get_tagged(&self.name(name), known)),
+            _ => self.answer(self.0.get_tagged(&self.name(name), known)),
         }
     }
 
@@ -185,14 +192,15 @@ impl Storage for Broken {
                 self.dawdle();
                 lying.put_if_match(name, parts, known)
             }
-            _ => self.told(self.0.put_if_match(&self.name(name), parts, known)),
+            _ => self.answer(self.0.put_if_match(&self.name(name), parts, known)),
         }
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
         match self.1 {
             Rule::RefusesToDeleteNothing => {
-                let delete = |name: &String| self.0.get(name).map(|_| drop(self.0.delete_many(&[name.clone()])));
+                let delete =
+                    |name: &String| self.0.get(name).map(|_| drop(self.0.delete_many(std::slice::from_ref(name))));
                 names.iter().map(delete).collect()
             }
             Rule::DeletesNamesakes => {

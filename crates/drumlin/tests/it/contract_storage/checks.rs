@@ -273,7 +273,7 @@ pub fn more_than_a_request(storage: &dyn Storage) {
     let inner = |n: usize| format!("more/folder-{n}/x");
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..16 {
             scope.spawn(|| {
                 while let Some(n) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < MANY) {
                     put(storage, &object(n), "x");
@@ -295,7 +295,8 @@ pub fn more_than_a_request(storage: &dyn Storage) {
 }
 
 pub fn names(storage: &dyn Storage) {
-    // What a store calls its objects (names.rs), and what could be mistaken on the way to a server.
+    // What a store calls its objects (names.rs), and what could be mistaken on the way to a server. Other characters than those of
+    // ASCII are in no name.
     let long = "n".repeat(180);
     let last = [
         "00000000000000000012-0123456789abcdef.log",
@@ -309,13 +310,13 @@ pub fn names(storage: &dyn Storage) {
         "a&b=c;d,e",
         "a'b(c)!",
         "a@b:c$",
-        "é",
-        "日本",
+        "a=b_c",
+        "100",
         "Case",
         "case",
         &long,
     ];
-    for folder in ["names", "names/a b+c&d/é"] {
+    for folder in ["names", "names/a b+c&d/e"] {
         for name in last {
             put(storage, &format!("{folder}/{name}"), name);
         }
@@ -332,11 +333,11 @@ pub fn names(storage: &dyn Storage) {
         }
     }
     assert_eq!(folders(storage, "names"), ["a b+c&d".to_owned()].into());
-    assert_eq!(folders(storage, "names/a b+c&d"), ["é".to_owned()].into());
-    let all: Vec<String> = listed(storage, "names/a b+c&d/é").into_keys().collect();
+    assert_eq!(folders(storage, "names/a b+c&d"), ["e".to_owned()].into());
+    let all: Vec<String> = listed(storage, "names/a b+c&d/e").into_keys().collect();
     assert_eq!(all.len(), last.len());
     storage.delete_many(&all).into_iter().for_each(|answer| answer.unwrap());
-    assert_eq!(listed(storage, "names/a b+c&d/é"), sizes([]));
+    assert_eq!(listed(storage, "names/a b+c&d/e"), sizes([]));
 }
 
 pub fn tags(storage: &dyn Storage) {
