@@ -22,7 +22,7 @@ SECONDS ?= 600
 PANDAS2 := $(CURDIR)/.venv/pandas2
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel demo test check bench torture torture-tools fuzz fuzzer fuzz-seeds clean
+.PHONY: build wheel demo test check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -46,7 +46,7 @@ wheel: build
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
-test: wheel $(PANDAS2)/.installed
+test: wheel servers $(PANDAS2)/.installed
 	cargo test --release --workspace $(PLANTED)
 	SEED=1 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
@@ -54,6 +54,11 @@ test: wheel $(PANDAS2)/.installed
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
 	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin
 	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
+
+# S3 servers on which tests in Rust and Python run stores: built by Go from pinned sources, some minutes once. Without Go the tests say
+# that they do without.
+servers:
+	cd python/tests && $(PYTHON) -c "from servers import s3; print(*(s3.build(name) or f'NO GO: {name} is not built' for name in s3.PACKAGES))"
 
 check: build
 	cargo fmt --all --check

@@ -31,6 +31,9 @@ impl Cancel {
     }
 
     /// `Cancelled` once [`Cancel::cancel`] was called.
+    ///
+    /// # Errors
+    /// `Cancelled`.
     pub fn check(&self) -> Result<()> {
         if self.0.load(Ordering::SeqCst) {
             return Err(Error::cancelled("cancelled by the caller; nothing was changed"));
@@ -50,6 +53,9 @@ pub struct Task {
 
 impl Task {
     /// Calls the callback, if there is one, and fails if cancelled.
+    ///
+    /// # Errors
+    /// `Cancelled`, or what the callback failed with.
     pub fn step(&self, progress: Progress) -> Result<()> {
         if let Some(callback) = &self.progress {
             callback(progress);

@@ -27,6 +27,9 @@ pub enum Field {
 
 impl Field {
     /// Parses `text`.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, saying where the text is no field.
     pub fn new(text: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(

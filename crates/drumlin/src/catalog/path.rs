@@ -22,6 +22,9 @@ pub struct Path(Arc<str>);
 impl Path {
     /// Checks `text` and makes a path of it: at most 120 names of at most 255 bytes joined by single slashes, 4 KiB in
     /// total, any Unicode except `/`, `*`, `?`, NUL and control characters; not `.` or `..`.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming the text and the rule that it breaks.
     pub fn new(text: &str) -> Result<Self> {
         check_path(text)?;
         Ok(Self(text.into()))
@@ -69,6 +72,9 @@ pub(super) fn name_of(path: &str) -> &str {
 }
 
 /// Fails if `text` is not a path; see [`Path::new`].
+///
+/// # Errors
+/// As [`Path::new`].
 pub fn check_path(text: &str) -> Result<()> {
     let bad = |why: String| Err(Error::invalid(format!("path '{}': {why}", text.escape_debug())));
     if text.is_empty() {

@@ -44,6 +44,9 @@ pub(super) type Positions = u128;
 
 impl Pattern {
     /// Parses `text`.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, saying where the text is no pattern.
     pub fn new(text: &str) -> Result<Self> {
         // With its wildcards replaced, it must be a path.
         check_path(&text.replace(['*', '?'], "x")).map_err(|_| match check_path(text) {
@@ -59,6 +62,9 @@ impl Pattern {
     }
 
     /// A pattern from its parts.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it has too many parts, or one of them is no name.
     pub fn from_parts(mut parts: Vec<Part>) -> Result<Self> {
         parts.dedup_by(|a, b| *a == Part::Deep && *b == Part::Deep);
         if parts.is_empty() || parts.len() > PARTS_MAX {
@@ -91,6 +97,9 @@ impl Pattern {
     }
 
     /// The same pattern, but matching nodes must also meet `condition`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the condition compares what cannot be compared, or is nested too deeply.
     pub fn and(mut self, condition: Condition) -> Result<Self> {
         condition.check()?;
         let also = |part: Condition| Part::If(Condition::All(vec![part, condition.clone()]));
@@ -386,6 +395,9 @@ impl Condition {
     }
 
     /// Fails if it compares what cannot be compared, or is nested too deeply.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
     pub fn check(&self) -> Result<()> {
         self.check_at(0)
     }

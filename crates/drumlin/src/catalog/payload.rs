@@ -34,6 +34,9 @@ pub enum Content<'a> {
 
 impl Payload {
     /// A JSON value. Fails if it is larger than 1 MiB in stored form, or nested too deeply.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming the size or depth and the bound.
     pub fn json(value: &serde_json::Value) -> Result<Self> {
         let mut writer = PayloadWriter::default();
         write_json(&mut writer, value)?;
@@ -41,6 +44,9 @@ impl Payload {
     }
 
     /// Bytes. Fails if they are more than 1 MiB.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming the size and the bound.
     pub fn bytes(bytes: &[u8]) -> Result<Self> {
         let mut stored = Vec::with_capacity(bytes.len() + 1);
         stored.push(BYTES);
@@ -92,6 +98,9 @@ impl Payload {
     }
 
     /// From the stored form, fully checked.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes are no payload.
     pub fn from_stored(stored: &[u8]) -> Result<Self> {
         let bad = || Error::corrupt("a payload is damaged");
         if stored.len() > PAYLOAD_BYTES_MAX + 1 {

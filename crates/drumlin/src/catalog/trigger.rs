@@ -30,6 +30,9 @@ pub struct TriggerFilter {
 
 impl TriggerFilter {
     /// Fails if the event alone does not show whether it matches.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
     pub fn check(&self) -> Result<()> {
         if self.pattern.is_of_node() {
             return Ok(());

@@ -24,6 +24,21 @@ pub(super) fn write_bits(out: &mut Writer, bits: &BooleanBuffer) {
     out.buffer(&bits.values()[..bits.len().div_ceil(8)]);
 }
 
+/// The same bits, beginning with the first bit of their memory, and nothing after the last one. Vortex stores a bitmap as it
+/// lies in memory, so where in memory it lay would show in the segment's bytes.
+pub(super) fn packed(nulls: &NullBuffer) -> NullBuffer {
+    let (bits, bytes) = (nulls.inner(), nulls.len().div_ceil(8));
+    // Copied only if the first bit does not begin a byte.
+    let mut memory = bits.sliced().slice_with_length(0, bytes);
+    let rest = bits.len() % 8;
+    if rest > 0 && memory[bytes - 1] >> rest != 0 {
+        let mut copy = memory.to_vec();
+        copy[bytes - 1] &= (1 << rest) - 1;
+        memory = copy.into();
+    }
+    NullBuffer::new(BooleanBuffer::new(memory, 0, bits.len()))
+}
+
 pub(super) fn read_bits(input: &mut Reader, rows: usize) -> Result<BooleanBuffer> {
     Ok(BooleanBuffer::new(Buffer::from(input.buffer(rows.div_ceil(8))?), 0, rows))
 }

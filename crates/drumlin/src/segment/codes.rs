@@ -16,6 +16,7 @@ use vortex_buffer::Buffer;
 use vortex_fastlanes::bitpack_compress::bitpack_encode;
 use vortex_onpair::{OnPair, OnPairArrayExt, OnPairArraySlotsExt};
 
+use super::bits::packed;
 use super::codec::{Codec, LONG_ROWS_MIN, refused};
 use super::hint::Hint;
 use super::onpair::{Dictionary, Text};
@@ -96,7 +97,7 @@ impl Codes {
     fn array(self, codec: &Codec, nullable: bool) -> Option<VortexRef> {
         let mut context = codec.context();
         let width = self.dictionary.offsets.len().saturating_sub(1).next_power_of_two().ilog2().max(1) as u8;
-        let nulls = self.nulls.filter(|nulls| nulls.null_count() > 0);
+        let nulls = self.nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| packed(&nulls));
         let validity: Validity = validity_of(nulls.as_ref(), nullable).ok()?;
         let codes = PrimitiveArray::new(Buffer::from(self.codes), Validity::NonNullable);
         let codes = match width {

@@ -21,7 +21,7 @@ use arrow::datatypes::{DataType, UInt32Type};
 use vortex_array::dtype::{DType, PType};
 use vortex_arrow::ArrowSessionExt;
 
-use super::bits::{aligned, read_nulls, write_nulls};
+use super::bits::{self, aligned, read_nulls, write_nulls};
 use super::codec::{Codec, LONG_ROWS_MIN};
 use super::codes::Codes;
 use super::dictionary;
@@ -211,7 +211,7 @@ fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
         return Ok(Arc::clone(array));
     }
     let lengths = OffsetBuffer::from_lengths(values.iter().map(|value| value.len()));
-    let packed = BinaryArray::try_new(lengths, values.concat().into(), array.nulls().cloned())?;
+    let packed = BinaryArray::try_new(lengths, values.concat().into(), array.nulls().map(bits::packed))?;
     of_type(array.data_type(), packed)
 }
 

@@ -21,7 +21,7 @@ use vortex_array::dtype::{DType, PType};
 use vortex_arrow::{nulls as validity_of, to_null_buffer};
 use vortex_buffer::{Alignment, ByteBuffer};
 
-use super::bits::{read_nulls, write_nulls};
+use super::bits::{packed, read_nulls, write_nulls};
 use super::codec::{Codec, refused};
 use super::hint::Hint;
 use super::plain::Plain;
@@ -134,7 +134,7 @@ impl Words {
         let codec = Codec::get();
         let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
         let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
-        let validity = validity_of(self.nulls.as_ref(), self.nulls.is_some()).ok()?;
+        let validity = validity_of(self.nulls.as_ref().map(packed).as_ref(), self.nulls.is_some()).ok()?;
         let array = PrimitiveArray::from_byte_buffer(bytes, self.ptype, validity).into_array();
         Tree::compress(codec, &array, only)
     }

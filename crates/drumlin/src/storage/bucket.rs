@@ -4,7 +4,7 @@
 //! on a condition is sent once, since its own success would fail the condition of the second try: the caller has to look
 //! whether it was done (answers.rs says what an answer means). No message holds a credential.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Range;
 use std::str::FromStr;
@@ -364,7 +364,9 @@ impl Storage for BucketStorage {
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
         let mut requests = Vec::new();
         for batch in names.chunks(DELETE_BATCH) {
-            let paths: Vec<Path> = batch.iter().map(|name| self.path(name)).collect();
+            // A server that gets a name twice may answer with an element that the client cannot parse.
+            let names: BTreeSet<&String> = batch.iter().collect();
+            let paths: Vec<Path> = names.into_iter().map(|name| self.path(name)).collect();
             let client = self.client.clone();
             requests.push(async move {
                 // A separate task: a malformed answer makes the client panic.

@@ -57,7 +57,8 @@ pub struct ObjectMeta {
     pub bytes: u64,
 }
 
-/// A store of named immutable objects. Calls block; a call with many names may process them concurrently.
+/// A store of named immutable objects. Names are this crate's own (names.rs): ASCII letters, digits, `-` and `.`, in folders
+/// separated by `/`. Calls block; a call with many names may process them concurrently.
 pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The whole object; `NotFound` if there is none.
     fn get(&self, name: &str) -> Result<Bytes>;
@@ -91,7 +92,8 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Writes an object as the concatenation of `parts`. The object and its name are durable when it returns.
     fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()>;
 
-    /// The whole object and its tag; `None` if that is `known`. `NotFound` if there is none.
+    /// The whole object and its tag; `None` if that is `known`. `NotFound` if there is none. While the object is being replaced,
+    /// the tag may be that of an earlier content than the bytes, never that of a later one.
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>>;
 
     /// Writes an object atomically if it is still as `known` says: if its tag is that, or, for `None`, if it does not exist.

@@ -7,9 +7,12 @@
 //!
 //! Without a planned fault, it is also the store behind `memory://`.
 
+mod file;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use file::SimFile;
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
@@ -66,6 +69,8 @@ struct File {
     content: Vec<u8>,
     durable: Vec<u8>,
     pending: Vec<Change>,
+    /// Shared with the handles that have it open.
+    open: Arc<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +94,8 @@ struct Image {
     files: BTreeMap<u64, File>,
     folders: BTreeMap<String, Folder>,
     next_file: u64,
+    /// Files without a name that a handle may have open, where durability is not tracked.
+    unnamed: Vec<u64>,
     counters: Counters,
     planned: Option<(u64, DiskFault)>,
     dead: bool,
@@ -201,7 +208,7 @@ impl SimDisk {
                     Change::Resize(_) => {}
                 }
             }
-            new.files.insert(*id, File { durable: content.clone(), content, pending: Vec::new() });
+            new.files.insert(*id, File { durable: content.clone(), content, ..File::default() });
         }
         // A folder whose removal was not durable reappears, empty.
         let back = |(parent, folder): (&String, &Folder)| {
@@ -256,6 +263,7 @@ impl SimDisk {
     pub fn fork(&self) -> SimDisk {
         let mut image = self.image.lock().clone();
         for file in image.files.values_mut() {
+            file.open = Arc::default();
             file.durable = file.content.clone();
             file.pending.clear();
         }
@@ -365,106 +373,26 @@ impl Image {
             entry.pending.push(rewrite);
             return Ok(());
         }
-        // Crashes are not simulated, so a file without a name is gone.
-        for node in gone {
-            if let Node::File(id) = node
-                && !entry.names.values().any(|named| *named == node)
-            {
-                self.files.remove(&id);
+        // Crashes are not simulated, so a file without a name is gone once no handle has it open.
+        let named = |id: u64| entry.names.values().any(|node| *node == Node::File(id));
+        self.unnamed.extend(gone.iter().filter_map(|node| match node {
+            Node::File(id) if !named(*id) => Some(*id),
+            _ => None,
+        }));
+        let files = &mut self.files;
+        self.unnamed.retain(|id| {
+            let open = files.get(id).is_some_and(|file| Arc::strong_count(&file.open) > 1);
+            if !open {
+                files.remove(id);
             }
-        }
+            open
+        });
         Ok(())
     }
 }
 
 fn last(name: &str) -> String {
     name.rsplit_once('/').map_or(name, |(_, last)| last).to_owned()
-}
-
-struct SimFile {
-    disk: SimDisk,
-    id: u64,
-    name: String,
-}
-
-impl DiskFile for SimFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let mut image = self.disk.image.lock();
-        if image.dead {
-            return Err(crashed());
-        }
-        let content = &image.files.get(&self.id).ok_or_else(|| missing(&self.name))?.content;
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
-        let n = buffer.len().min(content.len() - start);
-        buffer[..n].copy_from_slice(&content[start..start + n]);
-        image.counters.reads += 1;
-        image.counters.bytes_read += n as u64;
-        Ok(n)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.disk.change(&self.name, Kind::Write, |image, torn| {
-            image.counters.bytes_written += bytes.len() as u64;
-            let bytes = if torn { &bytes[..bytes.len() / 2] } else { bytes };
-            let tracks = image.tracks_durability;
-            let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
-            write(&mut file.content, offset, bytes);
-            if tracks {
-                file.pending.push(Change::Write(offset, bytes.to_vec()));
-            }
-            Ok(())
-        })
-    }
-
-    fn len(&self) -> Result<u64> {
-        let image = self.disk.image.lock();
-        if image.dead {
-            return Err(crashed());
-        }
-        Ok(image.files.get(&self.id).ok_or_else(|| missing(&self.name))?.content.len() as u64)
-    }
-
-    fn set_len(&self, bytes: u64) -> Result<()> {
-        self.disk.change(&self.name, Kind::Other, |image, torn| {
-            let tracks = image.tracks_durability;
-            let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
-            if !torn {
-                file.content.resize(bytes as usize, 0);
-                if tracks {
-                    file.pending.push(Change::Resize(bytes));
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn sync(&self) -> Result<()> {
-        let done = self.disk.change(&self.name, Kind::Other, |image, torn| {
-            image.counters.syncs += 1;
-            if torn || !image.tracks_durability {
-                return Ok(());
-            }
-            let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
-            // Only pending changes: what an earlier sync could not write counts as clean.
-            for change in std::mem::take(&mut file.pending) {
-                match change {
-                    Change::Write(offset, bytes) => write(&mut file.durable, offset, &bytes),
-                    Change::Resize(bytes) => file.durable.resize(bytes as usize, 0),
-                }
-            }
-            Ok(())
-        });
-        if done.is_err() {
-            let mut image = self.disk.image.lock();
-            if !image.dead
-                && let Some(file) = image.files.get_mut(&self.id)
-            {
-                // The page cache drops what it could not write.
-                file.pending.clear();
-            }
-        }
-        done
-    }
 }
 
 struct SimLock(SimDisk);
@@ -479,7 +407,7 @@ impl Drop for SimLock {
 
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let id = self.change(name, Kind::Create, |image, _| {
+        let file = self.change(name, Kind::Create, |image, _| {
             if image.find(name).is_ok() {
                 return Err(Error::already_exists(format!("could not create {name}: it exists")));
             }
@@ -487,9 +415,9 @@ impl Disk for SimDisk {
             image.next_file += 1;
             image.files.insert(id, File::default());
             image.rewrite(folder_of(name), vec![(last(name), Some(Node::File(id)))])?;
-            Ok(id)
+            Ok(SimFile::new(self, image, id, name))
         })?;
-        Ok(Box::new(SimFile { disk: self.clone(), id, name: name.to_owned() }))
+        Ok(Box::new(file))
     }
 
     fn open(&self, name: &str, _access: Access) -> Result<Box<dyn DiskFile>> {
@@ -498,7 +426,7 @@ impl Disk for SimDisk {
             return Err(crashed());
         }
         let id = image.find(name)?;
-        Ok(Box::new(SimFile { disk: self.clone(), id, name: name.to_owned() }))
+        Ok(Box::new(SimFile::new(self, &image, id, name)))
     }
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {

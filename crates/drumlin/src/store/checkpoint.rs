@@ -97,6 +97,10 @@ struct Rewritten {
 impl Store {
     /// Removes deleted rows from storage, merges small row groups, and shortens the log. The space is freed by
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage fails, `Cancelled`; what was committed before that stays, and the message says so. A table or block that
+    /// cannot be rewritten fails nothing: the report names it.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         self.refresh_if_shared()?;
         let mut maintenance = match &self.handle {

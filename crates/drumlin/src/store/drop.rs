@@ -49,6 +49,9 @@ pub struct TrashItem {
 impl Store {
     /// Drops tables as [`super::Tables::drop`] does, and gives them up for good in the same commit; then deletes their
     /// blocks, and whatever else waits to be deleted, and records what is gone in a second commit. They cannot be restored.
+    ///
+    /// # Errors
+    /// As [`super::Tables::drop`]. Once the tables are dropped nothing fails: what could not be deleted is in the report.
     pub fn drop_and_reclaim(
         &self,
         paths: &[String],
@@ -78,6 +81,9 @@ impl Store {
     }
 
     /// Dropped tables that can be restored, the oldest drop first.
+    ///
+    /// # Errors
+    /// `Closed`.
     pub fn trash(&self) -> Result<Vec<TrashItem>> {
         let state = self.state()?;
         let mut items: Vec<TrashItem> = state
@@ -100,6 +106,9 @@ impl Store {
 
     /// Restores the table most recently dropped from `path`, with all its versions, at the path `to`, which must hold
     /// no table; by default where it was.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing dropped from `path` is left, `AlreadyExists` if `to` holds a table.
     pub fn undrop(&self, path: &str, to: Option<&str>) -> Result<()> {
         let from = Path::new(path)?;
         let to = to.map(Path::new).transpose()?.unwrap_or_else(|| from.clone());

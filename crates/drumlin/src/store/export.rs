@@ -26,6 +26,9 @@ type Line = (String, Payload, Vec<(String, Condition)>);
 impl Tree {
     /// Writes the nodes that match `pattern` and carry a payload, a line of JSON each, in path order, as of one instant.
     /// Returns how many.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `pattern` is none, `Unavailable` if `to` cannot be written, `Cancelled`.
     pub fn export(&self, pattern: impl IntoPattern, to: &mut dyn Write, task: &Task) -> Result<u64> {
         let (pattern, state) = self.matching(pattern)?;
         let mut walker = state.tree.walk(&pattern);
@@ -44,6 +47,9 @@ impl Tree {
 
     /// Puts the nodes that [`Tree::export`] wrote, below the path `under` if one is given: all of them in one commit,
     /// or none.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming the line that is no node; `Unavailable` if `from` cannot be read; `Cancelled`.
     pub fn import(&self, from: &mut dyn BufRead, under: Option<&str>, task: &Task) -> Result<ImportReport> {
         under.map_or(Ok(()), check_path)?;
         let mut lines: Vec<Line> = Vec::new();

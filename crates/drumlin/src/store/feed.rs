@@ -304,11 +304,17 @@ impl Commit {
     }
 
     /// Calls `found` with what happened, in order, until it returns `false`.
+    ///
+    /// # Errors
+    /// `Corrupt` if a table's schema cannot be read.
     pub fn visit(&self, mut found: impl FnMut(Event) -> bool) -> Result<()> {
         visit(&self.record, &mut found)
     }
 
     /// What happened, in order. For commits that may be large [`Commit::visit`] takes less memory.
+    ///
+    /// # Errors
+    /// As [`Commit::visit`].
     pub fn events(&self) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         self.visit(|event| {
@@ -327,6 +333,9 @@ pub(super) fn visit(record: &CommitRecord, found: &mut dyn FnMut(Event) -> bool)
 impl ChangeFeed {
     /// The next commit. `None` if none comes within `wait`; with `wait` `None` it waits until one comes or the store is
     /// closed.
+    ///
+    /// # Errors
+    /// `SnapshotExpired` if a checkpoint has cut the log after a later commit, `Closed`.
     pub fn next(&mut self, wait: Option<Duration>) -> Result<Option<Commit>> {
         let mut waited = Duration::ZERO;
         let follows = self.store.inner.read_only || self.store.inner.log.is_shared();
@@ -372,6 +381,9 @@ impl Store {
     /// assert!(matches!(&commit.events()?[0], Event::Node(event) if event.path == "config/x"));
     /// # Ok::<(), drumlin::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// `SnapshotExpired`; `InvalidArgument` if `since` is a commit that is still to come.
     pub fn changes(&self, since: Seq) -> Result<ChangeFeed> {
         self.inner.check()?;
         Ok(ChangeFeed { cursor: Cursor::new(&self.inner, since)?, store: self.clone() })

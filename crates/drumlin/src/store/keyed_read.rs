@@ -61,6 +61,9 @@ impl TableView {
     }
 
     /// As [`super::Table::get_many`].
+    ///
+    /// # Errors
+    /// As [`super::Table::get_many`].
     pub fn get_many(&self, keys: &RecordBatch, columns: Option<&[String]>, cancel: &Cancel) -> Result<Lookup> {
         self.find_many(keys, columns, cancel).map_err(|e| of_table(&self.path, e))
     }
@@ -82,6 +85,9 @@ impl TableView {
     }
 
     /// Keys as the table encodes them, for [`TableView::locate`].
+    ///
+    /// # Errors
+    /// `SchemaMismatch` if the key columns are not the table's.
     pub fn encode_keys(&self, keys: &RecordBatch) -> Result<Keys> {
         Ok(self.codec.keys_of(keys).map_err(|e| of_table(&self.path, e))?.0)
     }
@@ -96,6 +102,9 @@ impl TableView {
 
     /// Where the rows of `keys` lie. Rows that lie in memory are copied to `rows` in that form, without making Arrow
     /// arrays.
+    ///
+    /// # Errors
+    /// `Corrupt`, or `Unavailable` if storage fails; `SnapshotExpired` if blocks were reclaimed.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
         self.note(keys)?;
         self.searcher(&self.view, &Cancel::default()).locate(keys, rows).map_err(|e| of_table(&self.path, e))

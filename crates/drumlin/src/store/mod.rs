@@ -190,6 +190,9 @@ impl Store {
 
     /// Closes the store cleanly: all later calls fail, and the next open needs no recovery. Open scans may still be read to
     /// their end. If this process has opened it more than once, it stays open for the other handles.
+    ///
+    /// # Errors
+    /// `InDoubt` if the last commits, or that the log has ended, could not be made durable.
     pub fn close(&self) -> Result<()> {
         if self.handle.as_ref().is_some_and(|handle| !handle.close()) {
             return Ok(());

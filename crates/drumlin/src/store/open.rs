@@ -39,6 +39,10 @@ impl Store {
     /// assert_eq!(store.tree().list("**")?.len(), 0);
     /// # Ok::<(), drumlin::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no store and none is to be created, `Locked` if another process writes it, `Unsupported` if it is of another
+    /// format, `Corrupt` if it is damaged, `InvalidArgument` if `uri` or an option makes no sense.
     pub fn open(uri: &str, options: Options) -> Result<Store> {
         let env = Env::system(options.cpu_threads)?;
         if uri == "memory://" {
@@ -91,6 +95,9 @@ impl Store {
 
     /// Opens the store at the root of `disk`, with clock, randomness and threads from `env`. `uri` is its name in
     /// messages.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
     pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
         let storage = Arc::new(InlineStorage::new(Arc::new(FileStorage::new(disk.clone()))));
         let process = std::process::id();
@@ -130,6 +137,9 @@ impl Store {
 
     /// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,
     /// after checking that the bucket keeps its promises. `uri` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
     pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
         if options.sync != Sync::Commit {
             return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
@@ -210,6 +220,9 @@ impl Store {
     }
 
     /// Takes in what other processes have committed. Returns the last commit seen.
+    ///
+    /// # Errors
+    /// `Unavailable` if the log cannot be read, `Corrupt` if it is damaged.
     pub fn refresh(&self) -> Result<Seq> {
         self.inner.check()?;
         // In the turn, nothing else changes the state.

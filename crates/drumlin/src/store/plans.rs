@@ -11,6 +11,9 @@ use crate::table::{Plan, PlanOptions, RowGroup, plan};
 
 impl Store {
     /// The vacuum plan of every table in the tree that has one, as a checkpoint now would make it.
+    ///
+    /// # Errors
+    /// `Closed`.
     pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<Vec<(String, Plan)>> {
         let state = self.state()?;
         let plans = plans(&state, options);
@@ -18,6 +21,9 @@ impl Store {
     }
 
     /// The blocks that a checkpoint now would repack.
+    ///
+    /// # Errors
+    /// `Closed`.
     pub fn repack_plan(&self, options: &PlanOptions) -> Result<RepackPlan> {
         let state = self.state()?;
         Ok(plan_repack(&state, &plans(&state, options), options, self.inner.options.block_bytes))

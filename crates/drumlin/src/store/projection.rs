@@ -34,11 +34,17 @@ impl ProjectionView {
     }
 
     /// The value of `key`: that of the first node in path order, if several have the key. O(log entries).
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `key` has more or fewer fields than the projection's keys.
     pub fn get(&self, key: &[Payload]) -> Result<Option<Payload>> {
         Ok(self.view.get(key)?.into_iter().next())
     }
 
     /// All values of `key`, in the order of their nodes' paths; at most one if the projection is not a bag.
+    ///
+    /// # Errors
+    /// As [`ProjectionView::get`].
     pub fn get_all(&self, key: &[Payload]) -> Result<Vec<Payload>> {
         self.view.get(key)
     }
@@ -55,6 +61,9 @@ impl ProjectionView {
 
     /// The entries whose keys lie between the bounds, by key and path. A key of fewer fields comes before those that
     /// continue it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a bound has more fields than the projection's keys.
     pub fn range(
         &self,
         low: Bound<&[Payload]>,
@@ -64,6 +73,9 @@ impl ProjectionView {
     }
 
     /// The entries whose keys begin with the fields `first` and then, if given, with a text that begins with `text`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `first` has more fields than the projection's keys.
     pub fn prefix(&self, first: &[Payload], text: Option<&str>) -> Result<impl Iterator<Item = ProjectionEntry>> {
         self.view.prefix(first, text)
     }

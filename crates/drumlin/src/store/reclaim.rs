@@ -98,6 +98,10 @@ const SWEPT_FOR_MICROS: i64 = 3_600_000_000;
 
 impl Store {
     /// Frees the space of dropped tables, expired versions and rewritten row groups, and sweeps what crashes left.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage cannot be listed or the log not written, `Cancelled`. Objects that cannot be deleted fail nothing: the
+    /// report names them, and the next reclaim tries again.
     pub fn reclaim(&self, options: &ReclaimOptions) -> Result<ReclaimReport> {
         self.refresh_if_shared()?;
         let _one_at_a_time = self.inner.maintenance.lock();

@@ -32,6 +32,10 @@ impl Store {
     /// what cannot be read. The store at `from` is left as it is; nobody should write it during the call.
     ///
     /// Of `options`, the settings of buckets apply to both stores, and `shared` to the new one.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if `to` holds anything, `Unavailable` if storage fails, `Cancelled`. What is damaged at `from` fails nothing: the
+    /// report names it.
     pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<SalvageReport> {
         let env = Env::system(options.cpu_threads)?;
         if [from, to].contains(&"memory://") {
@@ -64,6 +68,9 @@ impl Store {
     }
 
     /// As [`Store::salvage`], with storage that is already open.
+    ///
+    /// # Errors
+    /// As [`Store::salvage`].
     pub fn salvage_to(
         source: Arc<dyn Storage>,
         target: SalvageTarget,

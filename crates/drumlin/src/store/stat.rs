@@ -80,6 +80,9 @@ pub struct TableStat {
 
 impl Store {
     /// Figures about the store. Lists the folders of the log and the catalog.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage cannot be listed.
     pub fn stat(&self) -> Result<StoreStat> {
         let state = self.state()?;
         let bytes = |folder: &str| -> Result<u64> {

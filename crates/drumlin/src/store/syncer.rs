@@ -101,6 +101,9 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
 
 impl Store {
     /// Makes all earlier commits durable: useful if [`super::Options::sync`] leaves that to time.
+    ///
+    /// # Errors
+    /// `InDoubt` if storage fails: which of the commits since the last sync will be there after a crash is unknown.
     pub fn sync(&self) -> Result<()> {
         match &self.inner.syncer {
             Some(_) => self.inner.log()?.sync(),

@@ -38,6 +38,9 @@ pub struct TableFigures {
 /// What can be used as a pattern: text, or one made of parts.
 pub trait IntoPattern {
     /// The pattern.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is none.
     fn into_pattern(self) -> Result<Pattern>;
 }
 

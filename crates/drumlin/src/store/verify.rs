@@ -137,6 +137,9 @@ fn stored_of(state: &State, report: &mut VerifyReport) -> Vec<(String, Arc<Table
 impl Store {
     /// Reads every byte that the store refers to, past the cache and in parallel, and checks it; lists orphans.
     /// Faults are reported, not raised.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage does not answer, `Cancelled`.
     pub fn verify(&self, options: &VerifyOptions) -> Result<VerifyReport> {
         // Again if another process has rewritten blocks and reclaimed the old ones since.
         self.while_reclaimed(|| self.try_verify(options))

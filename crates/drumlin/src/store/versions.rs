@@ -108,6 +108,9 @@ impl Store {
     }
 
     /// Names the newest versions of all tables that match `pattern`; they stay readable until the snapshot is dropped.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken, `NotFound` if no table matches, `InvalidArgument` if `pattern` is none.
     pub fn snapshot(&self, name: &str, pattern: &str) -> Result<SnapshotInfo> {
         check_name(name, |name| format!("snapshot name '{name}':"))?;
         let pattern = Pattern::new(pattern)?;
@@ -132,6 +135,9 @@ impl Store {
     }
 
     /// Drops a snapshot. What it alone held becomes reclaimable.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of that name.
     pub fn drop_snapshot(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         self.commit_effects(move |_| Ok(vec![Effect::DropSnapshot { name: name.clone() }]))?;
@@ -139,6 +145,9 @@ impl Store {
     }
 
     /// All snapshots, by name.
+    ///
+    /// # Errors
+    /// `Closed`.
     pub fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
         Ok(self.state()?.snapshots.iter().map(|(name, snapshot)| describe(name, snapshot)).collect())
     }
@@ -147,6 +156,9 @@ impl Store {
     /// end with `/**` for emphasis: retention always applies to everything below. `**` alone is the whole store.
     ///
     /// Takes effect for each table with its next version, and for all of them with the next checkpoint.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `path` is none, or nothing would be kept.
     pub fn set_retention(&self, path: &str, retention: Option<Retention>) -> Result<()> {
         if path == "**" {
             self.commit_effects(move |_| Ok(vec![Effect::SetDefaultRetention { retention }]))?;
@@ -158,6 +170,9 @@ impl Store {
     }
 
     /// The retention in effect at `path`; `**` is the whole store.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `path` is none.
     pub fn retention(&self, path: &str) -> Result<Retention> {
         if path == "**" {
             return Ok(self.state()?.default_retention.unwrap_or_default());

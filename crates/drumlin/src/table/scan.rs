@@ -88,6 +88,10 @@ struct Shared {
 impl Scan {
     /// Prepares to read what `view` shows. Reads directories if the order or the types need them, but no rows. If blocks
     /// turn out to be gone, now or later, it continues with the view that `renew` returns.
+    ///
+    /// # Errors
+    /// `NotFound` or `InvalidArgument` if a column or the filter is not of the schema; `Corrupt` or `Unavailable` if a directory cannot be
+    /// read.
     pub fn new(
         reader: Arc<BlockReader>,
         pool: Pool,
@@ -233,6 +237,9 @@ impl Scan {
     }
 
     /// All rows, or all rows left, at once, decoded by all threads.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Unavailable` if data cannot be read, `SnapshotExpired` if the version is gone, `Cancelled`.
     pub fn collect(mut self) -> Result<Vec<RecordBatch>> {
         loop {
             if self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
@@ -246,6 +253,9 @@ impl Scan {
     }
 
     /// The rows of many scans, each as in [`Scan::collect`], decoded by all threads at once.
+    ///
+    /// # Errors
+    /// As [`Scan::collect`], of the first that fails.
     pub fn collect_many(scans: Vec<Scan>) -> Result<Vec<Vec<RecordBatch>>> {
         let Some(pool) = scans.first().map(|scan| scan.shared.pool.clone()) else { return Ok(Vec::new()) };
         // Waiting for tasks or reading the log again must not happen on threads of the pool.
@@ -273,6 +283,9 @@ impl Scan {
     }
 
     /// The same scan, from the beginning.
+    ///
+    /// # Errors
+    /// `SnapshotExpired` if the version is gone.
     pub fn anew(&self) -> Result<Scan> {
         let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
         Scan::new(reader, pool, self.shared.view.clone(), &self.options, self.renew.clone())
@@ -434,12 +447,18 @@ impl ScanPart {
     }
 
     /// Its rows; `None` if there are none. `SnapshotExpired` if another process has reclaimed its blocks.
+    ///
+    /// # Errors
+    /// `SnapshotExpired`, and as [`Scan::collect`].
     pub fn decode(&self) -> Result<Option<RecordBatch>> {
         self.cancel.check()?;
         self.shared.read(&self.piece)
     }
 
     /// Decodes parts on all threads, and passes each result to `take`, with the value that came with the part.
+    ///
+    /// # Errors
+    /// As [`ScanPart::decode`], and those of `take`.
     pub fn decode_many<T: Send>(
         parts: Vec<(ScanPart, T)>,
         take: impl Fn(T, Result<Option<RecordBatch>>) -> Result<()> + Send + Sync,

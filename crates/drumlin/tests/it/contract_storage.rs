@@ -228,8 +228,7 @@ fn inline_blocks_keep_it() {
 fn buckets_on_servers_keep_it() {
     for bucket in buckets("the contract of storage") {
         println!("{}", bucket.name);
-        keeps_the_contract(&bucket.client("contract/one"));
-        let client = || -> BucketStorage { bucket.client("contract/several") };
+        let client = || -> BucketStorage { bucket.client("contract") };
         keeps_the_contract(&Several::of([client(), client()]));
     }
 }

@@ -1,11 +1,11 @@
-//! Buckets on real servers, for tests that also run on them.
+//! Buckets on real servers, for tests that run on them too.
 //!
-//! A server is started as for the Python tests (python/tests/servers), if it has been built there: `make servers` builds
-//! them. `DRUMLIN_TEST_BUCKET` names an additional bucket, with credentials in the environment as `object_store` reads them.
-//! What is missing is reported on standard error, bypassing the test's captured output.
+//! A server is started with what starts it for the Python tests (python/tests/servers), if it has been built there: `make servers`
+//! builds them. `DRUMLIN_TEST_BUCKET` names one more bucket, with credentials in the environment as `object_store` reads them.
+//! What is missing is said on standard error, past the test's captured output.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -24,7 +24,7 @@ if (s3.cache(name) / name).exists():
         sys.stdin.read()
 ";
 
-/// A bucket that is usable as long as this value lives.
+/// A bucket that can be used as long as this value lives.
 pub struct Bucket {
     pub name: String,
     uri: String,
@@ -62,15 +62,15 @@ fn start(name: &str) -> Option<Bucket> {
     Some(Bucket { name: name.into(), uri: "s3://test".into(), options, server: Some(server) })
 }
 
-/// All available buckets for `test`.
+/// All that can be had for `test`.
 pub fn buckets(test: &str) -> Vec<Bucket> {
     let mut found = Vec::new();
+    // Not captured, as what a test prints is.
+    let mut stderr = std::io::stderr();
     for name in SERVERS {
         match start(name) {
             Some(bucket) => found.push(bucket),
-            None => {
-                eprintln!("\n*** {name} is not built (the Python tests build it): {test} does without ***");
-            }
+            None => writeln!(stderr, "\n*** {name} IS NOT BUILT (make servers): {test} does without ***").unwrap(),
         }
     }
     if let Ok(uri) = std::env::var("DRUMLIN_TEST_BUCKET") {

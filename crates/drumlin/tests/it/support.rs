@@ -1,6 +1,7 @@
 //! A store on a simulated disk, with a repeatable clock and randomness.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
@@ -97,4 +98,13 @@ pub fn read(store: &Store, path: &str, as_of: AsOf) -> Result<Vec<Row>> {
 /// `n` rows with ids from `from`.
 pub fn numbered(from: i64, n: usize) -> Vec<Row> {
     (from..).take(n).map(|id| (id, (id % 5 != 0).then(|| format!("name {}", id % 7)))).collect()
+}
+
+/// Is set when this value is dropped, also by a panic, so that threads which wait for it end.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }

@@ -2,7 +2,7 @@
 
 use drumlin::Result;
 use drumlin::base::Seq;
-use drumlin::log::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
+use drumlin::log::{Appended, Base, CommitLog, Entry, News, Opened};
 use parking_lot::Mutex;
 
 /// What is wrong with it.
@@ -24,15 +24,15 @@ pub enum Rule {
     TakesMoreWhenClosed,
     TakesMoreWhenPoisoned,
     ShowsHalves,
-    TakesBehindForDone,
+    SaysDoneInstead,
     KnowsBetter,
     TakesAnySnapshot,
     NeedsNothing,
-    /// Its storage accepts any put.
+    /// Its storage takes any put.
     SharesNoOrder,
 }
 
-/// Each rule, and the check that must notice.
+/// Each rule, and the check that has to notice.
 pub const RULES: [(Rule, &str); 21] = [
     (Rule::LosesTheLast, "entries come back as they were"),
     (Rule::LosesWhatIsEmpty, "payloads of every size come back"),
@@ -50,7 +50,7 @@ pub const RULES: [(Rule, &str); 21] = [
     (Rule::TakesMoreWhenClosed, "a closed log takes nothing more"),
     (Rule::TakesMoreWhenPoisoned, "a poisoned log takes nothing more"),
     (Rule::ShowsHalves, "readers see whole entries while one writes"),
-    (Rule::TakesBehindForDone, "a handle learns before it adds"),
+    (Rule::SaysDoneInstead, "a handle learns before it adds"),
     (Rule::KnowsBetter, "what a handle knows can be set"),
     (Rule::TakesAnySnapshot, "a snapshot never takes the place of one unseen"),
     (Rule::NeedsNothing, "the log says which objects it needs"),
@@ -58,7 +58,7 @@ pub const RULES: [(Rule, &str); 21] = [
 ];
 
 impl Rule {
-    /// Changes entries that are read.
+    /// What becomes of entries that are read.
     pub fn spoil(self, entries: &mut Vec<Entry>) {
         match self {
             Self::LosesTheLast => drop(entries.pop()),
@@ -76,16 +76,21 @@ impl Rule {
 pub struct BrokenLog {
     inner: Box<dyn CommitLog>,
     rule: Rule,
-    /// Entries that are written when it is closed.
+    /// What is written when it is closed.
     held: Mutex<Vec<Entry>>,
-    /// The last news.
-    told: Mutex<Option<News>>,
+    last_news: Mutex<Option<News>>,
     counted: Mutex<u64>,
 }
 
 impl BrokenLog {
     pub fn new(log: impl CommitLog + 'static, rule: Rule) -> Self {
-        Self { inner: Box::new(log), rule, held: Mutex::default(), told: Mutex::default(), counted: Mutex::default() }
+        Self {
+            inner: Box::new(log),
+            rule,
+            held: Mutex::default(),
+            last_news: Mutex::default(),
+            counted: Mutex::default(),
+        }
     }
 
     fn is(&self, rule: Rule) -> bool {
@@ -94,20 +99,20 @@ impl BrokenLog {
 }
 
 impl CommitLog for BrokenLog {
-    fn append(&self, entry: &Entry, durable: Durable) -> Result<Appended> {
+    fn append(&self, entry: &Entry, later: bool) -> Result<Appended> {
         *self.counted.lock() += entry.payload.len() as u64;
         match self.rule {
-            Rule::SyncsNothing => self.inner.append(entry, Durable::AfterSync),
+            Rule::SyncsNothing => self.inner.append(entry, true),
             Rule::WritesWhenClosed => {
                 self.held.lock().push(entry.clone());
                 Ok(Appended::Done)
             }
             Rule::TakesAnyNumber => {
                 let last = self.inner.read()?.entries.last().map_or(Seq(0), |entry| entry.seq);
-                self.inner.append(&Entry { seq: last.next(), ..entry.clone() }, durable)
+                self.inner.append(&Entry { seq: last.next(), ..entry.clone() }, later)
             }
-            Rule::TakesBehindForDone => self.inner.append(entry, durable).map(|_| Appended::Done),
-            _ => self.inner.append(entry, durable),
+            Rule::SaysDoneInstead => self.inner.append(entry, later).map(|_| Appended::Done),
+            _ => self.inner.append(entry, later),
         }
     }
 
@@ -116,11 +121,11 @@ impl CommitLog for BrokenLog {
         if self.is(Rule::TellsNoNews) {
             return Ok(None);
         }
-        let mut told = self.told.lock();
+        let mut last = self.last_news.lock();
         if news.is_some() {
-            *told = news.clone();
+            *last = news.clone();
         }
-        Ok(if self.is(Rule::RepeatsNews) { told.clone() } else { news })
+        Ok(if self.is(Rule::RepeatsNews) { last.clone() } else { news })
     }
 
     fn knows(&self, last: Seq) {
@@ -162,7 +167,7 @@ impl CommitLog for BrokenLog {
 
     fn close(&self) -> Result<()> {
         for entry in self.held.lock().drain(..) {
-            self.inner.append(&entry, Durable::Now)?;
+            self.inner.append(&entry, false)?;
         }
         if self.is(Rule::TakesMoreWhenClosed) { Ok(()) } else { self.inner.close() }
     }
@@ -189,8 +194,8 @@ impl CommitLog for BrokenLog {
         self.inner.is_shared()
     }
 
-    fn referred(&self) -> Option<Referred> {
-        let referred = self.inner.referred()?;
-        Some(if self.is(Rule::NeedsNothing) { Referred { chunks: Vec::new(), ..referred } } else { referred })
+    fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
+        let (last, base, names) = self.inner.needed()?;
+        Some((last, base, if self.is(Rule::NeedsNothing) { Vec::new() } else { names }))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use drumlin::base::{EntryId, Seq, SessionId, Timestamp};
@@ -10,6 +11,7 @@ use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
 
 use super::{Place, last};
+use crate::support::SetOnDrop;
 
 /// The entry of this number, which is always the same.
 pub fn entry(seq: u64, bytes: usize) -> Entry {
@@ -381,17 +383,19 @@ pub fn readers(place: &Place) {
     let log = place.create();
     let (log, mut known) = (&*log, Opened { base: None, entries: Vec::new() });
     let follower = &*place.follow(&known);
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done = SetOnDrop(&done);
         scope.spawn(|| {
             let mut last = 0;
-            for _ in 0..40 {
+            while !done.load(Ordering::SeqCst) {
                 let seen = whole(&retry_while_moving(|| log.read()).unwrap());
                 assert!(seen >= last, "entry {last} was there before");
                 last = seen;
             }
         });
         scope.spawn(|| {
-            for _ in 0..60 {
+            while !done.load(Ordering::SeqCst) {
                 if let Some(news) = follower.refresh().unwrap() {
                     learn(&mut known, news);
                     known.entries.iter().for_each(|found| assert!(*found == entry(found.seq.0, bytes(found.seq.0))));

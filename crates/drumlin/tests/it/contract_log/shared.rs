@@ -1,15 +1,15 @@
-//! What several writers of one log may rely on.
+//! What several writers of one log may count on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 
 use drumlin::base::{EntryId, Seq};
-use drumlin::log::{Appended, Durable, Entry, News};
+use drumlin::log::{Appended, Entry, News};
 
 use super::checks::{add, entry, same, snapshot};
 use super::{Place, last};
 
-/// Another entry with this number.
+/// Another entry of this number.
 fn rival(seq: u64, bytes: usize) -> Entry {
     Entry { seq: Seq(seq), ..entry(seq + 1000, bytes) }
 }
@@ -20,8 +20,8 @@ pub fn learns(place: &Place) {
     assert!(a.is_shared() && b.is_shared());
     let mut entries: Vec<Entry> = (1..=3).map(|seq| entry(seq, 30)).collect();
     entries.iter().for_each(|entry| add(&*a, entry));
-    // Whatever its number: it is not added, and the handle learns of the others.
-    let Appended::Behind(News::Entries(news)) = b.append(&rival(1, 30), Durable::Now).unwrap() else {
+    // It is not added, also if its number is taken, and the handle learns of the others.
+    let Appended::Behind(News::Entries(news)) = b.append(&rival(1, 30), false).unwrap() else {
         panic!("three are news")
     };
     same(&news, &entries);
@@ -35,14 +35,12 @@ pub fn learns(place: &Place) {
     add(&*a, &entries[4]);
     assert!(a.rebase(None, snapshot(5, 6), 0).unwrap());
     // Too late for single entries.
-    let Appended::Behind(News::All(all)) = b.append(&rival(5, 30), Durable::Now).unwrap() else {
-        panic!("all is news")
-    };
+    let Appended::Behind(News::All(all)) = b.append(&rival(5, 30), false).unwrap() else { panic!("all is news") };
     assert_eq!(all.base, Some(snapshot(5, 6)));
     same(&all.entries, &[]);
     add(&*b, &rival(6, 30));
     same(&a.read().unwrap().entries, &[rival(6, 30)]);
-    // A closed handle does not stop others.
+    // One that was closed keeps no other from going on.
     b.close().unwrap();
     assert!(a.refresh().unwrap().is_some());
     add(&*a, &entry(7, 30));
@@ -58,7 +56,7 @@ pub fn knows(place: &Place) {
         let Some(News::Entries(news)) = b.refresh().unwrap() else { panic!("more is known than {last}") };
         same(&news, &entries[last..]);
     }
-    // What its owner knows from elsewhere is no news.
+    // What its owner knows by other ways is no news.
     add(&*a, &entry(6, 30));
     b.knows(Seq(6));
     assert!(b.refresh().unwrap().is_none());
@@ -75,39 +73,39 @@ pub fn snapshots_in_order(place: &Place) {
         assert_eq!(place.open().unwrap().1.base, Some(base));
         assert_eq!(a.read().unwrap().entries.last().unwrap().seq, Seq(9));
     };
-    // Made from a state before that snapshot, or older than it.
+    // Made from the state before that snapshot, or older than it.
     assert!(!b.rebase(None, snapshot(8, 9), 0).unwrap());
     unchanged(snapshot(5, 6));
     assert!(!b.rebase(Some(snapshot(4, 5)), snapshot(8, 9), 0).unwrap());
     assert!(!b.rebase(Some(snapshot(5, 6)), snapshot(5, 6), 0).unwrap());
     assert!(!b.rebase(Some(snapshot(5, 6)), snapshot(4, 5), 0).unwrap());
-    // Of a state that the log has not reached.
+    // Of a state that the log has not led to.
     assert!(!b.rebase(Some(snapshot(5, 6)), snapshot(10, 11), 0).unwrap());
     unchanged(snapshot(5, 6));
     assert!(b.rebase(Some(snapshot(5, 6)), snapshot(8, 8), 0).unwrap());
     unchanged(snapshot(8, 8));
     assert_eq!(b.base(), Some(snapshot(8, 8)));
-    // A snapshot that others have named is seen with the next refresh.
+    // One that others have named is seen with the next look.
     assert!(a.refresh().unwrap().is_none());
     assert_eq!(a.base(), Some(snapshot(8, 8)));
 }
 
 pub fn needs(place: &Place) {
     let log = place.create();
-    let chunks = || -> BTreeSet<String> { log.referred().unwrap().chunks.into_iter().collect() };
-    assert!(chunks().is_empty());
+    let needed = || -> BTreeSet<String> { log.needed().unwrap().2.into_iter().collect() };
+    assert!(needed().is_empty());
     (1..=20).for_each(|seq| add(&*log, &entry(seq, 40 << 10)));
-    assert!(chunks().len() > 1, "{:?}", chunks());
-    assert_eq!(chunks(), place.names().into_iter().collect());
-    assert_eq!(log.referred().map(|referred| (referred.last, referred.base)), Some((Seq(20), None)));
-    let many = chunks().len();
+    assert!(needed().len() > 1, "{:?}", needed());
+    assert_eq!(needed(), place.names().into_iter().collect());
+    assert_eq!(log.needed().map(|(last, base, _)| (last, base)), Some((Seq(20), None)));
+    let many = needed().len();
     assert!(log.rebase(None, snapshot(18, 15), 0).unwrap());
-    assert!(chunks().len() < many);
-    assert_eq!(chunks(), place.names().into_iter().collect());
-    assert_eq!(log.referred().map(|referred| (referred.last, referred.base)), Some((Seq(20), Some(snapshot(18, 15)))));
+    assert!(needed().len() < many);
+    assert_eq!(needed(), place.names().into_iter().collect());
+    assert_eq!(log.needed().map(|(last, base, _)| (last, base)), Some((Seq(20), Some(snapshot(18, 15)))));
     assert!(log.rebase(Some(snapshot(18, 15)), snapshot(20, 21), 0).unwrap());
     assert_eq!(place.names(), [] as [&str; 0]);
-    assert!(chunks().is_empty());
+    assert!(needed().is_empty());
 }
 
 const HANDLES: u64 = 4;
@@ -116,7 +114,7 @@ const EACH: u64 = 15;
 pub fn race(place: &Place) {
     drop(place.create());
     let barrier = Barrier::new(HANDLES as usize + 1);
-    // Each handle adds its own entries, and returns all that it has seen, its own among them.
+    // Each handle adds its own entries, and says all that it has seen, its own among them.
     let work = |handle: u64| -> BTreeMap<Seq, EntryId> {
         let (log, opened) = place.open().unwrap();
         let mut seen = BTreeMap::new();
@@ -137,7 +135,7 @@ pub fn race(place: &Place) {
             let bytes = if n % 5 == 0 { 40 << 10 } else { 100 };
             loop {
                 let own = Entry { seq: last.next(), id: EntryId(u128::from(handle * EACH + n)), ..entry(n, bytes) };
-                match log.append(&own, Durable::Now).unwrap() {
+                match log.append(&own, false).unwrap() {
                     Appended::Done => {
                         learn(&mut last, vec![own]);
                         break;
@@ -152,7 +150,7 @@ pub fn race(place: &Place) {
         }
         seen
     };
-    // Another handle names snapshots, so that the log is cut during the appends.
+    // Another names snapshots, so that the log is cut beside them.
     let cut = || {
         let (log, _) = place.open().unwrap();
         barrier.wait();
@@ -172,7 +170,7 @@ pub fn race(place: &Place) {
         cutting.join().unwrap();
         seen
     });
-    // All have seen one order, with each entry once.
+    // All have seen one order, and in it each entry once.
     let mut order = BTreeMap::new();
     for (seq, id) in seen.into_iter().flatten() {
         assert_eq!(*order.entry(seq).or_insert(id), id, "entry {seq} is two");

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use drumlin::base::Timestamp;
-use drumlin::storage::{ObjectMeta, SimBucket, Storage, Tag, WriteMode};
+use drumlin::storage::{ObjectMeta, PutMode, SimBucket, Storage, Tag};
 use drumlin::{Error, ErrorKind, Result};
 
-/// The rule that it breaks.
+/// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     DropsTheLastPart,
@@ -35,10 +35,11 @@ pub enum Rule {
     LeavesFiles,
     LooksBeforeItPuts,
     ReplacesInTwoSteps,
+    TellsTheTagLater,
 }
 
-/// Each rule, and the check that must notice.
-pub const RULES: [(Rule, &str); 25] = [
+/// Each rule, and the check that has to notice.
+pub const RULES: [(Rule, &str); 26] = [
     (Rule::DropsTheLastPart, "what is put comes back"),
     (Rule::SaysUnavailable, "what is missing is not found"),
     (Rule::NamesNothing, "what is missing is not found"),
@@ -64,6 +65,7 @@ pub const RULES: [(Rule, &str); 25] = [
     (Rule::LooksBeforeItPuts, "of racing creates one wins"),
     (Rule::LooksBeforeItPuts, "no count is lost"),
     (Rule::ReplacesInTwoSteps, "a reader sees the old bytes or the new ones"),
+    (Rule::TellsTheTagLater, "a reader sees the old bytes or the new ones"),
 ];
 
 const LARGE: usize = 16 << 20;
@@ -84,7 +86,7 @@ impl Broken {
         if self.is(Rule::FoldsCase) { name.to_lowercase() } else { name.to_owned() }
     }
 
-    fn told<T>(&self, answer: Result<T>) -> Result<T> {
+    fn answer<T>(&self, answer: Result<T>) -> Result<T> {
         answer.map_err(|e| match self.1 {
             Rule::SaysUnavailable => Error::unavailable(e.message()),
             Rule::NamesNothing => Error::new(e.kind(), "it did not work"),
@@ -102,7 +104,7 @@ impl Storage for Broken {
     passes_on! { inner: list_folders }
 
     fn get(&self, name: &str) -> Result<Bytes> {
-        self.told(self.0.get(&self.name(name)))
+        self.answer(self.0.get(&self.name(name)))
     }
 
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -115,7 +117,7 @@ impl Storage for Broken {
             }
             _ => {}
         }
-        self.told(self.0.get_ranges(&self.name(name), &ranges))
+        self.answer(self.0.get_ranges(&self.name(name), &ranges))
     }
 
     fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
@@ -133,42 +135,45 @@ impl Storage for Broken {
         Ok(if self.is(Rule::LivesIn1970) { Some(Timestamp(0)) } else { time })
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
+    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
         let name = &self.name(name);
         let there = self.0.content(name);
         let whole = Bytes::from(parts.concat());
         match (self.1, mode) {
             (Rule::DropsTheLastPart, _) => self.0.put(name, &parts[..parts.len().saturating_sub(1)], mode),
             (Rule::CutsWhatIsLarge, _) => self.0.put(name, &[whole.slice(..whole.len().min(LARGE))], mode),
-            (Rule::CreateReplaces, WriteMode::Create) => self.0.put(name, parts, WriteMode::Replace),
-            (Rule::OnceConflicts, WriteMode::Once) if there.is_some() => {
-                Err(Error::conflict(format!("{name} is there")))
-            }
-            (Rule::ReplaceKeepsTheEnd, WriteMode::Replace) => {
+            (Rule::CreateReplaces, PutMode::Create) => self.0.put(name, parts, PutMode::Replace),
+            (Rule::OnceConflicts, PutMode::Once) if there.is_some() => Err(Error::conflict(format!("{name} is there"))),
+            (Rule::ReplaceKeepsTheEnd, PutMode::Replace) => {
                 let end = there.map(|there| there.slice(whole.len().min(there.len())..)).unwrap_or_default();
                 self.0.put(name, &[whole, end], mode)
             }
-            (Rule::LooksBeforeItPuts, WriteMode::Create) if there.is_none() => {
+            (Rule::LooksBeforeItPuts, PutMode::Create) if there.is_none() => {
                 self.dawdle();
-                self.0.put(name, parts, WriteMode::Replace)
+                self.0.put(name, parts, PutMode::Replace)
             }
-            (Rule::ReplacesInTwoSteps, WriteMode::Replace) => {
+            (Rule::ReplacesInTwoSteps, PutMode::Replace) => {
                 self.0.put(name, &[whole.slice(..whole.len() / 2)], mode)?;
                 self.dawdle();
                 self.0.put(name, parts, mode)
             }
-            _ => self.told(self.0.put(name, parts, mode)),
+            _ => self.answer(self.0.put(name, parts, mode)),
         }
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
         match self.1 {
+            Rule::TellsTheTagLater => {
+                let bytes = self.0.get(name)?;
+                self.dawdle();
+                Ok(self.0.get_tagged(name, known)?.map(|(_, tag)| (bytes, tag)))
+            }
             Rule::KnowsNoTag => self.0.get_tagged(name, None),
             Rule::HasOneTag => {
                 let tag = Tag("1".into());
                 self.0.get(name).map(|bytes| (known != Some(&tag)).then_some((bytes, tag)))
             }
-            _ => self.told(self.0.get_tagged(&self.name(name), known)),
+            _ => self.answer(self.0.get_tagged(&self.name(name), known)),
         }
     }
 
@@ -187,7 +192,7 @@ impl Storage for Broken {
                 self.dawdle();
                 lying.put_if_match(name, parts, known)
             }
-            _ => self.told(self.0.put_if_match(&self.name(name), parts, known)),
+            _ => self.answer(self.0.put_if_match(&self.name(name), parts, known)),
         }
     }
 

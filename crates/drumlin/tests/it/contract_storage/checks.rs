@@ -1,4 +1,4 @@
-//! Checks of a storage with a single caller.
+//! What one caller sees of a storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use drumlin::base::{Clock, SystemClock};
-use drumlin::storage::{Storage, Tag, WriteMode};
+use drumlin::storage::{PutMode, Storage, Tag};
 use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
 
 pub fn put(storage: &dyn Storage, name: &str, bytes: impl AsRef<[u8]>) {
-    storage.put(name, &[Bytes::copy_from_slice(bytes.as_ref())], WriteMode::Create).unwrap();
+    storage.put(name, &[Bytes::copy_from_slice(bytes.as_ref())], PutMode::Create).unwrap();
 }
 
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
@@ -39,12 +39,12 @@ pub fn comes_back(storage: &dyn Storage) {
     for (name, parts) in cases {
         let whole = parts.concat();
         let parts: Vec<Bytes> = parts.into_iter().map(Bytes::copy_from_slice).collect();
-        storage.put(name, &parts, WriteMode::Create).unwrap();
+        storage.put(name, &parts, PutMode::Create).unwrap();
         assert_eq!(storage.get(name).unwrap(), whole, "{name}");
         assert_eq!(storage.get_tagged(name, None).unwrap().unwrap().0, whole, "{name}");
     }
     let parts: Vec<Bytes> = (0..3000_u32).map(|n| Bytes::copy_from_slice(&n.to_le_bytes())).collect();
-    storage.put("back/many-parts", &parts, WriteMode::Create).unwrap();
+    storage.put("back/many-parts", &parts, PutMode::Create).unwrap();
     assert_eq!(storage.get("back/many-parts").unwrap(), parts.concat());
 }
 
@@ -55,7 +55,7 @@ pub fn missing(storage: &dyn Storage) {
         refused(storage.get_ranges(name, &cut(&[(0, 1)])), ErrorKind::NotFound, name);
         refused(storage.get_tagged(name, None), ErrorKind::NotFound, name);
         refused(storage.get_tagged(name, Some(&Tag("\"x\"\n".into()))), ErrorKind::NotFound, name);
-        // A hint about missing ranges does nothing.
+        // A hint about nothing is none.
         storage.prefetch(name, &cut(&[(0, 1), (7, 3), (5, u64::MAX)]));
     }
 }
@@ -65,26 +65,26 @@ pub fn create(storage: &dyn Storage) {
     put(storage, name, "first");
     for second in ["second and longer", "", "first"] {
         let parts = [Bytes::from(second)];
-        refused(storage.put(name, &parts, WriteMode::Create), ErrorKind::AlreadyExists, name);
+        refused(storage.put(name, &parts, PutMode::Create), ErrorKind::AlreadyExists, name);
         assert_eq!(storage.get(name).unwrap(), "first");
     }
-    // Names with the same prefix are different names.
+    // Names that begin alike are other names.
     put(storage, "create/a/objec", "1");
     put(storage, "create/a/object2", "2");
 }
 
 pub fn replace(storage: &dyn Storage) {
     for content in ["made", "replaced by what is longer", "short", "", "again"] {
-        storage.put("replace/x", &[Bytes::from(content)], WriteMode::Replace).unwrap();
+        storage.put("replace/x", &[Bytes::from(content)], PutMode::Replace).unwrap();
         assert_eq!(storage.get("replace/x").unwrap(), content);
     }
 }
 
 pub fn once(storage: &dyn Storage) {
     let parts = [Bytes::from_static(b"the same "), Bytes::from_static(b"bytes")];
-    storage.put("once/x", &parts, WriteMode::Once).unwrap();
-    // The second try of the same put may report that the first one was done.
-    if let Err(e) = storage.put("once/x", &parts, WriteMode::Once) {
+    storage.put("once/x", &parts, PutMode::Once).unwrap();
+    // The second try of the same put may say that the first one was done.
+    if let Err(e) = storage.put("once/x", &parts, PutMode::Once) {
         assert_eq!(e.kind(), ErrorKind::AlreadyExists, "{e}");
     }
     assert_eq!(storage.get("once/x").unwrap(), "the same bytes");
@@ -93,9 +93,9 @@ pub fn once(storage: &dyn Storage) {
 pub fn large(storage: &dyn Storage) {
     let bytes = Bytes::from(noise(1, (20 << 20) + 7));
     let parts = [bytes.slice(..1), bytes.slice(1..9 << 20), bytes.slice(9 << 20..)];
-    storage.put("large/x", &parts, WriteMode::Create).unwrap();
+    storage.put("large/x", &parts, PutMode::Create).unwrap();
     assert!(storage.get("large/x").unwrap() == bytes);
-    // Far apart, so that they are separate requests.
+    // Far apart, so that they are requests of their own.
     let end = bytes.len() as u64;
     let ranges = cut(&[(end - 1, end), (0, 1), (9 << 20, (9 << 20) + 100), (15 << 20, 16 << 20), (0, end)]);
     let parts = storage.get_ranges("large/x", &ranges).unwrap();
@@ -180,7 +180,7 @@ pub fn ranges_of_many(storage: &dyn Storage) {
     assert_eq!(next().unwrap(), ["a"]);
     assert!(answers.next().is_none());
     assert!(storage.get_ranges_of(&[]).is_empty());
-    // More than are in flight at a time.
+    // More than are on their way at a time.
     let many: Vec<_> = (0..100).map(|n| (["several/a", "several/b"][n % 2].to_owned(), cut(&[(0, 1)]))).collect();
     for (n, answer) in storage.get_ranges_of(&many).into_iter().enumerate() {
         assert_eq!(answer.unwrap(), [["a", "b"][n % 2]], "{n}");
@@ -192,12 +192,12 @@ pub fn written_at(storage: &dyn Storage) {
     put(storage, "written/x", "x");
     let Some(first) = storage.written_at("written/x").unwrap() else { return };
     assert!((first.0 - SystemClock.now().0).abs() < HOUR, "{first}");
-    storage.put("written/x", &[Bytes::from_static(b"y")], WriteMode::Replace).unwrap();
+    storage.put("written/x", &[Bytes::from_static(b"y")], PutMode::Replace).unwrap();
     assert!(storage.written_at("written/x").unwrap().unwrap() >= first);
     refused(storage.written_at("written/y"), ErrorKind::NotFound, "written/y");
 }
 
-/// The content of a list, which has no order; nothing occurs twice.
+/// What a list says, which has no order; nothing comes twice.
 fn listed(storage: &dyn Storage, folder: &str) -> BTreeMap<String, u64> {
     let list = storage.list(folder).unwrap();
     let found: BTreeMap<String, u64> = list.iter().map(|object| (object.name.clone(), object.bytes)).collect();
@@ -225,14 +225,14 @@ pub fn lists(storage: &dyn Storage) {
     put(storage, "list/empty", "");
     assert_eq!(listed(storage, "list"), sizes([("list/a", 6), ("list/ab", 7), ("list/b", 6), ("list/empty", 0)]));
     assert_eq!(listed(storage, "list/in"), sizes([("list/in/x", 9), ("list/in/y", 9)]));
-    // A prefix of a folder's name is a different name.
+    // The beginning of a folder's name is another name.
     assert_eq!(listed(storage, "lis"), sizes([]));
     assert_eq!(listed(storage, "list/i"), sizes([]));
     assert_eq!(folders(storage, "list"), ["in".to_owned(), "other".to_owned()].into());
     assert_eq!(folders(storage, "list/in"), ["deep".to_owned()].into());
     assert_eq!(folders(storage, "list/other"), [].into());
     assert_eq!(folders(storage, "lis"), [].into());
-    storage.put("list/a", &[Bytes::from_static(b"longer than it was")], WriteMode::Replace).unwrap();
+    storage.put("list/a", &[Bytes::from_static(b"longer than it was")], PutMode::Replace).unwrap();
     assert_eq!(listed(storage, "list")["list/a"], 18);
 }
 
@@ -256,7 +256,7 @@ pub fn deletes(storage: &dyn Storage) {
         assert_eq!(storage.get(name).unwrap(), name);
     }
     delete(storage, &["delete/a"]);
-    // A non-empty folder stays, an empty one is removed, and both accept objects again.
+    // A folder with something in it stays, an empty one goes, and either takes objects again.
     for folder in ["delete/in", "delete/in/deep"] {
         storage.remove_empty_folder(folder).unwrap();
     }
@@ -273,7 +273,7 @@ pub fn more_than_a_request(storage: &dyn Storage) {
     let inner = |n: usize| format!("more/folder-{n}/x");
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..16 {
             scope.spawn(|| {
                 while let Some(n) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < MANY) {
                     put(storage, &object(n), "x");
@@ -284,7 +284,7 @@ pub fn more_than_a_request(storage: &dyn Storage) {
     });
     assert_eq!(listed(storage, "more"), (0..MANY).map(|n| (object(n), 1)).collect());
     assert_eq!(folders(storage, "more"), (0..MANY).map(|n| format!("folder-{n}")).collect());
-    // All except the last, and names that do not exist.
+    // All but the last, and names that are not there.
     let names: Vec<String> = (0..MANY - 1).flat_map(|n| [object(n), inner(n), object(n + MANY)]).collect();
     let answers = storage.delete_many(&names);
     assert_eq!(answers.len(), names.len());
@@ -295,7 +295,8 @@ pub fn more_than_a_request(storage: &dyn Storage) {
 }
 
 pub fn names(storage: &dyn Storage) {
-    // Names of a store's objects (names.rs), and names that could be misread on the way to a server.
+    // What a store calls its objects (names.rs), and what could be mistaken on the way to a server. Other characters than those of
+    // ASCII are in no name.
     let long = "n".repeat(180);
     let last = [
         "00000000000000000012-0123456789abcdef.log",
@@ -309,13 +310,13 @@ pub fn names(storage: &dyn Storage) {
         "a&b=c;d,e",
         "a'b(c)!",
         "a@b:c$",
-        "é",
-        "日本",
+        "a=b_c",
+        "100",
         "Case",
         "case",
         &long,
     ];
-    for folder in ["names", "names/a b+c&d/é"] {
+    for folder in ["names", "names/a b+c&d/e"] {
         for name in last {
             put(storage, &format!("{folder}/{name}"), name);
         }
@@ -332,11 +333,11 @@ pub fn names(storage: &dyn Storage) {
         }
     }
     assert_eq!(folders(storage, "names"), ["a b+c&d".to_owned()].into());
-    assert_eq!(folders(storage, "names/a b+c&d"), ["é".to_owned()].into());
-    let all: Vec<String> = listed(storage, "names/a b+c&d/é").into_keys().collect();
+    assert_eq!(folders(storage, "names/a b+c&d"), ["e".to_owned()].into());
+    let all: Vec<String> = listed(storage, "names/a b+c&d/e").into_keys().collect();
     assert_eq!(all.len(), last.len());
     storage.delete_many(&all).into_iter().for_each(|answer| answer.unwrap());
-    assert_eq!(listed(storage, "names/a b+c&d/é"), sizes([]));
+    assert_eq!(listed(storage, "names/a b+c&d/e"), sizes([]));
 }
 
 pub fn tags(storage: &dyn Storage) {
@@ -350,7 +351,7 @@ pub fn tags(storage: &dyn Storage) {
     assert_eq!(look(Some(&one)), None);
     let mut seen = vec![one];
     for content in ["two", "owt", "", "two, but longer"] {
-        storage.put(name, &[Bytes::from(content)], WriteMode::Replace).unwrap();
+        storage.put(name, &[Bytes::from(content)], PutMode::Replace).unwrap();
         for old in &seen {
             let (bytes, tag) = look(Some(old)).unwrap();
             assert_eq!(bytes, content);
@@ -381,8 +382,8 @@ pub fn put_if_match(storage: &dyn Storage) {
     let two = try_put("", Some(&one)).unwrap();
     assert_eq!(there(), (Bytes::new(), two.clone()));
     refused(try_put("no", Some(&one)), ErrorKind::Conflict, name);
-    // An unconditional put counts, too.
-    storage.put(name, &[Bytes::from_static(b"three")], WriteMode::Replace).unwrap();
+    // What a put without a condition wrote counts, too.
+    storage.put(name, &[Bytes::from_static(b"three")], PutMode::Replace).unwrap();
     refused(try_put("no", Some(&two)), ErrorKind::Conflict, name);
     let three = there().1;
     let four = try_put("four", Some(&three)).unwrap();
@@ -394,11 +395,11 @@ pub fn put_if_match(storage: &dyn Storage) {
 }
 
 pub fn leaves_nothing(storage: &dyn Storage) {
-    // A name that a store uses: leftovers of other names would not be recognised as a store's.
+    // A name that a store uses: of others nobody would say that their leftovers are a store's.
     let name = "left/7.blk";
     put(storage, name, "x");
-    refused(storage.put(name, &[Bytes::from_static(b"y")], WriteMode::Create), ErrorKind::AlreadyExists, name);
-    storage.put(name, &[Bytes::from_static(b"z")], WriteMode::Replace).unwrap();
+    refused(storage.put(name, &[Bytes::from_static(b"y")], PutMode::Create), ErrorKind::AlreadyExists, name);
+    storage.put(name, &[Bytes::from_static(b"z")], PutMode::Replace).unwrap();
     refused(storage.put_if_match(name, &[], None), ErrorKind::Conflict, name);
     for folder in ["left", ""] {
         assert_eq!(storage.unfinished(folder).unwrap(), []);

@@ -1,12 +1,14 @@
-//! Checks of a storage with concurrent callers.
+//! What callers at the same time see of a storage.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use drumlin::storage::{Storage, WriteMode};
+use drumlin::storage::{PutMode, Storage, Tag};
 use drumlin::{ErrorKind, Result};
 
 use super::checks::{put, refused};
+use crate::support::SetOnDrop;
 
 const THREADS: usize = 6;
 
@@ -19,7 +21,7 @@ pub fn one_creates(storage: &dyn Storage) {
                 let bytes = [Bytes::from(vec![thread as u8; 3000 + thread])];
                 barrier.wait();
                 match on_tag {
-                    false => storage.put(&name, &bytes, WriteMode::Create),
+                    false => storage.put(&name, &bytes, PutMode::Create),
                     true => storage.put_if_match(&name, &bytes, None).map(drop),
                 }
             };
@@ -39,7 +41,7 @@ pub fn one_creates(storage: &dyn Storage) {
 
 pub fn counts(storage: &dyn Storage) {
     const EACH: usize = 12;
-    /// A storage that refuses every try would make the test run forever.
+    /// With a storage that refuses each try, the test would never end.
     const TRIES_MAX: usize = 5000;
     let name = "count/x";
     put(storage, name, "0");
@@ -71,21 +73,39 @@ pub fn counts(storage: &dyn Storage) {
 pub fn one_step(storage: &dyn Storage) {
     let name = "step/x";
     let content = |n: u8| Bytes::from(vec![n; 1 + usize::from(n) * 997 % 70_000]);
-    put(storage, name, content(0));
-    let read = || {
-        for _ in 0..80 {
-            let bytes = storage.get(name).unwrap();
-            assert!(bytes == content(bytes[0]), "{} bytes, torn", bytes.len());
-            let (bytes, tag) = storage.get_tagged(name, None).unwrap().unwrap();
-            assert!(bytes == content(bytes[0]), "{} bytes, torn", bytes.len());
-            // The tag is of these bytes.
-            let again = storage.get_tagged(name, Some(&tag)).unwrap();
-            assert!(again.is_none_or(|(newer, _)| newer != bytes));
-        }
+    let number = |bytes: &Bytes| {
+        assert!(*bytes == content(bytes[0]), "{} bytes, torn", bytes.len());
+        bytes[0]
     };
-    std::thread::scope(|scope| {
-        (0..2).for_each(|_| drop(scope.spawn(read)));
-        (1..80).for_each(|n| storage.put(name, &[content(n)], WriteMode::Replace).unwrap());
+    let look = || storage.get_tagged(name, None).unwrap().unwrap();
+    put(storage, name, content(0));
+    let done = AtomicBool::new(false);
+    let read = || {
+        let mut seen = Vec::new();
+        while !done.load(Ordering::SeqCst) {
+            number(&storage.get(name).unwrap());
+            let (bytes, tag) = look();
+            seen.push((number(&bytes), tag));
+        }
+        seen
+    };
+    let (tags, seen) = std::thread::scope(|scope| {
+        let ends = SetOnDrop(&done);
+        let readers = [(); 2].map(|()| scope.spawn(read));
+        // Nobody else writes, so after each put the tag is that of its content.
+        let tags: Vec<Tag> = std::iter::once(look().1)
+            .chain((1..80).map(|n| {
+                storage.put(name, &[content(n)], PutMode::Replace).unwrap();
+                look().1
+            }))
+            .collect();
+        drop(ends);
+        (tags, readers.map(|reader| reader.join().unwrap()).concat())
     });
     assert_eq!(storage.get(name).unwrap(), content(79));
+    // A tag of later bytes than those read would let a put go over what was not seen. One of earlier bytes is refused.
+    for (n, tag) in seen {
+        let of = tags.iter().position(|known| *known == tag).unwrap();
+        assert!(of <= usize::from(n), "the bytes of put {n} have the tag of put {of}");
+    }
 }
