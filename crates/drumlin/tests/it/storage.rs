@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use drumlin::ErrorKind;
-use drumlin::storage::{Access, Disk, Fault, FileStorage, Moment, OsDisk, PutMode, Rename, SimDisk, Storage};
+use drumlin::storage::{Access, Disk, DiskFault, FileStorage, Moment, OsDisk, Rename, SimDisk, Storage, WriteMode};
 
 fn disks() -> Vec<(Arc<dyn Disk>, Option<tempfile::TempDir>)> {
     let folder = tempfile::tempdir().unwrap();
@@ -101,8 +101,8 @@ fn a_put_that_crashes_is_whole_or_absent() {
         for moment in [Moment::Before, Moment::During, Moment::After] {
             for seed in 0..8 {
                 let disk = SimDisk::new();
-                disk.plan(at, Fault::Crash(moment));
-                let put = FileStorage::new(Arc::new(disk.clone())).put("a/b", &one(&[7; 3000]), PutMode::Create);
+                disk.plan(at, DiskFault::Crash(moment));
+                let put = FileStorage::new(Arc::new(disk.clone())).put("a/b", &one(&[7; 3000]), WriteMode::Create);
                 let after = FileStorage::new(Arc::new(disk.crash(seed)));
                 match after.get("a/b") {
                     Ok(bytes) => assert_eq!(bytes, [7; 3000][..]),

@@ -2,7 +2,7 @@
 
 use drumlin::Result;
 use drumlin::base::Seq;
-use drumlin::log::{Appended, Base, CommitLog, Entry, News, Opened};
+use drumlin::log::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
 use parking_lot::Mutex;
 
 /// What is wrong with it.
@@ -99,20 +99,20 @@ impl BrokenLog {
 }
 
 impl CommitLog for BrokenLog {
-    fn append(&self, entry: &Entry, later: bool) -> Result<Appended> {
+    fn append(&self, entry: &Entry, durable: Durable) -> Result<Appended> {
         *self.counted.lock() += entry.payload.len() as u64;
         match self.rule {
-            Rule::SyncsNothing => self.inner.append(entry, true),
+            Rule::SyncsNothing => self.inner.append(entry, Durable::AfterSync),
             Rule::WritesWhenClosed => {
                 self.held.lock().push(entry.clone());
                 Ok(Appended::Done)
             }
             Rule::TakesAnyNumber => {
                 let last = self.inner.read()?.entries.last().map_or(Seq(0), |entry| entry.seq);
-                self.inner.append(&Entry { seq: last.next(), ..entry.clone() }, later)
+                self.inner.append(&Entry { seq: last.next(), ..entry.clone() }, durable)
             }
-            Rule::SaysDoneInstead => self.inner.append(entry, later).map(|_| Appended::Done),
-            _ => self.inner.append(entry, later),
+            Rule::SaysDoneInstead => self.inner.append(entry, durable).map(|_| Appended::Done),
+            _ => self.inner.append(entry, durable),
         }
     }
 
@@ -167,7 +167,7 @@ impl CommitLog for BrokenLog {
 
     fn close(&self) -> Result<()> {
         for entry in self.held.lock().drain(..) {
-            self.inner.append(&entry, false)?;
+            self.inner.append(&entry, Durable::Now)?;
         }
         if self.is(Rule::TakesMoreWhenClosed) { Ok(()) } else { self.inner.close() }
     }
@@ -194,8 +194,8 @@ impl CommitLog for BrokenLog {
         self.inner.is_shared()
     }
 
-    fn needed(&self) -> Option<(Seq, Option<Base>, Vec<String>)> {
-        let (last, base, names) = self.inner.needed()?;
-        Some((last, base, if self.is(Rule::NeedsNothing) { Vec::new() } else { names }))
+    fn referred(&self) -> Option<Referred> {
+        let referred = self.inner.referred()?;
+        Some(if self.is(Rule::NeedsNothing) { Referred { chunks: Vec::new(), ..referred } } else { referred })
     }
 }

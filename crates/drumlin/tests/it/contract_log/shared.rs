@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 
 use drumlin::base::{EntryId, Seq};
-use drumlin::log::{Appended, Entry, News};
+use drumlin::log::{Appended, Durable, Entry, News};
 
 use super::checks::{add, entry, same, snapshot};
 use super::{Place, last};
@@ -21,7 +21,7 @@ pub fn learns(place: &Place) {
     let mut entries: Vec<Entry> = (1..=3).map(|seq| entry(seq, 30)).collect();
     entries.iter().for_each(|entry| add(&*a, entry));
     // It is not added, also if its number is taken, and the handle learns of the others.
-    let Appended::Behind(News::Entries(news)) = b.append(&rival(1, 30), false).unwrap() else {
+    let Appended::Behind(News::Entries(news)) = b.append(&rival(1, 30), Durable::Now).unwrap() else {
         panic!("three are news")
     };
     same(&news, &entries);
@@ -35,7 +35,9 @@ pub fn learns(place: &Place) {
     add(&*a, &entries[4]);
     assert!(a.rebase(None, snapshot(5, 6), 0).unwrap());
     // Too late for single entries.
-    let Appended::Behind(News::All(all)) = b.append(&rival(5, 30), false).unwrap() else { panic!("all is news") };
+    let Appended::Behind(News::All(all)) = b.append(&rival(5, 30), Durable::Now).unwrap() else {
+        panic!("all is news")
+    };
     assert_eq!(all.base, Some(snapshot(5, 6)));
     same(&all.entries, &[]);
     add(&*b, &rival(6, 30));
@@ -92,20 +94,20 @@ pub fn snapshots_in_order(place: &Place) {
 
 pub fn needs(place: &Place) {
     let log = place.create();
-    let needed = || -> BTreeSet<String> { log.needed().unwrap().2.into_iter().collect() };
-    assert!(needed().is_empty());
+    let chunks = || -> BTreeSet<String> { log.referred().unwrap().chunks.into_iter().collect() };
+    assert!(chunks().is_empty());
     (1..=20).for_each(|seq| add(&*log, &entry(seq, 40 << 10)));
-    assert!(needed().len() > 1, "{:?}", needed());
-    assert_eq!(needed(), place.names().into_iter().collect());
-    assert_eq!(log.needed().map(|(last, base, _)| (last, base)), Some((Seq(20), None)));
-    let many = needed().len();
+    assert!(chunks().len() > 1, "{:?}", chunks());
+    assert_eq!(chunks(), place.names().into_iter().collect());
+    assert_eq!(log.referred().map(|referred| (referred.last, referred.base)), Some((Seq(20), None)));
+    let many = chunks().len();
     assert!(log.rebase(None, snapshot(18, 15), 0).unwrap());
-    assert!(needed().len() < many);
-    assert_eq!(needed(), place.names().into_iter().collect());
-    assert_eq!(log.needed().map(|(last, base, _)| (last, base)), Some((Seq(20), Some(snapshot(18, 15)))));
+    assert!(chunks().len() < many);
+    assert_eq!(chunks(), place.names().into_iter().collect());
+    assert_eq!(log.referred().map(|referred| (referred.last, referred.base)), Some((Seq(20), Some(snapshot(18, 15)))));
     assert!(log.rebase(Some(snapshot(18, 15)), snapshot(20, 21), 0).unwrap());
     assert_eq!(place.names(), [] as [&str; 0]);
-    assert!(needed().is_empty());
+    assert!(chunks().is_empty());
 }
 
 const HANDLES: u64 = 4;
@@ -135,7 +137,7 @@ pub fn race(place: &Place) {
             let bytes = if n % 5 == 0 { 40 << 10 } else { 100 };
             loop {
                 let own = Entry { seq: last.next(), id: EntryId(u128::from(handle * EACH + n)), ..entry(n, bytes) };
-                match log.append(&own, false).unwrap() {
+                match log.append(&own, Durable::Now).unwrap() {
                     Appended::Done => {
                         learn(&mut last, vec![own]);
                         break;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use drumlin::base::Timestamp;
-use drumlin::storage::{ObjectMeta, PutMode, SimBucket, Storage, Tag};
+use drumlin::storage::{ObjectMeta, SimBucket, Storage, Tag, WriteMode};
 use drumlin::{Error, ErrorKind, Result};
 
 /// What is wrong with it.
@@ -135,24 +135,26 @@ impl Storage for Broken {
         Ok(if self.is(Rule::LivesIn1970) { Some(Timestamp(0)) } else { time })
     }
 
-    fn put(&self, name: &str, parts: &[Bytes], mode: PutMode) -> Result<()> {
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         let name = &self.name(name);
         let there = self.0.content(name);
         let whole = Bytes::from(parts.concat());
         match (self.1, mode) {
             (Rule::DropsTheLastPart, _) => self.0.put(name, &parts[..parts.len().saturating_sub(1)], mode),
             (Rule::CutsWhatIsLarge, _) => self.0.put(name, &[whole.slice(..whole.len().min(LARGE))], mode),
-            (Rule::CreateReplaces, PutMode::Create) => self.0.put(name, parts, PutMode::Replace),
-            (Rule::OnceConflicts, PutMode::Once) if there.is_some() => Err(Error::conflict(format!("{name} is there"))),
-            (Rule::ReplaceKeepsTheEnd, PutMode::Replace) => {
+            (Rule::CreateReplaces, WriteMode::Create) => self.0.put(name, parts, WriteMode::Replace),
+            (Rule::OnceConflicts, WriteMode::Once) if there.is_some() => {
+                Err(Error::conflict(format!("{name} is there")))
+            }
+            (Rule::ReplaceKeepsTheEnd, WriteMode::Replace) => {
                 let end = there.map(|there| there.slice(whole.len().min(there.len())..)).unwrap_or_default();
                 self.0.put(name, &[whole, end], mode)
             }
-            (Rule::LooksBeforeItPuts, PutMode::Create) if there.is_none() => {
+            (Rule::LooksBeforeItPuts, WriteMode::Create) if there.is_none() => {
                 self.dawdle();
-                self.0.put(name, parts, PutMode::Replace)
+                self.0.put(name, parts, WriteMode::Replace)
             }
-            (Rule::ReplacesInTwoSteps, PutMode::Replace) => {
+            (Rule::ReplacesInTwoSteps, WriteMode::Replace) => {
                 self.0.put(name, &[whole.slice(..whole.len() / 2)], mode)?;
                 self.dawdle();
                 self.0.put(name, parts, mode)

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use drumlin::base::{Clock, SystemClock};
-use drumlin::storage::{PutMode, Storage, Tag};
+use drumlin::storage::{Storage, Tag, WriteMode};
 use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
 
 pub fn put(storage: &dyn Storage, name: &str, bytes: impl AsRef<[u8]>) {
-    storage.put(name, &[Bytes::copy_from_slice(bytes.as_ref())], PutMode::Create).unwrap();
+    storage.put(name, &[Bytes::copy_from_slice(bytes.as_ref())], WriteMode::Create).unwrap();
 }
 
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
@@ -39,12 +39,12 @@ pub fn comes_back(storage: &dyn Storage) {
     for (name, parts) in cases {
         let whole = parts.concat();
         let parts: Vec<Bytes> = parts.into_iter().map(Bytes::copy_from_slice).collect();
-        storage.put(name, &parts, PutMode::Create).unwrap();
+        storage.put(name, &parts, WriteMode::Create).unwrap();
         assert_eq!(storage.get(name).unwrap(), whole, "{name}");
         assert_eq!(storage.get_tagged(name, None).unwrap().unwrap().0, whole, "{name}");
     }
     let parts: Vec<Bytes> = (0..3000_u32).map(|n| Bytes::copy_from_slice(&n.to_le_bytes())).collect();
-    storage.put("back/many-parts", &parts, PutMode::Create).unwrap();
+    storage.put("back/many-parts", &parts, WriteMode::Create).unwrap();
     assert_eq!(storage.get("back/many-parts").unwrap(), parts.concat());
 }
 
@@ -65,7 +65,7 @@ pub fn create(storage: &dyn Storage) {
     put(storage, name, "first");
     for second in ["second and longer", "", "first"] {
         let parts = [Bytes::from(second)];
-        refused(storage.put(name, &parts, PutMode::Create), ErrorKind::AlreadyExists, name);
+        refused(storage.put(name, &parts, WriteMode::Create), ErrorKind::AlreadyExists, name);
         assert_eq!(storage.get(name).unwrap(), "first");
     }
     // Names that begin alike are other names.
@@ -75,16 +75,16 @@ pub fn create(storage: &dyn Storage) {
 
 pub fn replace(storage: &dyn Storage) {
     for content in ["made", "replaced by what is longer", "short", "", "again"] {
-        storage.put("replace/x", &[Bytes::from(content)], PutMode::Replace).unwrap();
+        storage.put("replace/x", &[Bytes::from(content)], WriteMode::Replace).unwrap();
         assert_eq!(storage.get("replace/x").unwrap(), content);
     }
 }
 
 pub fn once(storage: &dyn Storage) {
     let parts = [Bytes::from_static(b"the same "), Bytes::from_static(b"bytes")];
-    storage.put("once/x", &parts, PutMode::Once).unwrap();
+    storage.put("once/x", &parts, WriteMode::Once).unwrap();
     // The second try of the same put may say that the first one was done.
-    if let Err(e) = storage.put("once/x", &parts, PutMode::Once) {
+    if let Err(e) = storage.put("once/x", &parts, WriteMode::Once) {
         assert_eq!(e.kind(), ErrorKind::AlreadyExists, "{e}");
     }
     assert_eq!(storage.get("once/x").unwrap(), "the same bytes");
@@ -93,7 +93,7 @@ pub fn once(storage: &dyn Storage) {
 pub fn large(storage: &dyn Storage) {
     let bytes = Bytes::from(noise(1, (20 << 20) + 7));
     let parts = [bytes.slice(..1), bytes.slice(1..9 << 20), bytes.slice(9 << 20..)];
-    storage.put("large/x", &parts, PutMode::Create).unwrap();
+    storage.put("large/x", &parts, WriteMode::Create).unwrap();
     assert!(storage.get("large/x").unwrap() == bytes);
     // Far apart, so that they are requests of their own.
     let end = bytes.len() as u64;
@@ -192,7 +192,7 @@ pub fn written_at(storage: &dyn Storage) {
     put(storage, "written/x", "x");
     let Some(first) = storage.written_at("written/x").unwrap() else { return };
     assert!((first.0 - SystemClock.now().0).abs() < HOUR, "{first}");
-    storage.put("written/x", &[Bytes::from_static(b"y")], PutMode::Replace).unwrap();
+    storage.put("written/x", &[Bytes::from_static(b"y")], WriteMode::Replace).unwrap();
     assert!(storage.written_at("written/x").unwrap().unwrap() >= first);
     refused(storage.written_at("written/y"), ErrorKind::NotFound, "written/y");
 }
@@ -232,7 +232,7 @@ pub fn lists(storage: &dyn Storage) {
     assert_eq!(folders(storage, "list/in"), ["deep".to_owned()].into());
     assert_eq!(folders(storage, "list/other"), [].into());
     assert_eq!(folders(storage, "lis"), [].into());
-    storage.put("list/a", &[Bytes::from_static(b"longer than it was")], PutMode::Replace).unwrap();
+    storage.put("list/a", &[Bytes::from_static(b"longer than it was")], WriteMode::Replace).unwrap();
     assert_eq!(listed(storage, "list")["list/a"], 18);
 }
 
@@ -351,7 +351,7 @@ pub fn tags(storage: &dyn Storage) {
     assert_eq!(look(Some(&one)), None);
     let mut seen = vec![one];
     for content in ["two", "owt", "", "two, but longer"] {
-        storage.put(name, &[Bytes::from(content)], PutMode::Replace).unwrap();
+        storage.put(name, &[Bytes::from(content)], WriteMode::Replace).unwrap();
         for old in &seen {
             let (bytes, tag) = look(Some(old)).unwrap();
             assert_eq!(bytes, content);
@@ -383,7 +383,7 @@ pub fn put_if_match(storage: &dyn Storage) {
     assert_eq!(there(), (Bytes::new(), two.clone()));
     refused(try_put("no", Some(&one)), ErrorKind::Conflict, name);
     // What a put without a condition wrote counts, too.
-    storage.put(name, &[Bytes::from_static(b"three")], PutMode::Replace).unwrap();
+    storage.put(name, &[Bytes::from_static(b"three")], WriteMode::Replace).unwrap();
     refused(try_put("no", Some(&two)), ErrorKind::Conflict, name);
     let three = there().1;
     let four = try_put("four", Some(&three)).unwrap();
@@ -398,8 +398,8 @@ pub fn leaves_nothing(storage: &dyn Storage) {
     // A name that a store uses: of others nobody would say that their leftovers are a store's.
     let name = "left/7.blk";
     put(storage, name, "x");
-    refused(storage.put(name, &[Bytes::from_static(b"y")], PutMode::Create), ErrorKind::AlreadyExists, name);
-    storage.put(name, &[Bytes::from_static(b"z")], PutMode::Replace).unwrap();
+    refused(storage.put(name, &[Bytes::from_static(b"y")], WriteMode::Create), ErrorKind::AlreadyExists, name);
+    storage.put(name, &[Bytes::from_static(b"z")], WriteMode::Replace).unwrap();
     refused(storage.put_if_match(name, &[], None), ErrorKind::Conflict, name);
     for folder in ["left", ""] {
         assert_eq!(storage.unfinished(folder).unwrap(), []);

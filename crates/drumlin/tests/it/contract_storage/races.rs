@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use drumlin::storage::{PutMode, Storage, Tag};
+use drumlin::storage::{Storage, Tag, WriteMode};
 use drumlin::{ErrorKind, Result};
 
 use super::checks::{put, refused};
@@ -21,7 +21,7 @@ pub fn one_creates(storage: &dyn Storage) {
                 let bytes = [Bytes::from(vec![thread as u8; 3000 + thread])];
                 barrier.wait();
                 match on_tag {
-                    false => storage.put(&name, &bytes, PutMode::Create),
+                    false => storage.put(&name, &bytes, WriteMode::Create),
                     true => storage.put_if_match(&name, &bytes, None).map(drop),
                 }
             };
@@ -95,7 +95,7 @@ pub fn one_step(storage: &dyn Storage) {
         // Nobody else writes, so after each put the tag is that of its content.
         let tags: Vec<Tag> = std::iter::once(look().1)
             .chain((1..80).map(|n| {
-                storage.put(name, &[content(n)], PutMode::Replace).unwrap();
+                storage.put(name, &[content(n)], WriteMode::Replace).unwrap();
                 look().1
             }))
             .collect();
