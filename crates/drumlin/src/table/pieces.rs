@@ -3,12 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
+
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
 use super::{RowGroup, Rows, Table, TableCodec, order};
 use crate::base::{Error, Result};
 use crate::block::BlockReader;
+use crate::segment::{Form, Kept, native_type};
 
 /// Row groups whose rows interleave in the sort order, or a single one; and rows written by key since that belong among
 /// them.
@@ -72,4 +75,35 @@ pub(super) fn arrange(
         pieces.push(Piece { rows: done..overlay.keys.len(), ..Piece::default() });
     }
     Ok(pieces)
+}
+
+/// The Arrow types to return; the same for every batch.
+pub(super) fn output_types(
+    reader: &BlockReader,
+    table: &Table,
+    schema: &Schema,
+    columns: &[usize],
+    pieces: &[Piece],
+    form: Form,
+) -> Result<Vec<DataType>> {
+    let exact = columns.iter().map(|&index| schema.field(index).data_type().clone());
+    if form == Form::Exact {
+        return Ok(exact.collect());
+    }
+    // If row groups are joined, the joined dictionary might be too large for its keys.
+    let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
+    let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
+        // The extension type in a field's metadata applies only to the field's own storage type.
+        if schema.field(index).extension_type_name().is_some() {
+            return Ok(exact);
+        }
+        let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
+        for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
+            kept.extend(
+                GroupReader::open(reader, table, group)?.column(schema.field(index).name()).map(|own| own.kept),
+            );
+        }
+        Ok(native_type(&exact, kept.into_iter()))
+    };
+    columns.iter().zip(exact).map(native).collect()
 }

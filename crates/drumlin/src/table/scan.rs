@@ -15,12 +15,12 @@ use super::columns::{find, into_type, mask};
 use super::group_reader::GroupReader;
 use super::matching::{matching, truth};
 use super::overlay::{Overlay, OverlayRows};
-use super::pieces::{Piece, arrange};
-use super::{Renew, RowGroup, Rows, Table, TableCodec, View, order};
+use super::pieces::{Piece, arrange, output_types};
+use super::{Renew, RowGroup, Rows, TableCodec, View, order};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result, caught};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter};
-use crate::segment::{Form, Kept, filter_batch, join_batches, native_type};
+use crate::segment::{Form, filter_batch, join_batches};
 
 /// What to read of a version.
 #[derive(Clone, Debug, Default)]
@@ -489,37 +489,6 @@ impl Iterator for Scan {
             }
         }
     }
-}
-
-/// The Arrow types to return; the same for every batch.
-fn output_types(
-    reader: &BlockReader,
-    table: &Table,
-    schema: &Schema,
-    columns: &[usize],
-    pieces: &[Piece],
-    form: Form,
-) -> Result<Vec<DataType>> {
-    let exact = columns.iter().map(|&index| schema.field(index).data_type().clone());
-    if form == Form::Exact {
-        return Ok(exact.collect());
-    }
-    // If row groups are joined, the joined dictionary might be too large for its keys.
-    let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
-    let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
-        // The extension type in a field's metadata applies only to the field's own storage type.
-        if schema.field(index).extension_type_name().is_some() {
-            return Ok(exact);
-        }
-        let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
-        for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
-            kept.extend(
-                GroupReader::open(reader, table, group)?.column(schema.field(index).name()).map(|own| own.kept),
-            );
-        }
-        Ok(native_type(&exact, kept.into_iter()))
-    };
-    columns.iter().zip(exact).map(native).collect()
 }
 
 impl Shared {
