@@ -63,6 +63,7 @@ servers:
 check: build
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
+	cargo clippy --release -p drumlin --lib --examples -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
 	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples

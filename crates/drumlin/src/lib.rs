@@ -7,7 +7,8 @@
 #![warn(clippy::all)]
 #![cfg_attr(
     not(feature = "internals"),
-    allow(dead_code, unused_imports, reason = "tests reach it by the feature, and users what lies at the root")
+    allow(dead_code, unused_imports, reason = "tests reach it by the feature, and users what lies at the root"),
+    warn(clippy::missing_errors_doc)
 )]
 
 // The layers; `tests/tidy.rs` has their order, from bottom to top, and enforces it. They are not part of the API: tests,
