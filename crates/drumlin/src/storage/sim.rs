@@ -8,112 +8,17 @@
 //! Without a planned fault, it is also the store behind `memory://`.
 
 mod file;
+mod image;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use file::SimFile;
+use image::{Change, File, Folder, Image, Kind, Node, crashed, last, missing, set, tear};
+pub use image::{Counters, DiskFault, Moment};
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
 use crate::base::{Error, ErrorKind, Result};
-
-/// Where in the struck operation a crash falls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// The operation has no effect.
-    Before,
-    /// A write is torn; any other operation may or may not have happened.
-    During,
-    /// The operation is complete, but its caller never learns of it.
-    After,
-}
-
-/// What goes wrong at the struck operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskFault {
-    /// The process dies: this and every later call fails until [`SimDisk::crash`].
-    Crash(Moment),
-    /// The operation fails once. A failed write may still have written everything; a failed sync drops the file's dirty
-    /// data, as on Linux.
-    Fail,
-    /// The disk is full from here on: every change that needs space fails, until [`SimDisk::heal`].
-    Full,
-}
-
-/// Operations so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Calls that change something; faults strike one of these.
-    pub changes: u64,
-    /// Syncs of files.
-    pub syncs: u64,
-    /// Syncs of folders.
-    pub folder_syncs: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
-    /// Read calls.
-    pub reads: u64,
-    /// Bytes read.
-    pub bytes_read: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Write(u64, Vec<u8>),
-    Resize(u64),
-}
-
-#[derive(Clone, Debug, Default)]
-struct File {
-    content: Vec<u8>,
-    durable: Vec<u8>,
-    pending: Vec<Change>,
-    /// Shared with the handles that have it open.
-    open: Arc<()>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Node {
-    File(u64),
-    Folder,
-}
-
-/// Name changes that reach the disk together or not at all.
-type Rewrite = Vec<(String, Option<Node>)>;
-
-#[derive(Clone, Debug, Default)]
-struct Folder {
-    names: BTreeMap<String, Node>,
-    durable: BTreeMap<String, Node>,
-    pending: Vec<Rewrite>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Image {
-    files: BTreeMap<u64, File>,
-    folders: BTreeMap<String, Folder>,
-    next_file: u64,
-    /// Files without a name that a handle may have open, where durability is not tracked.
-    unnamed: Vec<u64>,
-    counters: Counters,
-    planned: Option<(u64, DiskFault)>,
-    dead: bool,
-    full: bool,
-    locked: bool,
-    tracks_durability: bool,
-}
-
-/// What a change does to the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Writes bytes.
-    Write,
-    /// Makes a name.
-    Create,
-    /// Takes no space.
-    Other,
-}
 
 /// A simulated disk. Clones share it.
 #[derive(Clone)]
@@ -131,18 +36,6 @@ impl Default for SimDisk {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn crashed() -> Error {
-    Error::unavailable("the simulated process has crashed")
-}
-
-fn full(name: &str) -> Error {
-    Error::unavailable(format!("could not write {name}: no space left on device"))
-}
-
-fn missing(name: &str) -> Error {
-    Error::not_found(format!("could not open {name}: no such file or folder"))
 }
 
 impl SimDisk {
@@ -286,113 +179,6 @@ impl SimDisk {
         file.content = content;
         file.pending.clear();
     }
-
-    /// Runs one change under the fault plan. `apply(image, torn)` performs it, partially if `torn`.
-    fn change<T>(&self, name: &str, kind: Kind, apply: impl FnOnce(&mut Image, bool) -> Result<T>) -> Result<T> {
-        let mut image = self.image.lock();
-        if image.dead {
-            return Err(crashed());
-        }
-        let number = image.counters.changes;
-        image.counters.changes += 1;
-        let struck = image.planned.filter(|(at, _)| *at == number).map(|(_, fault)| fault);
-        match struck {
-            Some(DiskFault::Crash(moment)) => {
-                image.dead = true;
-                match moment {
-                    Moment::Before => {}
-                    Moment::During => drop(apply(&mut image, true)),
-                    Moment::After => drop(apply(&mut image, false)),
-                }
-                return Err(crashed());
-            }
-            Some(DiskFault::Fail) => {
-                if kind == Kind::Write {
-                    drop(apply(&mut image, false));
-                }
-                return Err(Error::unavailable(format!("could not change {name}: simulated I/O error")));
-            }
-            Some(DiskFault::Full) => image.full = true,
-            None => {}
-        }
-        if image.full && kind != Kind::Other {
-            return Err(full(name));
-        }
-        apply(&mut image, false)
-    }
-}
-
-fn set(names: &mut BTreeMap<String, Node>, name: &str, node: Option<Node>) {
-    match node {
-        Some(node) => drop(names.insert(name.to_owned(), node)),
-        None => drop(names.remove(name)),
-    }
-}
-
-fn write(content: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
-    let (start, end) = (offset as usize, offset as usize + bytes.len());
-    if content.len() < end {
-        content.resize(end, 0);
-    }
-    content[start..end].copy_from_slice(bytes);
-}
-
-/// Writes an arbitrary subset of the 512-byte sectors that `bytes` covers.
-fn tear(content: &mut Vec<u8>, offset: u64, bytes: &[u8], rng: &mut fastrand::Rng) {
-    let mut at = 0;
-    let whole = rng.u8(..3);
-    while at < bytes.len() {
-        let sector = 512 - (offset as usize + at) % 512;
-        let end = (at + sector).min(bytes.len());
-        if whole == 1 || (whole == 2 && rng.bool()) {
-            write(content, offset + at as u64, &bytes[at..end]);
-        }
-        at = end;
-    }
-}
-
-impl Image {
-    fn find(&self, name: &str) -> Result<u64> {
-        let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
-        match self.folders.get(folder_of(name)).and_then(|folder| folder.names.get(last)) {
-            Some(Node::File(id)) => Ok(*id),
-            Some(Node::Folder) => Err(Error::unavailable(format!("could not open {name}: it is a folder"))),
-            None => Err(missing(name)),
-        }
-    }
-
-    fn rewrite(&mut self, folder: &str, rewrite: Rewrite) -> Result<()> {
-        let tracks = self.tracks_durability;
-        let entry = self.folders.get_mut(folder).ok_or_else(|| missing(folder))?;
-        let mut gone = Vec::new();
-        for (name, node) in &rewrite {
-            gone.extend(entry.names.get(name).copied());
-            set(&mut entry.names, name, *node);
-        }
-        if tracks {
-            entry.pending.push(rewrite);
-            return Ok(());
-        }
-        // Crashes are not simulated, so a file without a name is gone once no handle has it open.
-        let named = |id: u64| entry.names.values().any(|node| *node == Node::File(id));
-        self.unnamed.extend(gone.iter().filter_map(|node| match node {
-            Node::File(id) if !named(*id) => Some(*id),
-            _ => None,
-        }));
-        let files = &mut self.files;
-        self.unnamed.retain(|id| {
-            let open = files.get(id).is_some_and(|file| Arc::strong_count(&file.open) > 1);
-            if !open {
-                files.remove(id);
-            }
-            open
-        });
-        Ok(())
-    }
-}
-
-fn last(name: &str) -> String {
-    name.rsplit_once('/').map_or(name, |(_, last)| last).to_owned()
 }
 
 struct SimLock(SimDisk);
@@ -407,7 +193,7 @@ impl Drop for SimLock {
 
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let file = self.change(name, Kind::Create, |image, _| {
+        let file = Image::change(&self.image, name, Kind::Create, |image, _| {
             if image.find(name).is_ok() {
                 return Err(Error::already_exists(format!("could not create {name}: it exists")));
             }
@@ -415,7 +201,7 @@ impl Disk for SimDisk {
             image.next_file += 1;
             image.files.insert(id, File::default());
             image.rewrite(folder_of(name), vec![(last(name), Some(Node::File(id)))])?;
-            Ok(SimFile::new(self, image, id, name))
+            Ok(SimFile::new(&self.image, image, id, name))
         })?;
         Ok(Box::new(file))
     }
@@ -426,12 +212,12 @@ impl Disk for SimDisk {
             return Err(crashed());
         }
         let id = image.find(name)?;
-        Ok(Box::new(SimFile::new(self, &image, id, name)))
+        Ok(Box::new(SimFile::new(&self.image, &image, id, name)))
     }
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         assert_eq!(folder_of(from), folder_of(to), "objects are renamed within their folder only");
-        self.change(to, Kind::Other, |image, torn| {
+        Image::change(&self.image, to, Kind::Other, |image, torn| {
             let id = image.find(from)?;
             if mode == Rename::Keep && image.find(to).is_ok() {
                 return Err(Error::already_exists(format!("could not rename to {to}: it exists")));
@@ -444,7 +230,7 @@ impl Disk for SimDisk {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        self.change(name, Kind::Other, |image, _| {
+        Image::change(&self.image, name, Kind::Other, |image, _| {
             image.find(name)?;
             image.rewrite(folder_of(name), vec![(last(name), None)])
         })
@@ -454,7 +240,7 @@ impl Disk for SimDisk {
         if name.is_empty() || self.image.lock().folders.contains_key(name) {
             return Ok(());
         }
-        self.change(name, Kind::Create, |image, _| {
+        Image::change(&self.image, name, Kind::Create, |image, _| {
             image.rewrite(folder_of(name), vec![(last(name), Some(Node::Folder))])?;
             image.folders.entry(name.to_owned()).or_default();
             Ok(())
@@ -462,7 +248,7 @@ impl Disk for SimDisk {
     }
 
     fn remove_dir(&self, name: &str) -> Result<()> {
-        self.change(name, Kind::Other, |image, _| {
+        Image::change(&self.image, name, Kind::Other, |image, _| {
             let folder = image.folders.get(name).ok_or_else(|| missing(name))?;
             if !folder.names.is_empty() {
                 return Err(Error::unavailable(format!("could not remove {name}: it is not empty")));
@@ -489,7 +275,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, folder: &str) -> Result<()> {
-        self.change(folder, Kind::Other, |image, torn| {
+        Image::change(&self.image, folder, Kind::Other, |image, torn| {
             image.counters.folder_syncs += 1;
             if torn {
                 return Ok(());

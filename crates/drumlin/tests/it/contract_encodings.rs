@@ -5,6 +5,7 @@
 //! cut, longer or damaged give an error or an array that is sound, never a panic.
 
 mod broken;
+mod codec;
 mod columns;
 mod met;
 
@@ -16,20 +17,11 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use broken::RULES;
 use bytes::Bytes;
+use codec::{Codec, REAL};
 use columns::{SHAPES, Shape, column, dictionaries, extremes, flat_types, nested_types, others};
-use drumlin::segment::{Form, Scheme, Segment, decode, decode_rows, encode, encode_like};
+use drumlin::segment::{Form, Scheme, Segment, encode};
 use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
-
-/// The functions under test.
-pub struct Codec {
-    pub encode: fn(&ArrayRef) -> Result<Segment>,
-    pub encode_like: fn(&ArrayRef, &DataType, &Scheme) -> Result<(Segment, Scheme)>,
-    pub decode: fn(Bytes, usize, &DataType, Form) -> Result<ArrayRef>,
-    pub decode_rows: fn(Bytes, usize, &DataType, &[u32]) -> Result<ArrayRef>,
-}
-
-const REAL: Codec = Codec { encode, encode_like, decode, decode_rows };
 
 const CHECKS: [(&str, fn(&Codec)); 9] = [
     ("columns of every type come back", every_type),

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Change, Image, Kind, SimDisk, crashed, missing, write};
+use parking_lot::Mutex;
+
+use super::image::{Change, Image, Kind, crashed, missing, write};
 use crate::base::Result;
 use crate::storage::DiskFile;
 
 pub(super) struct SimFile {
-    disk: SimDisk,
+    image: Arc<Mutex<Image>>,
     id: u64,
     name: String,
     _open: Arc<()>,
@@ -15,14 +17,14 @@ pub(super) struct SimFile {
 
 impl SimFile {
     /// The file `id`, which is called `name` now.
-    pub fn new(disk: &SimDisk, image: &Image, id: u64, name: &str) -> Self {
-        Self { disk: disk.clone(), id, name: name.to_owned(), _open: image.files[&id].open.clone() }
+    pub fn new(shared: &Arc<Mutex<Image>>, image: &Image, id: u64, name: &str) -> Self {
+        Self { image: shared.clone(), id, name: name.to_owned(), _open: image.files[&id].open.clone() }
     }
 }
 
 impl DiskFile for SimFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let mut image = self.disk.image.lock();
+        let mut image = self.image.lock();
         if image.dead {
             return Err(crashed());
         }
@@ -36,7 +38,7 @@ impl DiskFile for SimFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.disk.change(&self.name, Kind::Write, |image, torn| {
+        Image::change(&self.image, &self.name, Kind::Write, |image, torn| {
             image.counters.bytes_written += bytes.len() as u64;
             let bytes = if torn { &bytes[..bytes.len() / 2] } else { bytes };
             let tracks = image.tracks_durability;
@@ -50,7 +52,7 @@ impl DiskFile for SimFile {
     }
 
     fn len(&self) -> Result<u64> {
-        let image = self.disk.image.lock();
+        let image = self.image.lock();
         if image.dead {
             return Err(crashed());
         }
@@ -58,7 +60,7 @@ impl DiskFile for SimFile {
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
-        self.disk.change(&self.name, Kind::Other, |image, torn| {
+        Image::change(&self.image, &self.name, Kind::Other, |image, torn| {
             let tracks = image.tracks_durability;
             let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
             if !torn {
@@ -72,7 +74,7 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let done = self.disk.change(&self.name, Kind::Other, |image, torn| {
+        let done = Image::change(&self.image, &self.name, Kind::Other, |image, torn| {
             image.counters.syncs += 1;
             if torn || !image.tracks_durability {
                 return Ok(());
@@ -88,7 +90,7 @@ impl DiskFile for SimFile {
             Ok(())
         });
         if done.is_err() {
-            let mut image = self.disk.image.lock();
+            let mut image = self.image.lock();
             if !image.dead
                 && let Some(file) = image.files.get_mut(&self.id)
             {

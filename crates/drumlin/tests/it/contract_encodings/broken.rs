@@ -11,7 +11,7 @@ use bytes::Bytes;
 use drumlin::Result;
 use drumlin::segment::{Form, Scheme, Segment, decode, decode_rows, encode, encode_like, take_rows};
 
-use super::{Codec, REAL};
+use super::codec::{Codec, REAL};
 
 /// What each does, how, and the check that has to notice.
 pub const RULES: [(&str, Codec, &str); 14] = [

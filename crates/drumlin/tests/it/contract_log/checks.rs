@@ -10,7 +10,7 @@ use drumlin::log::{Appended, Base, CommitLog, Durable, Entry, News, Opened, retr
 use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
 
-use super::{Place, last};
+use super::place::{Place, last};
 use crate::support::SetOnDrop;
 
 /// The entry of this number, which is always the same.

@@ -7,7 +7,7 @@ use drumlin::base::{EntryId, Seq};
 use drumlin::log::{Appended, Durable, Entry, News};
 
 use super::checks::{add, entry, same, snapshot};
-use super::{Place, last};
+use super::place::{Place, last};
 
 /// Another entry of this number.
 fn rival(seq: u64, bytes: usize) -> Entry {
