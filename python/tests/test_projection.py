@@ -221,7 +221,7 @@ def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
         ({"pattern": None, "bag": True}, "give a pattern"),
         ({"pattern": "a/*"}, "key is missing"),
         ({"pattern": "a/*", "key": "nothing"}, "field 'nothing' is not known"),
-        ({"pattern": "a/*", "key": []}, "needs a field"),
+        ({"pattern": "a/*", "key": []}, "needs at least one field"),
         ({"pattern": "a/*", "key": ["name", "payload."]}, "field 'payload.' is not known"),
         ({"pattern": "a/*", "key": "name", "value": len}, "key must be one too"),
         ({"pattern": "a/*", "key": len, "value": "name"}, "value must be one too, not 'name'"),
