@@ -391,5 +391,5 @@ fn a_stream_is_drawn_once_and_tells_what_it_failed_at() {
     assert!(stream.next().is_none());
     // SAFETY: as above.
     let again = unsafe { drumlin_c_data::Stream::new(exported) };
-    assert!(again.err().unwrap().message().contains("drawn"));
+    assert!(again.err().unwrap().message().contains("read once"));
 }
