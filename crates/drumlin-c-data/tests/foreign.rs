@@ -376,6 +376,21 @@ fn schemas_that_are_no_text_or_too_deep_are_refused() {
     assert!(import(&schema).unwrap_err().message().contains("nested more than"));
 }
 
+/// Some libraries mark every field as nullable. Rows with a key that is null are refused; others are stored.
+#[test]
+fn keys_of_maps_are_never_null_whatever_their_field_says() {
+    let map = |nullable: bool| {
+        let parts = vec![Field::new("key", DataType::Int32, nullable), Field::new("value", DataType::Int32, true)];
+        let entries = Field::new("entries", DataType::Struct(parts.into()), nullable);
+        let inner = DataType::Map(Arc::new(entries), false);
+        DataType::List(Arc::new(Field::new("item", inner, true)))
+    };
+    let schema = FFI_ArrowSchema::try_from(&Field::new("c", map(true), true)).unwrap();
+    // SAFETY: exported by Arrow itself.
+    let field = unsafe { drumlin_c_data::field(&schema) }.unwrap();
+    assert_eq!(field, Field::new("c", map(false), true));
+}
+
 #[test]
 fn a_stream_is_drawn_once_and_tells_what_it_failed_at() {
     let rows = RecordBatch::try_from_iter([("n", Arc::new(Int32Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
