@@ -48,7 +48,7 @@ demo: build
 
 test: wheel servers $(PANDAS2)/.installed
 	cargo test --release --workspace $(PLANTED)
-	SEED=1 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
+	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
 	$(BIN)/python -m pytest -q python/tests
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
@@ -91,7 +91,7 @@ torture-tools:
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(s3.build('versitygw') or 'NO GO: no stores in buckets')"
 
 # libFuzzer on every decoder and parser, each for SECONDS, or on one TARGET alone. Stable toolchain; see fuzz/README.md. `make
-# test` runs each target for 5 seconds, from a seed that is always the same: what is new is sought by `make fuzz`.
+# test` runs each target for 5 seconds at most, on inputs that are the same each time: what is new is sought by `make fuzz`.
 fuzz: fuzzer
 	fuzz/run.sh "$(FUZZER)" $(SECONDS) $(TARGET)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs targets of the fuzzer: run.sh FUZZER SECONDS [TARGET...], all targets if none is named, one per CPU at a time.
 #
-# SEED in the environment makes a run try the same inputs in the same order; without it each run tries others.
+# SEED in the environment makes a run try the same inputs in the same order, and RUNS bounds how many.
 # Each run starts from fuzz/seeds/TARGET (committed) and from what earlier runs have found (fuzz/corpus/TARGET, not committed).
 # Quiet, but for one line per target if it runs for a minute or longer; a target that fails shows what libFuzzer said, where the
 # input is, and the command that runs it again.
@@ -15,7 +15,7 @@ run() {
     local fuzzer=$1 seconds=$2 target=$3 log status=0
     mkdir -p "fuzz/corpus/$target" fuzz/artifacts
     log=$(mktemp)
-    DRUMLIN_FUZZ_TARGET=$target "$fuzzer" "fuzz/corpus/$target" "fuzz/seeds/$target" -max_total_time="$seconds" -seed="${SEED:-0}" -timeout=60 \
+    DRUMLIN_FUZZ_TARGET=$target "$fuzzer" "fuzz/corpus/$target" "fuzz/seeds/$target" -max_total_time="$seconds" -seed="${SEED:-0}" -runs="${RUNS:--1}" -timeout=60 \
         -rss_limit_mb=1500 -max_len=16384 -artifact_prefix="fuzz/artifacts/$target-" -print_final_stats=1 >"$log" 2>&1 || status=$?
     if [ $status -ne 0 ]; then
         grep -v -E '^#[0-9]+\s' "$log" | tail -60

@@ -45,10 +45,10 @@ id! {
 }
 
 impl Seq {
-    /// The number after this one.
+    /// The number after this one; of the last number, which only damaged bytes have, itself.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

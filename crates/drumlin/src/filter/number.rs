@@ -64,7 +64,7 @@ impl Number {
         Number {
             negative,
             digits: kept.to_owned(),
-            exponent: exponent + (significant.len() - kept.len()) as i64,
+            exponent: (exponent + (significant.len() - kept.len()) as i64).clamp(-EXPONENT_MAX, EXPONENT_MAX),
             fractional,
         }
     }
