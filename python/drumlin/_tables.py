@@ -147,9 +147,7 @@ class Tables(Generic[_V]):
         >>> store.read("numbers", as_of=0).to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
-        return self.table(path).read(
-            as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, native=native
-        )
+        return self.table(path).read(as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, native=native)
 
     @overload
     def write_many(

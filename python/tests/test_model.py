@@ -194,7 +194,9 @@ class StoreMachine(RuleBasedStateMachine):
         as_of = data.draw(st.sampled_from(sorted(versions)))
         rows = [row for row in versions[as_of] if row[0] >= low]
         rows = rows[len(rows) - min(count, len(rows)) :] if tail else rows[:count]
-        self.check(self.store.read(path, as_of=as_of, where=f"k >= {low}", **{"tail" if tail else "limit": count}), rows)
+        self.check(
+            self.store.read(path, as_of=as_of, where=f"k >= {low}", **{"tail" if tail else "limit": count}), rows
+        )
 
     @invariant()
     def newest_versions_are_the_models(self) -> None:
