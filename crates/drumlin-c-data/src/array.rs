@@ -6,6 +6,7 @@ use arrow::array::{ArrayData, BufferSpec, layout};
 use arrow::datatypes::DataType;
 use arrow::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
 use drumlin::base::caught;
+use drumlin::segment::children;
 use drumlin::{Error, Result};
 
 use crate::malformed;
@@ -51,24 +52,15 @@ unsafe fn check(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
     let total = total.ok_or_else(|| wrong(&format!("{rows} values from {offset} on")))?;
     // SAFETY: the caller's promise.
     unsafe { check_buffers(array, physical, rows, total) }.map_err(|what| wrong(&what))?;
-    let types: Vec<&DataType> = match data_type {
-        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => vec![field.data_type()],
-        _ => Vec::new(),
-    };
-    if usize::try_from(array.n_children) != Ok(types.len()) || (!types.is_empty() && array.children.is_null()) {
-        return Err(wrong(&format!("{} children, expected {},", array.n_children, types.len())));
+    let fields = children(data_type);
+    if usize::try_from(array.n_children) != Ok(fields.len()) || (!fields.is_empty() && array.children.is_null()) {
+        return Err(wrong(&format!("{} children, expected {},", array.n_children, fields.len())));
     }
-    for (at, data_type) in types.into_iter().enumerate() {
+    for (at, field) in fields.iter().enumerate() {
         // SAFETY: there are that many children.
         let child = unsafe { (*array.children.add(at)).as_ref() }.ok_or_else(|| wrong("a missing child"))?;
         // SAFETY: the caller's promise.
-        unsafe { check(child, data_type) }?;
+        unsafe { check(child, field.data_type()) }?;
     }
     // SAFETY: the caller's promise.
     match (unsafe { array.dictionary.as_ref() }, data_type) {

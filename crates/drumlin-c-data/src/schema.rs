@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::ffi::FFI_ArrowSchema;
 use drumlin::base::caught;
+use drumlin::segment::changed;
 use drumlin::{Error, Result};
 
 use crate::malformed;
@@ -23,46 +24,22 @@ const DEPTH_MAX: usize = 64;
 pub unsafe fn field(schema: &FFI_ArrowSchema) -> Result<Field> {
     // SAFETY: the caller's promise.
     unsafe { check(schema, 0) }?;
-    caught(|| Ok(with_sound_maps(&Field::try_from(schema)?)))
+    let field = caught(|| Ok(Field::try_from(schema)?))?;
+    let data_type = changed(field.data_type(), &with_sound_keys);
+    Ok(field.with_data_type(data_type))
 }
 
-/// The field with the keys of all maps in it marked as never null. Some libraries mark every field as nullable; that keys are
-/// not null is checked with the rows.
-fn with_sound_maps(field: &Field) -> Field {
-    use DataType::*;
-    let sound = |inner: &FieldRef| Arc::new(with_sound_maps(inner));
-    let data_type = match field.data_type() {
-        List(inner) => List(sound(inner)),
-        LargeList(inner) => LargeList(sound(inner)),
-        ListView(inner) => ListView(sound(inner)),
-        LargeListView(inner) => LargeListView(sound(inner)),
-        FixedSizeList(inner, size) => FixedSizeList(sound(inner), *size),
-        Struct(fields) => Struct(fields.iter().map(sound).collect()),
-        Dictionary(key, value) => {
-            let value = with_sound_maps(&Field::new("values", (**value).clone(), true));
-            Dictionary(key.clone(), Box::new(value.data_type().clone()))
-        }
-        Map(entries, sorted) => {
-            let entries = with_sound_maps(entries);
-            let data_type = match entries.data_type() {
-                Struct(fields) => Struct(
-                    fields
-                        .iter()
-                        .enumerate()
-                        .map(
-                            |(at, part)| {
-                                if at == 0 { Arc::new(Field::clone(part).with_nullable(false)) } else { part.clone() }
-                            },
-                        )
-                        .collect(),
-                ),
-                other => other.clone(),
-            };
-            Map(Arc::new(entries.with_data_type(data_type).with_nullable(false)), *sorted)
-        }
-        other => other.clone(),
+/// A map with its keys marked as never null. Some libraries mark every field as nullable; that keys are not null is checked
+/// with the rows.
+fn with_sound_keys(data_type: DataType) -> DataType {
+    let DataType::Map(entries, sorted) = &data_type else { return data_type };
+    let DataType::Struct(parts) = entries.data_type() else { return data_type };
+    let part = |(at, part): (usize, &FieldRef)| match at {
+        0 => Arc::new(Field::clone(part).with_nullable(false)),
+        _ => part.clone(),
     };
-    field.clone().with_data_type(data_type)
+    let parts = DataType::Struct(parts.iter().enumerate().map(part).collect());
+    DataType::Map(Arc::new(Field::clone(entries).with_data_type(parts).with_nullable(false)), *sorted)
 }
 
 /// # Safety

@@ -216,19 +216,9 @@ fn array(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) -> FFI_
         other => other,
     };
     let mut buffers = buffers_of(cursor, memory, physical, odd, total);
-    let types: Vec<&DataType> = match data_type {
-        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => vec![field.data_type()],
-        _ => Vec::new(),
-    };
     let mut children: Vec<*mut FFI_ArrowArray> = Vec::new();
-    for data_type in types {
-        children.push(memory.keep(array(cursor, memory, data_type)));
+    for field in drumlin::segment::children(data_type) {
+        children.push(memory.keep(array(cursor, memory, field.data_type())));
     }
     if let DataType::Dictionary(_, values) = data_type {
         made.dictionary = memory.keep(array(cursor, memory, values));

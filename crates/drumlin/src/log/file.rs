@@ -145,8 +145,8 @@ impl FileLog {
             file.set_len(newest.end)?;
         }
         // Records that no later one says were synced, an end mark among them, may be in the page cache only: their writer
-        // died before the sync, or the sync failed, after which the kernel takes the pages for clean. Nothing may rest on
-        // them before they are written and synced again.
+        // died before the sync, or the sync failed, after which the kernel takes the pages for clean. Nothing may depend
+        // on them before they are written and synced again.
         file.write_at(newest.unsynced_offset, &newest.unsynced_bytes)?;
         if !planted(Bug::SkipOpenSync) {
             file.sync()?;

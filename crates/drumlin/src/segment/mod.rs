@@ -66,7 +66,7 @@ pub use scheme::Scheme;
 pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 use tag::Tag;
-pub use types::{children, holds};
+pub use types::{changed, children, holds};
 use wire::{Reader, Writer, decoded_max};
 
 /// An encoded column.

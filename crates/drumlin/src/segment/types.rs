@@ -1,8 +1,10 @@
 //! Types within types, the plain type of strings, and the memory that values of a type take.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, GenericListViewArray, OffsetSizeTrait};
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 
 /// The direct child fields of a nested type.
 pub fn children(data_type: &DataType) -> &[FieldRef] {
@@ -16,6 +18,25 @@ pub fn children(data_type: &DataType) -> &[FieldRef] {
         DataType::Struct(fields) => fields,
         _ => &[],
     }
+}
+
+/// A type with every type in it, and then itself, replaced by what `change` makes of it.
+pub fn changed(data_type: &DataType, change: &impl Fn(DataType) -> DataType) -> DataType {
+    let field = |field: &FieldRef| {
+        let new = changed(field.data_type(), change);
+        if new == *field.data_type() { field.clone() } else { Arc::new(Field::clone(field).with_data_type(new)) }
+    };
+    change(match data_type {
+        DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(changed(values, change))),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        DataType::List(inner) => DataType::List(field(inner)),
+        DataType::LargeList(inner) => DataType::LargeList(field(inner)),
+        DataType::ListView(inner) => DataType::ListView(field(inner)),
+        DataType::LargeListView(inner) => DataType::LargeListView(field(inner)),
+        DataType::FixedSizeList(inner, size) => DataType::FixedSizeList(field(inner), *size),
+        DataType::Map(inner, sorted) => DataType::Map(field(inner), *sorted),
+        other => other.clone(),
+    })
 }
 
 /// Whether `is` holds for a type or one within it.

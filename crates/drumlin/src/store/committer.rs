@@ -19,22 +19,22 @@ enum SlotState {
 }
 
 struct Slot {
-    place: Mutex<SlotState>,
+    state: Mutex<SlotState>,
     changed: Condvar,
 }
 
 impl Slot {
-    fn set(&self, place: SlotState) {
-        *self.place.lock() = place;
+    fn set(&self, state: SlotState) {
+        *self.state.lock() = state;
         self.changed.notify_one();
     }
 
     /// Waits until it is to lead or has its answer.
     fn wait(&self) -> Option<Answer> {
-        let mut place = self.place.lock();
+        let mut state = self.state.lock();
         loop {
-            match std::mem::replace(&mut *place, SlotState::Waiting) {
-                SlotState::Waiting => self.changed.wait(&mut place),
+            match std::mem::replace(&mut *state, SlotState::Waiting) {
+                SlotState::Waiting => self.changed.wait(&mut state),
                 SlotState::Leading => return None,
                 SlotState::Answered(answer) => return Some(answer),
             }
@@ -73,7 +73,7 @@ impl Committer {
     /// Waits until another thread has committed the proposal, or commits all that wait by `carry`, in the turn: it returns
     /// an answer for each, in order.
     pub fn enter(&self, proposal: Proposal, carry: impl FnOnce(&mut [Waiting]) -> Vec<Answer>) -> Answer {
-        let slot = Arc::new(Slot { place: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
+        let slot = Arc::new(Slot { state: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
         let waits = {
             let mut queue = self.queue.lock();
             queue.waiting.push(Waiting { proposal, slot: slot.clone() });
@@ -115,7 +115,7 @@ impl Drop for Carried {
     fn drop(&mut self) {
         for slot in &self.0 {
             // An answered one has taken its answer and no longer waits, or still finds it here.
-            if matches!(*slot.place.lock(), SlotState::Waiting) {
+            if matches!(*slot.state.lock(), SlotState::Waiting) {
                 slot.set(SlotState::Answered(Err(Error::in_doubt("the commit panicked; open the store again"))));
             }
         }

@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use crate::base::{Error, Result};
-use crate::segment::{ColumnStats, Stat, holds, take_batch};
+use crate::segment::{ColumnStats, Stat, changed, holds, take_batch};
 
 /// Checks that `sort` names columns of `schema` that can be sorted by.
 pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
@@ -44,29 +44,15 @@ pub fn sorted_schema(schema: &SchemaRef, sort: &[String]) -> SchemaRef {
     if sort.is_empty() || !schema.fields().iter().any(|field| holds(field.data_type(), &is_narrow)) {
         return schema.clone();
     }
-    let fields: Vec<FieldRef> = schema.fields().iter().map(widen_field).collect();
+    let wide = |field: &FieldRef| Field::clone(field).with_data_type(changed(field.data_type(), &widen));
+    let fields: Vec<Field> = schema.fields().iter().map(wide).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-fn widen_field(field: &FieldRef) -> FieldRef {
-    let wide = widen(field.data_type());
-    if wide == *field.data_type() { field.clone() } else { Arc::new(Field::clone(field).with_data_type(wide)) }
-}
-
-fn widen(data_type: &DataType) -> DataType {
+fn widen(data_type: DataType) -> DataType {
     match data_type {
-        DataType::Dictionary(key, values) => {
-            let key = if narrow(key) { Box::new(DataType::Int32) } else { key.clone() };
-            DataType::Dictionary(key, Box::new(widen(values)))
-        }
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(widen_field).collect()),
-        DataType::List(field) => DataType::List(widen_field(field)),
-        DataType::LargeList(field) => DataType::LargeList(widen_field(field)),
-        DataType::ListView(field) => DataType::ListView(widen_field(field)),
-        DataType::LargeListView(field) => DataType::LargeListView(widen_field(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(widen_field(field), *size),
-        DataType::Map(field, sorted) => DataType::Map(widen_field(field), *sorted),
-        other => other.clone(),
+        DataType::Dictionary(key, values) if narrow(&key) => DataType::Dictionary(Box::new(DataType::Int32), values),
+        other => other,
     }
 }
 

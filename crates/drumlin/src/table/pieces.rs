@@ -90,20 +90,17 @@ pub(super) fn output_types(
     if form == Form::Exact {
         return Ok(exact.collect());
     }
+    let groups = pieces.iter().flat_map(|piece| &piece.groups);
+    let readers: Vec<_> = groups.map(|(group, _)| GroupReader::open(reader, table, group)).collect::<Result<_>>()?;
     // If row groups are joined, the joined dictionary might be too large for its keys.
     let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
-    let native = |(&index, exact): (&usize, DataType)| -> Result<DataType> {
+    let native = |(&index, exact): (&usize, DataType)| {
         // The extension type in a field's metadata applies only to the field's own storage type.
         if schema.field(index).extension_type_name().is_some() {
-            return Ok(exact);
+            return exact;
         }
-        let mut kept = if joined { vec![Kept::Values] } else { Vec::new() };
-        for (group, _) in pieces.iter().flat_map(|piece| &piece.groups) {
-            kept.extend(
-                GroupReader::open(reader, table, group)?.column(schema.field(index).name()).map(|own| own.kept),
-            );
-        }
-        Ok(native_type(&exact, kept.into_iter()))
+        let own = readers.iter().filter_map(|reader| reader.column(schema.field(index).name()));
+        native_type(&exact, joined.then_some(Kept::Values).into_iter().chain(own.map(|column| column.kept)))
     };
-    columns.iter().zip(exact).map(native).collect()
+    Ok(columns.iter().zip(exact).map(native).collect())
 }
