@@ -20,9 +20,10 @@ SECONDS ?= 600
 
 # pandas 2, which tests of frames run on, too: a folder that goes before the packages of .venv.
 PANDAS2 := $(CURDIR)/.venv/pandas2
+ENGINES := $(CURDIR)/.venv/engines
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel demo test check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
+.PHONY: build wheel demo test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -52,8 +53,17 @@ test: wheel servers $(PANDAS2)/.installed
 	$(INTERLEAVINGS) cargo test --release
 	$(BIN)/python -m pytest -q python/tests
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
-	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin
+	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin --allowlist stubtest-allowlist.txt
 	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
+
+# Daft and Spark: large to install, so apart from the other tests. Spark needs a Java.
+test-engines: servers $(ENGINES)/.installed
+	PYTHONPATH=$(ENGINES) $(BIN)/python -m pytest -q python/engines
+
+$(ENGINES)/.installed: python/requirements-engines.txt $(BIN)/.installed
+	rm -rf $(ENGINES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENGINES) -r $<
+	touch $@
 
 # S3 servers on which tests in Rust and Python run stores: built by Go from pinned sources, some minutes once. Without Go the tests say
 # that they do without.
@@ -76,6 +86,8 @@ bench: build
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
 	$(BIN)/python bench/vacuum.py --scale $(SCALE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	$(BIN)/python bench/engines.py --scale $(SCALE)
+	$(BIN)/python bench/changes.py --scale $(SCALE)
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/arctic.py
 

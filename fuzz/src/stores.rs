@@ -39,12 +39,12 @@ fn options(inline_bytes: u64) -> Options {
 
 /// Opens the store on `disk`.
 pub fn open(disk: &SimDisk, inline_bytes: u64) -> Result<Store> {
-    Store::open_on(Arc::new(disk.clone()), env(), "sim", options(inline_bytes))
+    drumlin::store::open_on(Arc::new(disk.clone()), env(), "sim", options(inline_bytes))
 }
 
 /// Opens the store in `bucket`.
 pub fn open_bucket(bucket: &SimBucket) -> Result<Store> {
-    Store::open_bucket(Arc::new(bucket.clone()), env(), "bucket", options(0))
+    drumlin::store::open_bucket(Arc::new(bucket.clone()), env(), "bucket", options(0))
 }
 
 /// `n` rows with ids from `from`.

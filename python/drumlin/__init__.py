@@ -14,6 +14,8 @@ can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on i
 
 from drumlin import tree
 from drumlin._arguments import AsOf, Progress
+from drumlin._dataset import Dataset
+from drumlin._diff import Diff
 from drumlin._drumlin import (
     Batch,
     Change,
@@ -21,10 +23,13 @@ from drumlin._drumlin import (
     Changes,
     CheckpointReport,
     Commit,
+    CopyReport,
+    DatasetPlan,
     DeleteReport,
     DropReport,
     Event,
     Fault,
+    Hold,
     Holding,
     ImportReport,
     ListEntry,
@@ -40,6 +45,7 @@ from drumlin._drumlin import (
     SalvageReport,
     Schema,
     Snapshot,
+    StagedReport,
     StoreStat,
     TableStat,
     TrashItem,
@@ -75,6 +81,8 @@ from drumlin._lookup import Lookup
 from drumlin._open import open, salvage
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
+from drumlin._splits import Split, Splits
+from drumlin._staged import Ticket, Token
 from drumlin._store import Retention, Store
 from drumlin._table import Table
 from drumlin._transaction import Transaction
@@ -95,13 +103,18 @@ __all__ = [
     "ConditionFailed",
     "Conflict",
     "Corrupt",
+    "Dataset",
+    "Diff",
+    "DatasetPlan",
     "DeleteReport",
+    "CopyReport",
     "DropReport",
     "Error",
     "Event",
     "Expr",
     "Fault",
     "FrameLike",
+    "Hold",
     "Holding",
     "ImportReport",
     "InDoubt",
@@ -133,10 +146,15 @@ __all__ = [
     "SchemaMismatch",
     "Snapshot",
     "SnapshotExpired",
+    "Split",
+    "Splits",
+    "StagedReport",
     "Store",
     "StoreStat",
     "Table",
     "TableStat",
+    "Ticket",
+    "Token",
     "Transaction",
     "TrashItem",
     "Tree",

@@ -19,6 +19,18 @@ AsOf: TypeAlias = int | str | dt.datetime
 #: seconds left (None while unknown). What it raises stops the call.
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 
+_SETTINGS = (
+    "memory_bytes",
+    "cache_bytes",
+    "cpu_threads",
+    "checkpoint_log_bytes",
+    "inline_bytes",
+    "memtable_bytes",
+    "row_write_bytes",
+    "io_threads",
+    "block_grace_micros",
+    "sync_micros",
+)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -45,7 +57,7 @@ def number_of(version: Any) -> int:
     return number
 
 
-def as_of_argument(when: AsOf | None) -> AsOf | None:
+def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
     """Which state to read; a time in UTC, whole microseconds."""
     match when:
         case None | str():
@@ -61,9 +73,9 @@ def as_of_argument(when: AsOf | None) -> AsOf | None:
         case _ if hasattr(when, "__index__"):
             number = operator.index(when)
             if number < 0:
-                raise InvalidArgument(f"as_of={number}: versions count from 0; without as_of the newest is read")
-            return count(number, "as_of")
-    raise TypeError(f"as_of is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
+                raise InvalidArgument(f"{name}={number}: versions count from 0; without as_of the newest is read")
+            return count(number, name)
+    raise TypeError(f"{name} is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
 
 
 def filter_text(where: str | Expr | None) -> str | None:
@@ -101,10 +113,10 @@ def names(values: Iterable[str], name: str) -> list[str]:
     return checked
 
 
-def path_argument(path: Any) -> str:
+def path_argument(path: Any, name: str = "path") -> str:
     """The path of a table."""
     if not isinstance(path, str):
-        raise TypeError(f"path is a str, not a {type(path).__name__}")
+        raise TypeError(f"{name} is a str, not a {type(path).__name__}")
     return path
 
 
@@ -206,3 +218,22 @@ def selection(
         count(tail, "tail"),
         native,
     )
+
+
+def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Settings of a bucket's client; an error tells names, never values."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"storage_options is a dict of texts, not a {type(options).__name__}")
+    checked = {} if options is None else dict(options)
+    for name, value in checked.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidArgument(f"storage_options: {name!r} is not a text for a text")
+    return checked
+
+
+def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
+    """How a store is opened of which nothing but the settings of its bucket is given."""
+    settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
+    settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None}
+    settings["storage_options"] = bucket_options(options)
+    return settings

@@ -6,6 +6,17 @@ from typing import Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, final
 
 from typing_extensions import CapsuleType
 
+from drumlin._jobs import (
+    Lease,
+    Split,
+    SplitReader,
+    Stage,
+    Ticket,
+    Token,
+    abort_staged,
+    commit_staged,
+    stage_alone,
+)
 from drumlin._nodes import (
     Change,
     ChangeFeed,
@@ -26,9 +37,11 @@ from drumlin._nodes import (
 )
 from drumlin._reports import (
     CheckpointReport,
+    CopyReport,
     DeleteReport,
     DropReport,
     Fault,
+    Hold,
     Holding,
     Loss,
     ReclaimReport,
@@ -36,6 +49,7 @@ from drumlin._reports import (
     RowsReport,
     SalvageReport,
     Snapshot,
+    StagedReport,
     StoreStat,
     TableStat,
     TrashItem,
@@ -57,15 +71,20 @@ __all__ = [
     "CheckpointReport",
     "Commit",
     "Condition",
+    "Dataset",
+    "DatasetPlan",
     "DeleteReport",
+    "CopyReport",
     "DropReport",
     "Event",
     "Fault",
+    "Hold",
     "Holding",
     "ImportReport",
+    "Lease",
     "ListEntry",
-    "Loss",
     "Lookup",
+    "Loss",
     "Mask",
     "Node",
     "NodeChange",
@@ -80,12 +99,18 @@ __all__ = [
     "SalvageReport",
     "Schema",
     "Snapshot",
+    "Split",
+    "SplitReader",
+    "Stage",
+    "StagedReport",
     "Store",
     "StoreStat",
     "Stream",
-    "TableStat",
     "Table",
+    "TableStat",
     "Tables",
+    "Ticket",
+    "Token",
     "Transaction",
     "TrashItem",
     "Tree",
@@ -97,10 +122,14 @@ __all__ = [
     "VersionsReport",
     "Walk",
     "__version__",
-    "main",
+    "abort_staged",
     "collect_many",
+    "commit_staged",
+    "expression_parts",
+    "main",
     "open",
     "salvage",
+    "stage_alone",
 ]
 
 __version__: Final[str]
@@ -111,6 +140,10 @@ def collect_many(
     """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted
     and can say all that its columns do, as what `make` makes, while others are being decoded, of its place and a list
     of arrays with a row for each column of a type, that type, and which columns they are."""
+
+def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
+    """The parts of an expression of pyarrow in order, from its serialised form: an Arrow file whose schema has them as
+    metadata, of which pyarrow itself shows each key only once."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
@@ -195,6 +228,78 @@ class Mask:
     def __iter__(self) -> Iterator[bool]: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Dataset:
+    """A table, or all tables that a pattern matches, as of one instant."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of all columns."""
+    def for_engines(self) -> Dataset:
+        """The same rows in types that cost an engine less, or in which it pushes down more."""
+    @property
+    def pattern(self) -> str:
+        """The pattern."""
+    @property
+    def path_columns(self) -> list[str]:
+        """The columns that hold names of paths."""
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the tables."""
+    def stream(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Stream:
+        """Scans it, batch by batch."""
+    def collect(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Batches:
+        """Scans it, all at once and with all threads."""
+    def count_rows(self, filters: list[str], limit: int | None) -> int:
+        """The number of rows."""
+    def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
+        """What reading it costs."""
+    def split_by_table(self, filters: list[str]) -> list[Dataset]:
+        """Its tables one by one, each with the columns of all; without those that the filters rule out by paths and
+        columns."""
+    def splits(
+        self,
+        columns: list[str] | None,
+        filters: list[str],
+        limit: int | None,
+        bytes: int,
+        at_least: int,
+        life_micros: int,
+    ) -> tuple[list[Split], Lease]:
+        """Parts for other processes, and the lease that keeps them."""
+    def describe(self) -> bytes:
+        """A description, from which a store makes it again."""
+
+@final
+class DatasetPlan:
+    """What reading a data set costs, and what its filter spares. Its text is for people."""
+
+    @property
+    def tables(self) -> list[str]:
+        """The paths of the tables that are opened."""
+    @property
+    def pruned_tables(self) -> list[str]:
+        """The paths of those that are not."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups with visible rows in the tables that are opened."""
+    @property
+    def pruned_row_groups(self) -> int:
+        """Those among them of which nothing is read: their statistics say that the filter is true for none of their
+        rows."""
+    @property
+    def whole_row_groups(self) -> int:
+        """Those among them whose rows the filter all keeps, as statistics say."""
+    @property
+    def bytes(self) -> int:
+        """Encoded bytes that are read."""
+    @property
+    def pruned_bytes(self) -> int:
+        """Encoded bytes of the same columns in row groups that are pruned."""
+    @property
+    def memory_rows(self) -> int:
+        """Rows in memory that are looked at."""
 
 @final
 class Stream:
@@ -316,6 +421,7 @@ class Table:
     def schema(self, as_of: _When | None = None) -> Schema: ...
     def order(self) -> tuple[_List[str], _List[str]]:
         """The sort columns, and the key."""
+    def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
     def versions(self) -> _List[Version]: ...
     def stat(self) -> TableStat: ...
     def drop(self, missing_ok: bool) -> DropReport: ...
@@ -353,6 +459,10 @@ class Tables:
         native: bool,
         each: bool = False,
     ) -> _List[Any]: ...
+    def scan(self, pattern: _PatternLike, as_of: _When | None, path_columns: _List[str]) -> Dataset: ...
+    def restore(self, pattern: _PatternLike, as_of: _When) -> _List[str]: ...
+    def copy(self, from_: str, to: str, as_of: _When | None, replace: bool) -> CopyReport: ...
+    def relocate(self, from_: str, to: str, replace: bool) -> CopyReport: ...
     def drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
     def delete_versions(self, versions: dict[str, _List[int]], missing_ok: bool) -> VersionsReport: ...
 
@@ -375,6 +485,10 @@ class Store:
     """An open store."""
 
     def tables(self) -> Tables: ...
+    def dataset(self, described: bytes) -> Dataset:
+        """The data set that was described."""
+    def storage_options(self) -> dict[str, str]:
+        """The settings of its bucket's client that are no secrets."""
     def transaction(self, read_only: bool) -> Transaction: ...
     @property
     def uri(self) -> str: ...

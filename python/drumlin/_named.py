@@ -1,7 +1,6 @@
 """Calls that name the argument that is of a wrong type."""
 
 import functools
-import inspect
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,7 +9,19 @@ _Class = TypeVar("_Class", bound=type)
 
 #: What the core's binding notes on an exception: which argument it was looking at.
 _NOTE = "while processing '"
-_FLAGS = ("audit", "bag", "coerce", "deep", "inherit", "keep_all", "missing_ok", "native", "return_exceptions")
+_FLAGS = (
+    "audit",
+    "bag",
+    "coerce",
+    "deep",
+    "each_version",
+    "inherit",
+    "keep_all",
+    "missing_ok",
+    "native",
+    "replace",
+    "return_exceptions",
+)
 _FUNCTIONS = ("progress",)
 
 
@@ -53,7 +64,7 @@ def names_arguments(*but: str) -> Callable[[_Class], _Class]:
 
     def decorate(kind: _Class) -> _Class:
         for name, method in list(vars(kind).items()):
-            if not name.startswith("_") and name not in but and inspect.isfunction(method):
+            if not name.startswith("_") and name not in but and isinstance(method, types.FunctionType):
                 setattr(kind, name, _named(method))
         return kind
 

@@ -164,10 +164,24 @@ class Event:
     @property
     def action(
         self,
-    ) -> Literal["create", "update", "delete", "version", "rows", "delete_versions", "drop", "undrop", "resync"]:
+    ) -> Literal[
+        "create",
+        "update",
+        "delete",
+        "version",
+        "rows",
+        "delete_versions",
+        "drop",
+        "undrop",
+        "copy",
+        "move",
+        "move_away",
+        "resync",
+    ]:
         """In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `rows` (written by
-        key, without a version), `delete_versions`, `drop`, `undrop`. For a trigger also `resync`: what happened before
-        cannot be told any more, so look at all of it."""
+        key, without a version), `delete_versions`, `drop`, `undrop`, `copy` at the path of the copy, `move_away` at
+        the old path of a table that was moved and `move` at the new one. For a trigger also `resync`: what happened
+        before cannot be told any more, so look at all of it."""
     @property
     def kind(self) -> str | None:
         """What made a table's new version: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows`."""

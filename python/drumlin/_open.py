@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from drumlin import _drumlin
-from drumlin._arguments import Progress, count, micros, optional_micros
+from drumlin._arguments import Progress, bucket_options, count, micros, optional_micros, storage_settings
 from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._named import flag, function
@@ -16,18 +16,6 @@ __all__ = ["open", "salvage"]
 
 _MODES = ("create", "write", "read")
 _SYNCS = ("commit", "interval")
-_SETTINGS = (
-    "memory_bytes",
-    "cache_bytes",
-    "cpu_threads",
-    "checkpoint_log_bytes",
-    "inline_bytes",
-    "memtable_bytes",
-    "row_write_bytes",
-    "io_threads",
-    "block_grace_micros",
-    "sync_micros",
-)
 
 
 def open(
@@ -111,7 +99,7 @@ def open(
     checked["retry_micros"] = optional_micros(retry_for, "retry_for")
     for name, value in (("shared", shared), ("fresh", fresh), ("accept_loss", accept_loss)):
         checked[name] = flag(value, name)
-    checked["storage_options"] = _storage_options(storage_options)
+    checked["storage_options"] = bucket_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
     return Store(_drumlin.open(_place(uri, "uri"), mode, checked))
 
@@ -136,9 +124,7 @@ def salvage(
     >>> drumlin.salvage(os.path.join(folder, "old"), os.path.join(folder, "new")).losses
     []
     """
-    settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
-    settings |= {"shared": flag(shared, "shared"), "fresh": False, "accept_loss": False, "retry_micros": None}
-    settings["storage_options"] = _storage_options(storage_options)
+    settings = storage_settings(storage_options) | {"shared": flag(shared, "shared")}
     if progress is not None:
         function(progress, "progress")
     return _drumlin.salvage(_place(store, "store"), _place(new, "new"), settings, progress)
@@ -150,17 +136,6 @@ def _place(place: str | os.PathLike[str], name: str) -> str:
     if not isinstance(path, str):
         raise TypeError(f"{name} is a str or a path, not a {type(place).__name__}")
     return os.path.expanduser(path)
-
-
-def _storage_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Settings of a bucket's client; an error tells names, never values."""
-    if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"storage_options is a dict of texts, not a {type(options).__name__}")
-    checked = {} if options is None else dict(options)
-    for name, value in checked.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidArgument(f"storage_options: {name!r} is not a text for a text")
-    return checked
 
 
 def _sync_micros(sync: str, interval: dt.timedelta) -> int | None:

@@ -2,9 +2,11 @@
 
 from drumlin._drumlin import (
     CheckpointReport,
+    CopyReport,
     DeleteReport,
     DropReport,
     Fault,
+    Hold,
     Holding,
     Loss,
     ReclaimReport,
@@ -12,6 +14,7 @@ from drumlin._drumlin import (
     RowsReport,
     SalvageReport,
     Snapshot,
+    StagedReport,
     StoreStat,
     TableStat,
     TrashItem,
@@ -24,9 +27,11 @@ from drumlin._drumlin import (
 
 __all__ = [
     "CheckpointReport",
+    "CopyReport",
     "DeleteReport",
     "DropReport",
     "Fault",
+    "Hold",
     "Holding",
     "Loss",
     "ReclaimReport",
@@ -34,6 +39,7 @@ __all__ = [
     "RowsReport",
     "SalvageReport",
     "Snapshot",
+    "StagedReport",
     "StoreStat",
     "TableStat",
     "TrashItem",

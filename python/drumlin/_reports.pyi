@@ -5,9 +5,11 @@ from typing import Any, ClassVar, final
 
 __all__ = [
     "CheckpointReport",
+    "CopyReport",
     "DeleteReport",
     "DropReport",
     "Fault",
+    "Hold",
     "Holding",
     "Loss",
     "ReclaimReport",
@@ -15,6 +17,7 @@ __all__ = [
     "RowsReport",
     "SalvageReport",
     "Snapshot",
+    "StagedReport",
     "StoreStat",
     "TableStat",
     "TrashItem",
@@ -90,6 +93,20 @@ class DropReport:
     @property
     def missing(self) -> list[str]:
         """Paths and patterns that named no table, with `missing_ok`."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class CopyReport:
+    """What a copy or a move did."""
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """The new path of each table, by the old one."""
+    @property
+    def payloads(self) -> int:
+        """The number of payloads copied or moved."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -271,6 +288,43 @@ class Holding:
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
+class Hold:
+    """What is kept for other processes: a lease, or what is staged for a job."""
+
+    @property
+    def number(self) -> int:
+        """Its number, which names its folder of blocks."""
+    @property
+    def job(self) -> str | None:
+        """The job that it is staged for; None for a lease."""
+    @property
+    def beat(self) -> dt.datetime:
+        """When its owner was last heard of."""
+    @property
+    def life(self) -> dt.timedelta:
+        """How long it lives without that."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class StagedReport:
+    """What a commit of staged rows did."""
+
+    @property
+    def seq(self) -> int:
+        """The commit."""
+    @property
+    def job(self) -> str:
+        """The job's name."""
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version that each table got."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
 class ReclaimReport:
     """What a reclaim did."""
 
@@ -295,6 +349,9 @@ class ReclaimReport:
     @property
     def holding(self) -> Holding:
         """What still holds space."""
+    @property
+    def holds(self) -> list[Hold]:
+        """What is kept for other processes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -442,6 +499,9 @@ class StoreStat:
     @property
     def condemned_bytes(self) -> int:
         """Bytes of those blocks."""
+    @property
+    def holds(self) -> int:
+        """Leases, and jobs with staged rows, that have not ended."""
     @property
     def log_bytes(self) -> int:
         """Bytes of the log and catalog snapshots."""

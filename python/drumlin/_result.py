@@ -91,8 +91,7 @@ class Result:
         >>> store.read("numbers").to_polars()["n"].sum()
         6
         """
-        polars = need("polars", "to_polars()", "polars")
-        return polars.DataFrame(self._reading.collect())
+        return polars_frame(self._reading.collect())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._reading.stream().__arrow_c_stream__(requested_schema)
@@ -131,6 +130,35 @@ class Result:
         )
 
 
+def polars_frame(rows: Any) -> "_pl.DataFrame":
+    """A Polars frame of batches, or of one. Polars takes decimals of 32 and 64 bits for ones of 128: it gets such."""
+    polars = need("polars", "to_polars()", "polars")
+    if not any("Decimal32(" in type_ or "Decimal64(" in type_ for type_ in rows.schema.types):
+        return polars.DataFrame(rows)  # type: ignore[no-any-return, unused-ignore]
+    pyarrow = need("pyarrow", "to_polars() of decimals of 32 and 64 bits", "pyarrow")
+    table = (
+        pyarrow.table(rows)
+        if hasattr(rows, "__arrow_c_stream__")
+        else pyarrow.Table.from_batches([pyarrow.record_batch(rows)])
+    )
+    wide = [field.with_type(_wide(field.type, pyarrow)) for field in table.schema]
+    return polars.from_arrow(table.cast(pyarrow.schema(wide)))  # type: ignore[no-any-return, unused-ignore]
+
+
+def _wide(type_: Any, pyarrow: Any) -> Any:
+    """A type with decimals of 128 bits, at any depth that pyarrow casts."""
+    types = pyarrow.types
+    if types.is_decimal32(type_) or types.is_decimal64(type_):
+        return pyarrow.decimal128(type_.precision, type_.scale)
+    if types.is_struct(type_):
+        return pyarrow.struct([field.with_type(_wide(field.type, pyarrow)) for field in type_])
+    if types.is_list(type_):
+        return pyarrow.list_(type_.value_field.with_type(_wide(type_.value_type, pyarrow)))
+    if types.is_large_list(type_):
+        return pyarrow.large_list(type_.value_field.with_type(_wide(type_.value_type, pyarrow)))
+    return type_
+
+
 class Results(dict[str, Any]):
     """What :meth:`Store.read_many <drumlin.Store.read_many>` gives: a dict of paths and results, whose rows can be had
     all at once. All threads decode them, whichever table they belong to.
@@ -161,8 +189,8 @@ class Results(dict[str, Any]):
 
     def to_polars(self) -> "dict[str, _pl.DataFrame]":
         """All rows as Polars DataFrames. Exceptions stay as they are."""
-        polars = need("polars", "to_polars()", "polars")
-        return self._made(lambda results: list(map(polars.DataFrame, collect(results))))
+        need("polars", "to_polars()", "polars")
+        return self._made(lambda results: list(map(polars_frame, collect(results))))
 
 
 #: Of a result: the columns to read, None for those it has, and whether they may come as arrays.

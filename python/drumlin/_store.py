@@ -1,12 +1,22 @@
 """An open store."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from drumlin import _drumlin
-from drumlin._arguments import Progress, count, micros, optional_micros, paths_to_drop
+from drumlin._arguments import (
+    Progress,
+    count,
+    micros,
+    names,
+    note,
+    optional_micros,
+    path_argument,
+    paths_to_drop,
+)
+from drumlin._dataset import remember
 from drumlin._drumlin import (
     ChangeFeed,
     CheckpointReport,
@@ -14,6 +24,7 @@ from drumlin._drumlin import (
     ReclaimReport,
     RepackPlan,
     Snapshot,
+    StagedReport,
     StoreStat,
     TrashItem,
     VacuumPlan,
@@ -21,7 +32,19 @@ from drumlin._drumlin import (
     Version,
 )
 from drumlin._errors import Conflict, InvalidArgument
+from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._named import names_arguments
+from drumlin._staged import (
+    Ticket,
+    Token,
+    expected_versions,
+    job_settings,
+    open_ticket,
+    part_argument,
+    ticket_argument,
+    token_of,
+    tokens_argument,
+)
 from drumlin._tables import Tables
 from drumlin._transaction import Transaction
 from drumlin.tree import PatternLike, plain_text
@@ -61,8 +84,9 @@ class Store(Tables[Version]):
     __slots__ = ("_core",)
 
     def __init__(self, core: _drumlin.Store) -> None:
-        super().__init__(core.tables())
+        super().__init__(core.tables(), core)
         self._core = core
+        remember(core)
 
     @property
     def uri(self) -> str:
@@ -208,6 +232,9 @@ class Store(Tables[Version]):
         it sees."""
         return Transaction(self._core.transaction(True))
 
+    def _at_one_instant(self) -> Tables[Any]:
+        return self.read_transaction()
+
     def transact(self, function: Callable[[Transaction], _T]) -> _T:
         """Calls ``function`` with a transaction and commits that; again from the beginning where others have changed
         what it has read or written. Gives what ``function`` gave; what it raises leaves nothing.
@@ -307,6 +334,99 @@ class Store(Tables[Version]):
         rest = optional_micros(block_grace, "block_grace")
         idle = optional_micros(fence_idle, "fence_idle")
         return self._core.reclaim(micros(grace, "grace"), rest, idle, audit, progress)
+
+    def ticket(
+        self,
+        tables: Mapping[str, SchemaLike | None] | Iterable[str],
+        *,
+        mode: Literal["append", "overwrite", "upsert"] = "append",
+        job: str | None = None,
+        sort: Iterable[str] = (),
+        life: dt.timedelta | None = None,
+        work: dt.timedelta | None = None,
+    ) -> Ticket:
+        """Begins a job of many processes that write to ``tables``; its workers get the ticket, stage rows with it, and
+        return tokens, which :meth:`commit` makes part of the tables, all in one commit. A table that does not exist
+        yet, or is to be overwritten with other columns, comes with the schema of its rows, and is ordered by ``sort``
+        when read.
+
+        The commit appends; or it replaces all rows (``mode="overwrite"``), or rows with the same keys (``"upsert"``).
+        It is remembered for 30 days under the name ``job``: done once, however often it is repeated. What is staged
+        is kept while this process renews the job, and for ``life`` (default an hour) after that; workers write for
+        ``work`` (default a day) at most.
+
+        >>> import drumlin, pickle, pyarrow, tempfile
+        >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
+        >>> with store.ticket({"t": pyarrow.schema([("n", pyarrow.int64())])}, job="daily") as ticket:
+        ...     worker = pickle.loads(pickle.dumps(ticket))
+        ...     tokens = [worker.stage("t", {"n": [task]}, part=(task, 0)) for task in (2, 1)]
+        ...     store.commit(tokens, ticket=ticket).versions
+        {'t': 0}
+        >>> store.read("t").to_arrow()["n"].to_pylist()
+        [1, 2]
+        """
+        settings = job_settings(mode, job, sort, life, work)
+        if isinstance(tables, Mapping):
+            wanted = [(path_argument(path), None if of is None else to_schema(of)) for path, of in tables.items()]
+        else:
+            wanted = [(path, None) for path in names(tables, "tables")]
+        return open_ticket(self._core, wanted, settings)
+
+    def stage(
+        self,
+        path: str,
+        data: FrameLike,
+        *,
+        mode: Literal["append", "overwrite", "upsert"] = "append",
+        part: tuple[int, int] | None = None,
+        progress: Progress | None = None,
+    ) -> Token:
+        """Writes rows for the table at ``path`` that are part of nothing before their token is committed, as a job of
+        their own; they are kept for an hour. Many of them are better staged with one :meth:`ticket`.
+
+        >>> import drumlin, tempfile
+        >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
+        >>> tokens = [store.stage("t", {"n": [n]}) for n in (1, 2)]
+        >>> store.commit(tokens).versions
+        {'t': 0}
+        """
+        settings, place = job_settings(mode), part_argument(part)
+        core = _drumlin.stage_alone(self._core, path_argument(path), to_stream(data), settings, place, progress)
+        return token_of(core)
+
+    def commit(
+        self,
+        tokens: Iterable[Token],
+        *,
+        ticket: Ticket | None = None,
+        job: str | None = None,
+        expected_version: int | Mapping[str, int] | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> StagedReport:
+        """Makes staged rows part of their tables: all tables and tokens in one commit, in the order of their parts or,
+        if they have none, as given. With the ticket, tables to be overwritten for which nothing was staged become
+        empty.
+
+        It is done once: repeated, by any process, it returns the same; another commit of the same job is refused
+        (:class:`AlreadyExists`). After :class:`InDoubt`, repeat it. ``expected_version`` refuses the commit
+        (:class:`Conflict`) if a table is at another version, or has rows written by key since.
+        """
+        given = tokens_argument(tokens)
+        expected = expected_versions(expected_version, given, ticket_argument(ticket))
+        cores, own = [token._core for token in given], None if ticket is None else ticket._core
+        report = _drumlin.commit_staged(self._core, own, cores, job, expected, note(metadata), progress)
+        if ticket is not None:
+            ticket._done()
+        return report
+
+    def abort(self, staged: Ticket | Iterable[Token]) -> bool:
+        """Ends the job of a ticket, or of tokens, without a commit; :meth:`reclaim` deletes what was staged. Returns
+        whether it was ended so; False if it had been committed."""
+        if isinstance(staged, Ticket):
+            staged._stop()
+            return staged._core.abort(self._core)
+        return _drumlin.abort_staged(self._core, [token._core for token in tokens_argument(staged, "staged")])
 
     def verify(self, *, deep: bool = False, progress: Progress | None = None) -> VerifyReport:
         """Reads every byte that the store refers to and checks it. What is wrong is reported, not raised.

@@ -15,8 +15,9 @@ from drumlin._arguments import (
     selection,
     sort_columns,
 )
+from drumlin._diff import Diff
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, Version
-from drumlin._errors import NotFound
+from drumlin._errors import InvalidArgument, NotFound
 from drumlin._expr import Expr
 from drumlin._input import Fit, FrameLike, Order, SchemaLike, to_schema, to_stream
 from drumlin._lookup import Lookup
@@ -289,6 +290,34 @@ class Table(Generic[_V]):
         [(0, 'write', 3, 'first'), (1, 'delete', 2, None)]
         """
         return self._core.versions()
+
+    def diff(
+        self,
+        since: AsOf,
+        until: AsOf | None = None,
+        *,
+        columns: Iterable[Any] | None = None,
+        each_version: bool = False,
+    ) -> Diff:
+        """The rows in which two versions differ: those that are gone and those that are new, with two columns more,
+        ``_change`` (``delete``, ``insert``, and of a table with a key ``update_before`` and ``update_after``) and
+        ``_version``. With ``each_version`` each listed version in between tells what it changed; else only what is left
+        of all changes counts. ``columns`` are those that are compared and returned. What both versions show alike is
+        not read.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> _ = store.table("numbers").delete("n = 2")
+        >>> _ = store.append("numbers", {"n": [4]})
+        >>> store.table("numbers").diff(0).to_arrow().to_pylist()
+        [{'n': 2, '_change': 'delete', '_version': 2}, {'n': 4, '_change': 'insert', '_version': 2}]
+        """
+        first, last = as_of_argument(since, "since"), as_of_argument(until, "until")
+        if first is None:
+            raise InvalidArgument("since says with which version to begin: a number, a time or a snapshot's name")
+        asked = first, last, column_names(columns), each_version
+        return Diff(self._core, asked)
 
     def stat(self) -> TableStat:
         """Figures about the table."""

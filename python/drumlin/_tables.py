@@ -1,12 +1,16 @@
 """What is done to tables by path, in a store or in a transaction."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from drumlin import _drumlin
 from drumlin._arguments import (
     AsOf,
     Progress,
+    as_of_argument,
+    column_names,
+    count,
+    filter_text,
     names,
     note,
     path_argument,
@@ -16,14 +20,19 @@ from drumlin._arguments import (
     to_streams,
     version_lists,
 )
-from drumlin._drumlin import DropReport, VersionsReport
+from drumlin._dataset import Dataset, dataset
+from drumlin._drumlin import CopyReport, DropReport, VersionsReport
+from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._input import FrameLike
 from drumlin._named import names_arguments
 from drumlin._result import Result, Results
 from drumlin._table import Table
 from drumlin._tree import Tree
-from drumlin.tree import PatternLike
+from drumlin.tree import P, PatternLike
+
+if TYPE_CHECKING:
+    import duckdb as _duckdb  # type: ignore[import-not-found, unused-ignore]
 
 __all__ = ["Tables"]
 
@@ -37,11 +46,12 @@ class Tables(Generic[_V]):
     """What a :class:`drumlin.Store` and a :class:`drumlin.Transaction` have in common: the tree, handles on tables, the
     everyday verbs, and what touches many tables at once."""
 
-    __slots__ = ("_tables", "_tree")
+    __slots__ = ("_of", "_tables", "_tree")
 
-    def __init__(self, tables: _drumlin.Tables) -> None:
+    def __init__(self, tables: _drumlin.Tables, store: _drumlin.Store | None = None) -> None:
         self._tables = tables
         self._tree = Tree(tables.tree())
+        self._of = store
 
     @property
     def tree(self) -> Tree:
@@ -120,7 +130,7 @@ class Tables(Generic[_V]):
 
     def read(
         self,
-        path: str,
+        path: PatternLike,
         *,
         as_of: AsOf | None = None,
         columns: Iterable[Any] | None = None,
@@ -128,7 +138,7 @@ class Tables(Generic[_V]):
         limit: int | None = None,
         tail: int | None = None,
         native: bool = False,
-    ) -> Result:
+    ) -> Result | Dataset:
         """A version of the table at ``path``, by default the newest. Nothing is read before the result is asked for
         rows, and what is committed later does not change it.
 
@@ -136,6 +146,8 @@ class Tables(Generic[_V]):
         filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps the first rows,
         ``tail`` the last, as many as it says. ``native`` hands out the Arrow types that are cheapest to decode
         instead of the table's own: string views, dictionaries, narrower decimals.
+
+        A pattern reads all tables that it matches as one: see :meth:`scan`.
 
         >>> import drumlin
         >>> from drumlin import col
@@ -147,7 +159,72 @@ class Tables(Generic[_V]):
         >>> store.read("numbers", as_of=0).to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
+        if isinstance(path, P) or (isinstance(path, str) and ("*" in path or "?" in path)):
+            if tail is not None or native:
+                raise InvalidArgument("tail and native are for one table; a pattern reads many")
+            return self.scan(path, as_of=as_of, columns=columns, where=where, limit=limit)
         return self.table(path).read(as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, native=native)
+
+    def scan(
+        self,
+        pattern: PatternLike,
+        *,
+        path_columns: Iterable[str] | None = None,
+        as_of: AsOf | None = None,
+        columns: Iterable[Any] | None = None,
+        where: str | Expr | None = None,
+        limit: int | None = None,
+    ) -> Dataset:
+        """A table, or all tables that ``pattern`` matches, as of one instant, as a data set: lazy, and to be read any
+        number of times, here, by DuckDB, Polars, DataFusion and pyarrow, and by other processes.
+
+        It has the columns of all its tables; where their types differ, in one that holds the values of all. A column
+        that a
+        table lacks is null there. ``path_columns`` names columns that hold the names in a table's path, one for each
+        part of the pattern that is no plain name: a filter on them decides which tables are opened.
+
+        ``as_of`` is a version's number, a snapshot's name or a time; tables that were made after that time are left
+        out. See :meth:`read` for the others.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"prices/AAPL": {"close": [1.5]}, "prices/MSFT": {"close": [2.5, 3.5]}})
+        >>> ds = store.scan("prices/*", path_columns=["symbol"])
+        >>> ds.where("symbol = 'MSFT' and close > 3").to_arrow().to_pylist()
+        [{'close': 3.5, 'symbol': 'MSFT'}]
+        """
+        made_of = [] if path_columns is None else names(path_columns, "path_columns")
+        core = self._tables.scan(pattern, as_of_argument(as_of), made_of)
+        filters = [] if where is None else [filter_text(where) or ""]
+        return dataset(core, self._of, column_names(columns), filters, count(limit, "limit"))
+
+    def sql(self, query: str, *, as_of: AsOf | None = None, parameters: Any = None) -> "_duckdb.DuckDBPyRelation":
+        """The result of an SQL query, by DuckDB: a relation, which is run when rows are asked of it (``fetchall``,
+        ``df``, ``pl``, ``arrow`` ...).
+
+        Tables are paths and patterns in quotes. A name in braces stands for ``*``, and is the column that holds what
+        stands there. ``@`` and a version's number or a snapshot's name reads that; else all tables are read
+        ``as_of`` the same. What DuckDB reads itself, files say, can stand beside them.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"prices/AAPL": {"close": [1.5]}, "prices/MSFT": {"close": [2.5, 3.5]}})
+        >>> store.sql("select symbol, avg(close) from 'prices/{symbol}' group by symbol order by 1").fetchall()
+        [('AAPL', 1.5), ('MSFT', 3.0)]
+        >>> store.sql("select count(*) from 'prices/MSFT@0' where close > $least", parameters={"least": 3}).fetchall()
+        [(1,)]
+        """
+        from drumlin._engines.sql import query as run
+
+        if not isinstance(query, str):
+            raise TypeError(f"query is a str, not a {type(query).__name__}")
+        if parameters is not None and not isinstance(parameters, (list, tuple, Mapping)):
+            raise TypeError(f"parameters is a list or a dict of values, not a {type(parameters).__name__}")
+        return run(self._at_one_instant(), query, as_of, parameters)
+
+    def _at_one_instant(self) -> "Tables[Any]":
+        """What it shows now, which no commit changes: a transaction shows it anyway."""
+        return self
 
     @overload
     def write_many(
@@ -305,6 +382,61 @@ class Tables(Generic[_V]):
 
         readings = self._tables.read_many(asked, *selected, return_exceptions)
         return Results(zip(asked, map(result, asked, readings), strict=True))
+
+    def restore(self, pattern: PatternLike, as_of: AsOf) -> list[str]:
+        """Makes old versions the newest again: each table that ``pattern`` matches gets a version with the rows, the
+        schema and the metadata that it had ``as_of`` then (a version's number, a time, a snapshot's name), in one
+        commit for all, without any data being written. The versions in between stay. Of a snapshot, tables that were
+        dropped since come back; tables made after a time are left alone. Returns the paths that were restored.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"a": {"n": [1]}, "b": {"n": [2]}})
+        >>> _ = store.snapshot("good")
+        >>> _ = store.write("a", {"n": [666]})
+        >>> _ = store.drop("b")
+        >>> store.restore("**", "good")
+        ['a', 'b']
+        >>> store.read("a").to_arrow()["n"].to_pylist()
+        [1]
+        """
+        when = as_of_argument(as_of)
+        if when is None:
+            raise InvalidArgument("as_of says which versions to restore: a number, a time or a snapshot's name")
+        return self._tables.restore(pattern, when)
+
+    def copy(self, src: str, dst: str, *, as_of: AsOf | None = None, replace: bool = False) -> CopyReport:
+        """Copies in one commit, without any data being written: the copies share the stored rows, and each is changed
+        by itself from then on. If ``src`` is a path, the node there with all below it: what nodes carry, and tables
+        with all their versions; so a subtree that is copied is a branch. If it is a pattern, the tables that match;
+        then ``dst`` has as many wildcards, and what those of ``src`` match takes their places, in order. With
+        ``as_of`` only tables are copied, and of each that one version. Where something is in the place of what is
+        copied, the call is refused; with ``replace`` a table there gets a version with the rows of the other, and keeps
+        its own versions, so that a branch can come back; and a payload is replaced.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"prices/us/A": {"n": [1]}, "prices/us/B": {"n": [2]}})
+        >>> store.copy("prices", "branches/try").tables
+        {'prices/us/A': 'branches/try/us/A', 'prices/us/B': 'branches/try/us/B'}
+        >>> store.copy("prices/*/A", "only/*").tables
+        {'prices/us/A': 'only/us'}
+        """
+        when = as_of_argument(as_of)
+        return self._tables.copy(path_argument(src, "src"), path_argument(dst, "dst"), when, replace)
+
+    def move(self, src: str, dst: str, *, replace: bool = False) -> CopyReport:
+        """Moves as :meth:`copy` copies, in one commit: tables stay the same, with their versions and snapshots, and are
+        found at other paths. The retention in force for them is made explicit where the new place has another. With
+        ``replace`` a table that is in the place gets a version with the rows of the other, which goes to the trash.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("draft/prices", {"n": [1]})
+        >>> store.move("draft", "final").tables
+        {'draft/prices': 'final/prices'}
+        """
+        return self._tables.relocate(path_argument(src, "src"), path_argument(dst, "dst"), replace)
 
     def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> DropReport:
         """Drops the tables that ``paths`` (paths or patterns) name: one commit for all of them, all or none. They go to

@@ -34,6 +34,8 @@ record! {
         condemned: u64,
         /// Bytes of those blocks.
         condemned_bytes: u64,
+        /// Leases, and jobs with staged rows, that have not ended.
+        holds: u64,
         /// Bytes of the log and catalog snapshots.
         log_bytes: u64,
         /// Total bytes on storage, without orphans.
@@ -68,6 +70,7 @@ impl From<store::StoreStat> for StoreStat {
             inline_blocks: stat.inline_blocks,
             condemned: stat.condemned,
             condemned_bytes: stat.condemned_bytes,
+            holds: stat.holds,
             log_bytes: stat.log_bytes,
             memtable_bytes: stat.memtable_bytes,
             cache_hits: stat.cache.hits,

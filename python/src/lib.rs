@@ -6,6 +6,7 @@
 mod call;
 mod callbacks;
 mod collect;
+mod dataset;
 mod errors;
 mod event;
 mod figures;
@@ -23,6 +24,8 @@ mod reports;
 mod result;
 mod salvage;
 mod schema;
+mod splits;
+mod staged;
 mod store;
 mod table;
 mod tables;
@@ -41,6 +44,8 @@ mod _drumlin {
     #[pymodule_export]
     use super::collect::collect_many;
     #[pymodule_export]
+    use super::dataset::{Dataset, DatasetPlan, expression_parts};
+    #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]
     use super::figures::{StoreStat, TableStat};
@@ -56,9 +61,9 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, DeleteReport, DropReport, Fault, Holding, ImportReport, ReclaimReport, RepackPlan,
-        RowsReport, Snapshot, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
-        VersionsReport,
+        CheckpointReport, CopyReport, DeleteReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport,
+        RepackPlan, RowsReport, Snapshot, StagedReport, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow,
+        VerifyReport, Version, VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
@@ -66,6 +71,10 @@ mod _drumlin {
     use super::salvage::{Loss, SalvageReport};
     #[pymodule_export]
     use super::schema::Schema;
+    #[pymodule_export]
+    use super::splits::{Lease, Split, SplitReader};
+    #[pymodule_export]
+    use super::staged::{Stage, Ticket, Token, abort_staged, commit_staged, stage_alone};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

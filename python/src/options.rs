@@ -143,6 +143,14 @@ impl<'py> FromPyObject<'_, 'py> for Versions {
     }
 }
 
+/// What to do where something is in the place of what is copied or moved.
+pub fn existing(replace: bool) -> drumlin::Existing {
+    match replace {
+        true => drumlin::Existing::Replace,
+        false => drumlin::Existing::Refuse,
+    }
+}
+
 /// What to do about missing items.
 pub fn missing(ok: bool) -> Missing {
     if ok { Missing::Ignore } else { Missing::Refuse }

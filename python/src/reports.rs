@@ -193,6 +193,23 @@ impl From<store::DropReport> for DropReport {
 }
 
 record! {
+    /// What a copy or a move did.
+    CopyReport {
+        /// The new path of each table, by the old one.
+        tables: BTreeMap<String, String>,
+        /// The number of payloads copied or moved.
+        payloads: u64,
+    } {}
+}
+
+impl From<drumlin::CopyReport> for CopyReport {
+    fn from(report: drumlin::CopyReport) -> Self {
+        let drumlin::CopyReport { tables, payloads } = report;
+        Self { tables: tables.into_iter().collect(), payloads }
+    }
+}
+
+record! {
     /// What deleting versions did.
     VersionsReport {
         /// The versions deleted, by path.
@@ -402,6 +419,46 @@ record! {
 }
 
 record! {
+    /// What is kept for other processes: a lease, or what is staged for a job.
+    Hold {
+        /// Its number, which names its folder of blocks.
+        number: u64,
+        /// The job that it is staged for; `None` for a lease.
+        job: Option<String>,
+        /// When its owner was last heard of.
+        beat: SystemTime,
+        /// How long it lives without that.
+        life: Duration,
+    } {}
+}
+
+impl From<store::HoldInfo> for Hold {
+    fn from(info: store::HoldInfo) -> Self {
+        let store::HoldInfo { hold, job, beat, life_micros } = info;
+        Self { number: hold, job, beat: time(beat), life: Duration::from_micros(life_micros) }
+    }
+}
+
+record! {
+    /// What a commit of staged rows did.
+    StagedReport {
+        /// The commit.
+        seq: u64,
+        /// The job's name.
+        job: String,
+        /// The version that each table got.
+        versions: BTreeMap<String, u64>,
+    } {}
+}
+
+impl From<store::StagedReport> for StagedReport {
+    fn from(report: store::StagedReport) -> Self {
+        let versions = report.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
+        Self { seq: report.seq.0, job: report.job, versions }
+    }
+}
+
+record! {
     /// What a reclaim did.
     ReclaimReport {
         /// Tables in the trash given up.
@@ -418,6 +475,8 @@ record! {
         failures: Vec<(String, String)>,
         /// What still holds space.
         holding: Holding,
+        /// What is kept for other processes.
+        holds: Vec<Hold>,
     } as text {
         fn __str__(&self) -> &str {
             &self.text
@@ -437,6 +496,7 @@ impl From<store::ReclaimReport> for ReclaimReport {
             orphan_bytes: report.orphan_bytes,
             failures: report.failures,
             holding: Holding { trash_bytes, pinned_bytes, fragment_bytes, history_bytes },
+            holds: report.holds.into_iter().map(Hold::from).collect(),
         }
     }
 }

@@ -30,10 +30,15 @@ fn check_process(process: u32) -> Result<()> {
 }
 
 /// A scan, and the flag that stops it.
-pub struct Prepared {
-    pub scan: Scan,
+pub struct Prepared<S = Box<dyn Batched>> {
+    pub scan: S,
     pub cancel: Cancel,
 }
+
+/// Batches as they are read.
+pub trait Batched: Iterator<Item = Result<RecordBatch>> + Send {}
+
+impl<T: Iterator<Item = Result<RecordBatch>> + Send> Batched for T {}
 
 /// Certain columns and rows of one version of a table, not yet read.
 #[pyclass(frozen, module = "drumlin._drumlin")]
@@ -50,7 +55,7 @@ pub struct Reading {
     /// What it reads, so that it can be found again; kept alive if it shows rows in memory that are in no version.
     view: View,
     /// Prepared when the reading was made: it holds the state of that instant until it is used.
-    first: Mutex<Option<Prepared>>,
+    first: Mutex<Option<Prepared<Scan>>>,
     process: u32,
 }
 
@@ -76,7 +81,7 @@ impl Reading {
     }
 
     /// A scan of the reading's columns, or of `columns`.
-    pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared> {
+    pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared<Scan>> {
         check_process(self.process).map_err(raise)?;
         detached(py, || self.table.check_not_aborted())?;
         let mut options = self.options.clone();
@@ -121,9 +126,8 @@ impl Reading {
     /// Scans the reading, batch by batch.
     #[pyo3(signature = (columns=None))]
     fn stream(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Stream> {
-        let prepared = self.scan(py, columns)?;
-        let schema = prepared.scan.schema();
-        Ok(Stream { schema, prepared: Mutex::new(Some(prepared)), process: self.process })
+        let Prepared { scan, cancel } = self.scan(py, columns)?;
+        Ok(Stream::new(scan.schema(), Prepared { scan: Box::new(scan), cancel }))
     }
 
     /// Scans the reading, all at once and with all threads.
@@ -143,6 +147,13 @@ pub struct Stream {
     /// `None` once it was handed over.
     prepared: Mutex<Option<Prepared>>,
     process: u32,
+}
+
+impl Stream {
+    /// A stream of batches of `schema`.
+    pub fn new(schema: SchemaRef, prepared: Prepared) -> Self {
+        Self { schema, prepared: Mutex::new(Some(prepared)), process: std::process::id() }
+    }
 }
 
 #[pymethods]
@@ -195,7 +206,7 @@ fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> 
 /// A scan behind Arrow's C interface, where nothing may unwind and no message may hold a NUL.
 struct Exported {
     schema: SchemaRef,
-    scan: Scan,
+    scan: Box<dyn Batched>,
     process: u32,
 }
 

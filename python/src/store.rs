@@ -6,6 +6,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
 use crate::call::{detached, with_progress};
+use crate::dataset::Dataset;
 use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
 use crate::open_store::Store;
@@ -47,6 +48,18 @@ impl Store {
 
     fn tables(this: &Bound<'_, Self>) -> Tables {
         Tables::new(this.get().core.place(), this.clone().unbind())
+    }
+
+    /// The data set that was described.
+    fn dataset(this: &Bound<'_, Self>, described: &[u8]) -> PyResult<Dataset> {
+        let store = &this.get().core;
+        let core = detached(this.py(), || drumlin::Dataset::described(store, described))?;
+        Ok(Dataset::new(core, this.clone().unbind()))
+    }
+
+    /// The settings of its bucket's client that are no secrets.
+    fn storage_options(&self) -> std::collections::BTreeMap<String, String> {
+        self.core.options().bucket.told()
     }
 
     fn transaction(this: &Bound<'_, Self>, read_only: bool) -> PyResult<Transaction> {

@@ -1,12 +1,12 @@
 //! One table, in a store or in a transaction.
 
-use drumlin::{AsOf, Frame, ReadOptions, Result, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::{AsOf, Cancel, DiffOptions, Frame, ReadOptions, Result, TableOptions, UpdateOptions, WriteOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::{Detached, detached, with_progress};
+use crate::call::{Detached, detached, long, with_progress};
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
@@ -14,7 +14,7 @@ use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::open_store::Store;
 use crate::options::{When, lookup_options, missing};
 use crate::reports::{DeleteReport, DropReport, RowsReport, Version};
-use crate::result::Reading;
+use crate::result::{Prepared, Reading, Stream};
 use crate::schema::Schema;
 
 /// The table at a path.
@@ -216,6 +216,22 @@ impl Table {
     fn order(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let TableOptions { sort, key } = detached(py, || self.core.order())?;
         Ok((sort, key))
+    }
+
+    /// The rows in which versions differ, as a stream.
+    fn diff(
+        &self,
+        py: Python<'_>,
+        since: When,
+        until: Option<When>,
+        columns: Option<Vec<String>>,
+        each_version: bool,
+    ) -> PyResult<Stream> {
+        let cancel = Cancel::default();
+        let options = DiffOptions { columns, each_version, cancel: cancel.clone() };
+        let (since, until) = (crate::options::as_of(Some(since)), crate::options::as_of(until));
+        let diff = long(py, std::slice::from_ref(&cancel), || self.core.diff(&since, &until, &options))?;
+        Ok(Stream::new(diff.schema(), Prepared { scan: Box::new(diff), cancel }))
     }
 
     fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {

@@ -6,12 +6,13 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
 use crate::call::{Detached, detached, with_progress};
+use crate::dataset::Dataset;
 use crate::errors::{all, answers};
 use crate::input::{Handed, to_frames, write_each};
 use crate::open_store::Store;
-use crate::options::{Versions, When, missing, scan_options};
+use crate::options::{Versions, When, existing, missing, scan_options};
 use crate::pattern::PatternLike;
-use crate::reports::{DropReport, VersionsReport};
+use crate::reports::{CopyReport, DropReport, VersionsReport};
 use crate::result::Reading;
 use crate::table::Table;
 use crate::tree::Tree;
@@ -114,6 +115,33 @@ impl Tables {
             Ok(Reading::new(self.place.table(path), self.store.clone_ref(py), options.clone(), scan?))
         };
         answers(py, paths.iter().zip(scans).map(reading))
+    }
+
+    fn scan(
+        &self,
+        py: Python<'_>,
+        pattern: PatternLike,
+        as_of: Option<When>,
+        path_columns: Vec<String>,
+    ) -> PyResult<Dataset> {
+        let options = drumlin::DatasetOptions { as_of: crate::options::as_of(as_of), path_columns };
+        let core = detached(py, || self.place.scan(pattern.0, &options))?;
+        Ok(Dataset::new(core, self.store.clone_ref(py)))
+    }
+
+    fn restore(&self, py: Python<'_>, pattern: PatternLike, as_of: When) -> PyResult<Vec<String>> {
+        let as_of = crate::options::as_of(Some(as_of));
+        detached(py, || self.place.restore(pattern.0, &as_of))
+    }
+
+    fn copy(&self, py: Python<'_>, from: &str, to: &str, as_of: Option<When>, replace: bool) -> PyResult<CopyReport> {
+        let (as_of, existing) = (crate::options::as_of(as_of), existing(replace));
+        Ok(detached(py, || self.place.copy(from, to, &as_of, existing))?.into())
+    }
+
+    fn relocate(&self, py: Python<'_>, from: &str, to: &str, replace: bool) -> PyResult<CopyReport> {
+        let existing = existing(replace);
+        Ok(detached(py, || self.place.relocate(from, to, existing))?.into())
     }
 
     fn drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {

@@ -43,6 +43,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "native": False,
     },
     "schema": {"as_of": None},
+    "diff": {"since": 0, "until": None, "columns": None, "each_version": False},
     "drop": {"missing_ok": False},
 }
 #: Methods of nodes.
@@ -84,7 +85,12 @@ BOTH: dict[str, dict[str, Any]] = {
     "tables": {"pattern": "n"},
     "write_many": {"frames": {"t": ROWS}, "sort": None, "return_exceptions": False, "coerce": False, "progress": None},
     "append_many": {"frames": {"t": ROWS}, "return_exceptions": False, "coerce": False, "progress": None},
+    "scan": {"pattern": "t", "path_columns": (), "as_of": None, "columns": None, "where": None, "limit": None},
+    "sql": {"query": "from 't'", "as_of": None, "parameters": None},
     "read_many": {"paths": ["t"], **TABLE["read"], "return_exceptions": False},
+    "restore": {"pattern": "t", "as_of": 0},
+    "copy": {"src": "t", "dst": "copy", "as_of": None, "replace": False},
+    "move": {"src": "t", "dst": "moved", "replace": False},
     "drop": {"paths": "t", "missing_ok": False},
     "delete_versions": {"versions": {"t": [0]}, "missing_ok": False},
 }
@@ -103,6 +109,10 @@ STORE: dict[str, dict[str, Any]] = {
     "checkpoint": {"dead_share_min": None, "budget": None, "progress": None},
     "reclaim": {"grace": None, "block_grace": None, "fence_idle": None, "audit": False, "progress": None},
     "verify": {"deep": False, "progress": None},
+    "ticket": {"tables": ["t"], "mode": "append", "job": None, "sort": (), "life": None, "work": None},
+    "stage": {"path": "t", "data": ROWS, "mode": "append", "part": None, "progress": None},
+    "commit": {"tokens": [], "ticket": None, "job": None, "expected_version": None, "progress": None},
+    "abort": {"staged": []},
 }
 OPEN: dict[str, Any] = dict.fromkeys(inspect.signature(drumlin.open).parameters)
 #: They accept any value; if it is refused, then because of the value and not because of its type.

@@ -264,7 +264,7 @@ def test_processes_killed_and_paused_on_a_network_that_fails(
         faulty.set(refuse=0.02, cut=0.01, lose=0.02, error=0.01, late=0.02, truncate=0.01, partial=0.1)
         options = {"storage_options": {**storage, "endpoint": f"http://127.0.0.1:{faulty.port}"}}
         counts = work_together(uri, options, tmp_path, 4, 420, 4)
-        faulty.heal()
+        faulty.settle()
     assert counts["done"] > 500
     assert counts["start"] > 900
     no_orphans(uri, {"storage_options": storage, "block_grace": NOW})

@@ -7,18 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import drumlin
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = {"sym": ["A", "B", "C"], "close": [99.5, 101.0, 250.0], "volume": [10, 0, 30]}
-    names = {"df": pd.DataFrame(rows), "more": pd.DataFrame(rows), "pyarrow": pa}
+    names = {"df": pd.DataFrame(rows), "more": pd.DataFrame(rows), "pyarrow": pa, "duckdb": duckdb, "polars": pl}
     opened = []
     for block in blocks("python"):
         # A folder that many processes write replaces a bucket.
@@ -38,7 +41,7 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
         )
         exec(compile(local, "README.md", "exec"), names)
         opened.append(names["store"])
-    assert len(opened) == 4
+    assert len(opened) == 5
     assert names["frames"]["prices/7"].equals(names["df"])
     market = opened[0]
     assert isinstance(market, drumlin.Store)
@@ -48,6 +51,14 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
     assert market.verify().ok
     for store in {id(store): store for store in opened}.values():
         store.close()
+
+
+def test_the_python_of_the_page_of_engines_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    shown = blocks("python", (ROOT / "docs" / "engines.md").read_text())
+    for block in shown:
+        exec(compile(block, "engines.md", "exec"), names)
+    assert len(shown) == 6
 
 
 def test_the_commands_of_the_readme_run(here: Path) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import random
 import shutil
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from servers.faulty import proxy
 from torture import checker, crash, operations, registers, shrink, together, transactions
 from torture.history import OK, REFUSED, UNSURE, Operation
 from torture.life import Examination, Life, Outcome
@@ -262,6 +267,34 @@ def test_a_bucket_that_lies_about_conditions_is_noticed(tmp_path: Path) -> None:
             if any(text in " ".join(wrong) for text in noticed):
                 return
     raise AssertionError(f"a lie went unnoticed: {wrong}")
+
+
+def test_what_an_ended_client_left_under_way_is_waited_for() -> None:
+    """Its last request may be done after it was killed, while others look at what it left."""
+    done: list[str] = []
+
+    class Upstream(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            time.sleep(0.2)
+            done.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with proxy(server.server_port) as faulty:
+            for late in (0, 1):
+                faulty.set(late=late)
+                with socket.create_connection(("127.0.0.1", faulty.port)) as client:
+                    client.sendall(b"PUT /%d HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" % late)
+                faulty.settle()
+                assert done[-1] == f"/{late}"
+        server.shutdown()
 
 
 def test_a_failing_list_shrinks_to_what_matters() -> None:

@@ -59,11 +59,14 @@ pub use arrow;
 pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version};
 pub use block::{CacheStat, RepackPlan};
 pub use catalog::{
-    Cause, Change, Changes, Compare, Condition, Content, Event, Field, NodeChange, NodeEvent, NodeInfo, Path, Pattern,
-    Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention, TableAction, TableEvent,
-    TriggerFilter, check_path,
+    Cause, Change, Changes, Compare, Condition, Content, CopyReport, Event, Existing, Field, NodeChange, NodeEvent,
+    NodeInfo, Path, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention,
+    TableAction, TableEvent, TriggerFilter, check_path,
 };
 pub use filter::Filter;
 pub use log::LogOptions;
+pub use segment::Stat;
 pub use store::*;
-pub use table::{LeftAlone, Lookup, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, VersionKind, Window};
+pub use table::{
+    LeftAlone, Lookup, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, VersionKind, Window,
+};

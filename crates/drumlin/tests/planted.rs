@@ -7,6 +7,12 @@
 
 #[path = "it/clocks.rs"]
 mod clocks;
+#[path = "it/copies.rs"]
+mod copies;
+#[path = "it/copy_op.rs"]
+mod copy_op;
+#[path = "it/diffs.rs"]
+mod diffs;
 #[path = "it/key_types.rs"]
 mod key_types;
 #[path = "it/keyed_model.rs"]
@@ -33,6 +39,10 @@ mod shared_support;
 mod shared_turns;
 #[path = "it/sim_time.rs"]
 mod sim_time;
+#[path = "it/splits.rs"]
+mod splits;
+#[path = "it/staged.rs"]
+mod staged;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/turns.rs"]
@@ -256,7 +266,7 @@ fn delete_after_sync() -> Result<(), String> {
     let options = || drumlin::store::Options { sync, inline_bytes: 0, ..Default::default() };
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let open =
-        |disk: &SimDisk| drumlin::Store::open_on(Arc::new(disk.clone()), support::env(&clock, 1, 1), "sim", options());
+        |disk: &SimDisk| drumlin::store::open_on(Arc::new(disk.clone()), support::env(&clock, 1, 1), "sim", options());
     let store = open(&disk).unwrap();
     store.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
     store.sync().unwrap();
@@ -298,7 +308,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 40] = [
+    let single: [(Bug, Check); 53] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -338,6 +348,19 @@ fn main() {
         (Bug::MixKeyTypes, key_types::older_versions_beside_the_newest),
         (Bug::SkipChecksum, rules::damaged_blocks_are_noticed),
         (Bug::ForgetOthersInProjections, rules::projections_follow_other_processes),
+        (Bug::TrustLeftRows, rules::keys_written_before_the_state_is_read_again),
+        (Bug::ReclaimLeased, splits::a_lease_keeps_what_it_shows),
+        (Bug::TrustBeats, splits::silence_ends_a_lease),
+        (Bug::SweepHolds, staged::staged_blocks_are_spared),
+        (Bug::TrustEndedHolds, staged::ended_jobs_are_not_committed),
+        (Bug::ForgetJobs, staged::a_job_is_done_once),
+        (Bug::SkipStagedKeys, staged::keys_are_unique_among_parts),
+        (Bug::RestorePart, copies::a_restored_version_is_the_old_one),
+        (Bug::CopyInMemory, copies::rows_in_memory_go_along),
+        (Bug::ForgetMovedRetention, copies::moved_tables_keep_their_retention),
+        (Bug::MixShared, copies::shared_row_groups_are_kept_once),
+        (Bug::DiffRecords, diffs::only_what_differs),
+        (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),
     ];
     for (bug, check) in single {

@@ -4,6 +4,7 @@ mod catalog;
 mod command;
 mod filter;
 mod foreign;
+mod jobs;
 mod log;
 mod rows;
 mod segment;
@@ -27,6 +28,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "arguments", run: command::arguments, seeds: command::argument_seeds },
     Target { name: "arrays", run: foreign::arrays, seeds: foreign::array_seeds },
+    Target { name: "carried", run: jobs::carried, seeds: jobs::carried_seeds },
     Target { name: "catalog", run: catalog::snapshot, seeds: catalog::snapshot_seeds },
     Target { name: "chunk", run: log::chunk, seeds: log::chunk_seeds },
     Target { name: "directory", run: catalog::directory, seeds: catalog::directory_seeds },
@@ -36,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "log", run: log::segment, seeds: log::segment_seeds },
     Target { name: "mark", run: log::mark, seeds: log::mark_seeds },
     Target { name: "payload", run: catalog::payload, seeds: catalog::payload_seeds },
+    Target { name: "plan", run: jobs::plan, seeds: jobs::plan_seeds },
     Target { name: "root", run: log::root, seeds: log::root_seeds },
     Target { name: "rows", run: rows::rows, seeds: rows::row_seeds },
     Target { name: "rules", run: catalog::rules, seeds: catalog::rule_seeds },

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use drumlin::Store;
 use drumlin::base::Task;
 use drumlin::log::{FileLog, ObjectLog};
 use drumlin::storage::{FileStorage, SimBucket, SimDisk};
@@ -105,7 +104,7 @@ pub fn store(bytes: &[u8]) {
 fn salvaged(from: Arc<dyn drumlin::storage::Storage>) {
     let to = SimDisk::new();
     let target = SalvageTarget::Folder(Arc::new(to.clone()));
-    if Store::salvage_to(from, target, stores::env(), Options::default(), &Task::default()).is_ok() {
+    if target.salvage(from, stores::env(), Options::default(), &Task::default()).is_ok() {
         let store = stores::open(&to, 0).expect("what was salvaged opens");
         let report = store.verify(&Default::default()).expect("what was salvaged verifies");
         assert!(report.faults.is_empty(), "{:?}", report.faults);

@@ -39,6 +39,12 @@ class Proxy:
     def count(self) -> dict[str, int]:
         return {key: int(count) for key, _, count in (part.partition("=") for part in self._tell("count").split())}
 
+    def settle(self) -> None:
+        """Waits until everything that clients asked for before they ended is done: a killed client's last request may
+        still be on its way, and would be done while somebody else looks at what was left."""
+        left = self._tell("settle")
+        assert left == "0\n", f"{left.strip()} connections stay open"
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()

@@ -1,13 +1,15 @@
 """A proxy on loopback in front of an S3 server that behaves like a network: delays, refusals, cut connections,
 answers lost after the request was done, requests done late, and truncated answers.
 
-Run as a program, it prints its port, and reads commands as lines on its standard input: ``name=value`` sets a value.
+Run as a program, it prints its port, and reads commands as lines on its standard input: ``name=value`` sets a value,
+``count`` counts requests, ``settle`` waits for what ended clients left under way.
 """
 
 from __future__ import annotations
 
 import http.client
 import random
+import socket
 import sys
 import threading
 import time
@@ -28,6 +30,10 @@ SETTINGS: dict[str, float] = {
 }
 REQUESTS: dict[str, int] = {}
 LOCK = threading.Lock()
+#: The ports of clients whose connections are being served.
+OPEN: set[int] = set()
+#: How long clients that have ended may leave requests under way.
+SETTLE_SECONDS_MAX = 90
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -127,6 +133,30 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with LOCK:
+            OPEN.add(client_address[1])
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with LOCK:
+                OPEN.discard(client_address[1])
+
+    def settle(self) -> int:
+        """Waits until nothing is under way; the clients must have ended. Returns how many connections remain."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        # Connections are accepted in order: once this one is, none of an ended client still waits.
+        with socket.create_connection(self.server_address) as last:
+            port = last.getsockname()[1]
+            while port not in OPEN and time.monotonic() < deadline:
+                time.sleep(0.001)
+        while OPEN and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return len(OPEN)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass
 
@@ -142,6 +172,8 @@ def main() -> None:
         if name == "count":
             with LOCK:
                 print(" ".join(f"{key}={count}" for key, count in sorted(REQUESTS.items())), flush=True)
+        elif name == "settle":
+            print(server.settle(), flush=True)
         else:
             SETTINGS[name] = float(value)
             print("ok", flush=True)

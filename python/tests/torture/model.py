@@ -195,6 +195,30 @@ class Model:
             return replace(self, trash=trash, tables={**self.tables, path: table})
         return replace(self, trash=trash, keyed={**self.keyed, path: table})
 
+    def _restore(self, path: str, place: int) -> Model | None:
+        versions = sorted(self.tables[path].versions) if path in self.tables else []
+        if place >= len(versions):
+            return None
+        table = self.tables[path]
+        return replace(self, tables={**self.tables, path: table.add(table.versions[versions[place]])})
+
+    def _copy(self, src: str, dst: str) -> Model | str:
+        if src not in self.tables and src not in self.keyed:
+            return "NotFound"
+        if dst in self.tables or dst in self.keyed:
+            return "AlreadyExists"
+        if src in self.tables:
+            return replace(self, tables={**self.tables, dst: self.tables[src]})
+        return replace(self, keyed={**self.keyed, dst: self.keyed[src]})
+
+    def _move(self, src: str, dst: str) -> Model | str:
+        copied = self._copy(src, dst)
+        if not isinstance(copied, Model):
+            return copied
+        tables = {path: table for path, table in copied.tables.items() if path != src}
+        keyed = {path: table for path, table in copied.keyed.items() if path != src}
+        return replace(copied, tables=tables, keyed=keyed)
+
     def _transaction(self, steps: list[Operation]) -> Model | None:
         """All steps or none; it consists only of steps that succeed."""
         model = self

@@ -23,6 +23,7 @@ WEIGHTS = {
     "write": 4, "append": 7, "delete_rows": 4, "delete_versions": 3,
     "create": 2, "upsert": 6, "insert": 3, "delete_keys": 3,
     "snapshot": 2, "drop_snapshot": 1, "drop": 2, "undrop": 2, "transaction": 5,
+    "restore": 3, "copy": 2, "move": 2,
     "checkpoint": 3, "reclaim": 3, "reopen": 1,
 }  # fmt: skip
 #: Rows of a call: usually few, sometimes enough for a block of its own.
@@ -59,6 +60,10 @@ def draw(rng: random.Random, name: str, big: int = 1) -> Operation:
             return [name, sorted(rng.sample(TABLES + KEYED, rng.randint(1, 2)))]
         case "undrop":
             return [name, rng.choice(TABLES + KEYED)]
+        case "restore":
+            return [name, rng.choice(TABLES), rng.randrange(4)]
+        case "copy" | "move":
+            return [name, *rng.sample(rng.choice([TABLES, TABLES, KEYED]), 2)]
         case "transaction":
             return [name, [draw(rng, rng.choice(STEPS), big) for _ in range(rng.randint(2, 4))]]
     return [name]
@@ -110,6 +115,13 @@ def perform(store: drumlin.Store, model: Model, operation: Operation) -> dict[st
             return dict(store.snapshot(*arguments).versions)
         case "drop":
             store.drop(arguments[0], missing_ok=True)
+        case "restore":
+            path, place = arguments
+            store.restore(path, sorted(model.tables[path].versions)[place])
+        case "copy":
+            store.copy(*arguments)
+        case "move":
+            store.move(*arguments)
         case "drop_snapshot" | "undrop" | "checkpoint":
             getattr(store, name)(*arguments)
         case "reclaim":

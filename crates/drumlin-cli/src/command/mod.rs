@@ -2,6 +2,7 @@
 
 mod cat;
 mod checkpoint;
+mod copy;
 mod delete;
 mod delete_versions;
 mod doctor;
@@ -14,6 +15,7 @@ mod import_nodes;
 mod ls;
 mod put;
 mod reclaim;
+mod restore;
 mod retention;
 mod rm;
 mod salvage;
@@ -48,6 +50,9 @@ pub enum Command {
     DeleteVersions(delete_versions::DeleteVersions),
     Drop(drop::Drop),
     Undrop(undrop::Undrop),
+    Restore(restore::Restore),
+    Copy(copy::Copy),
+    Move(copy::Move),
     Trash(trash::Trash),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
@@ -82,6 +87,9 @@ impl Command {
             Command::DeleteVersions(command) => command.run(out),
             Command::Drop(command) => command.run(out),
             Command::Undrop(command) => command.run(out),
+            Command::Restore(command) => command.run(out),
+            Command::Copy(command) => command.run(out),
+            Command::Move(command) => command.run(out),
             Command::Trash(command) => command.run(out),
             Command::Snapshot(command) => command.run(out),
             Command::Retention(command) => command.run(out),

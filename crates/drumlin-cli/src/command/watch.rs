@@ -135,6 +135,9 @@ fn table_action(action: TableAction) -> &'static str {
         TableAction::DeleteVersions => "delete-versions",
         TableAction::Drop => "drop",
         TableAction::Undrop => "undrop",
+        TableAction::Copy => "copy",
+        TableAction::Move => "move",
+        TableAction::MoveAway => "move-away",
         TableAction::Rows => "rows",
     }
 }

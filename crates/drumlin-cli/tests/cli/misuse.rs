@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 28] = [
+const COMMANDS: [(&str, &[&str]); 31] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -21,6 +21,9 @@ const COMMANDS: [(&str, &[&str]); 28] = [
     ("delete-versions", &["b", "7"]),
     ("drop", &["zz"]),
     ("undrop", &["zz"]),
+    ("restore", &["b", "0"]),
+    ("copy", &["a", "zz"]),
+    ("move", &["a", "zz"]),
     ("trash", &[]),
     ("snapshot create", &["eod"]),
     ("snapshot list", &[]),

@@ -162,6 +162,29 @@ fn tables_are_dropped_taken_back_and_reclaimed() {
 }
 
 #[test]
+fn tables_are_restored_copied_and_moved() {
+    let desk = Desk::with_tables();
+    let before = desk.ok(&["cat", "s", "a/x"]);
+    desk.ok(&["snapshot", "create", "s", "eod"]);
+    desk.ok(&["import", "s", "x.csv", "--table", "a/x", "--append"]);
+    assert_ne!(desk.ok(&["cat", "s", "a/x"]), before);
+    assert_eq!(desk.ok(&["restore", "s", "a/*", "eod"]), "a/x\na/y\n2 tables restored\n");
+    assert_eq!(desk.ok(&["cat", "s", "a/x"]), before);
+    assert_eq!(desk.json(&["versions", "s", "a/x", "--json"]).as_array().unwrap().len(), 3);
+    assert_eq!(desk.ok(&["copy", "s", "a", "c"]), "a/x -> c/x\na/y -> c/y\n2 tables and 0 payloads copied\n");
+    assert_eq!(desk.ok(&["copy", "s", "a/*", "d/*", "--as-of", "0"]).lines().count(), 3);
+    assert_eq!(desk.json(&["versions", "s", "d/x", "--json"]).as_array().unwrap().len(), 1);
+    assert_eq!(desk.ok(&["move", "s", "c", "e/f"]), "c/x -> e/f/x\nc/y -> e/f/y\n2 tables and 0 payloads moved\n");
+    assert_eq!(desk.ok(&["cat", "s", "e/f/x"]), before);
+    desk.fails(1, &["move", "s", "e/f/x", "a/x"], &["'a/x'", "nothing was done"]);
+    desk.fails(1, &["copy", "s", "a/*", "g"], &["1 parts"]);
+    assert_eq!(desk.ok(&["move", "s", "e/f/x", "a/x", "--replace"]), "e/f/x -> a/x\n1 table and 0 payloads moved\n");
+    assert_eq!(desk.json(&["trash", "s", "--json"])[0]["path"], "e/f/x");
+    desk.fails(1, &["restore", "s", "a/x", "9"], &["no version 9"]);
+    desk.fails(1, &["restore", "s", "a/x", "soon"], &["'soon'"]);
+}
+
+#[test]
 fn upkeep_removes_what_was_deleted() {
     let desk = Desk::with_tables();
     for _ in 0..3 {

@@ -55,7 +55,7 @@ fn watch_prints_what_another_process_does() {
     let desk = Desk::with_tables();
     let seq = || desk.json(&["stat", "s", "--json"])["seq"].to_string();
     let watching = Watching::new(&desk, &["watch", "s", "--since", &seq()]);
-    let steps: [(&[&str], &[&str]); 10] = [
+    let steps: [(&[&str], &[&str]); 13] = [
         (&["put", "s", "c/n", "{\"x\": [1]}"], &["create\tc/n\t{\"x\":[1]}"]),
         (&["put", "s", "c/n", "2"], &["update\tc/n\t2"]),
         (&["put", "s", "c", "3"], &["update\tc\t3"]),
@@ -66,6 +66,9 @@ fn watch_prints_what_another_process_does() {
         (&["delete-versions", "s", "t", "0"], &["table-delete-versions\tt"]),
         (&["drop", "s", "t"], &["table-drop\tt"]),
         (&["undrop", "s", "t", "--to", "u"], &["table-undrop\tu"]),
+        (&["copy", "s", "u", "v"], &["table-copy\tv"]),
+        (&["move", "s", "v", "w"], &["table-move-away\tv", "table-move\tw"]),
+        (&["restore", "s", "w", "1"], &["table-restore\tw"]),
     ];
     for (args, lines) in steps {
         desk.ok(args);

@@ -109,6 +109,33 @@ pub enum Bug {
     SkipChecksum = 84,
     /// Projections are not updated with what other processes commit.
     ForgetOthersInProjections = 85,
+    /// Whether a key was written is looked up in a memtable that later commits did not write to, since the state was read
+    /// again.
+    TrustLeftRows = 87,
+    /// A reclaim deletes blocks that a lease keeps.
+    ReclaimLeased = 88,
+    /// A sweep deletes blocks that are staged for a job.
+    SweepHolds = 89,
+    /// A commit of staged blocks does not ask whether their hold has ended.
+    TrustEndedHolds = 90,
+    /// A job that was committed already is committed again.
+    ForgetJobs = 91,
+    /// Keys of staged rows are not compared with those of the job's other parts.
+    SkipStagedKeys = 92,
+    /// A hold ends by its beat's time alone, so that one from a clock that is ahead never ends.
+    TrustBeats = 93,
+    /// A restore leaves a row group as it is if both versions see some of its rows.
+    RestorePart = 94,
+    /// Tables are copied and restored while rows written by key are in memory.
+    CopyInMemory = 95,
+    /// A table that is moved keeps its versions as its new place says.
+    ForgetMovedRetention = 96,
+    /// A difference compares records, so that rows in records of their own look changed.
+    DiffRecords = 98,
+    /// Whether a put that a folder has refused was done is looked for in the log, which may not know.
+    DoubtRefusals = 99,
+    /// A vacuum takes records that share their bytes for ones that do not.
+    MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.
     IgnoreGrace = 86,
 }

@@ -47,6 +47,11 @@ impl BlockNumbers {
         std::mem::take(&mut *self.abandoned.lock())
     }
 
+    /// Numbers of one attempt at a task, of many that write under one number at a time: from `first` on.
+    pub fn of_attempt(session: SessionId, first: u64) -> Self {
+        Self { session, next: AtomicU64::new(first), abandoned: Mutex::default() }
+    }
+
     /// The session that writes.
     pub fn session(&self) -> SessionId {
         self.session
@@ -81,7 +86,12 @@ pub struct BlockWriter {
     placed: Vec<Address>,
     kept: Kept,
     process: u32,
+    /// Asked before each put.
+    permit: Option<Permit>,
 }
+
+/// Fails once nothing may be written any more.
+pub type Permit = Box<dyn Fn() -> Result<()> + Send>;
 
 /// Blocks as they were written; empty once they exceed `bytes_max`.
 #[derive(Default)]
@@ -136,14 +146,21 @@ impl BlockWriter {
     /// A writer that closes a block once it holds `block_bytes`.
     pub fn new(storage: Arc<InlineStorage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
         let (current, written, placed, kept) = (None, Vec::new(), Vec::new(), Kept::default());
-        let process = std::process::id();
-        Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, placed, kept, process }
+        let (process, permit) = (std::process::id(), None);
+        Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, placed, kept, process, permit }
     }
 
     /// The same, keeping up to `bytes` bytes of what it writes for [`BlockWriter::again`].
     #[must_use]
     pub fn keeping(mut self, bytes: u64) -> Self {
         self.kept.bytes_max = bytes;
+        self
+    }
+
+    /// The same, asking `permit` before each put.
+    #[must_use]
+    pub fn permitted(mut self, permit: Permit) -> Self {
+        self.permit = Some(permit);
         self
     }
 
@@ -235,6 +252,7 @@ impl BlockWriter {
 
     fn flush(&mut self) -> Result<()> {
         if let Some(current) = self.current.take() {
+            self.permit.as_ref().map_or(Ok(()), |permit| permit())?;
             // Listed before the put, so that whatever it left is deleted if it fails.
             self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
             self.kept.push(&current);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Inline, Ledger, State};
-use crate::base::{BlockId, Error, Result, TableId};
+use crate::base::{BlockId, Error, Result, SessionId, TableId};
 
 impl State {
     /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups).
@@ -50,6 +50,10 @@ impl State {
             self.tables().flat_map(|(id, table)| table.pins.iter().map(|(version, pin)| ((*id, *version), pin.holds)));
         if !pins.eq(held) {
             return bad("the versions held do not match the snapshots".into());
+        }
+        let impossible = |hold: &SessionId| *hold > self.sessions.last || self.sessions.is_open(*hold);
+        if let Some(hold) = self.holds.open.keys().find(|hold| impossible(hold)) {
+            return bad(format!("hold {hold} has an impossible number"));
         }
         self.check_tree()
     }

@@ -20,9 +20,9 @@ use imbl::ordmap::DiffItem;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::State;
 use super::state::SmallState;
 use super::stored::{Builder, Writer};
+use super::{FEATURES_KNOWN, Holds, State};
 use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
 use crate::block::Address;
 use crate::storage::names;
@@ -102,12 +102,25 @@ pub struct Index {
     /// Since version 6, after the rest.
     #[serde(skip)]
     instants: Chunks<TableId>,
+    /// Since version 7, after that, if there have ever been any.
+    #[serde(skip)]
+    holds: Holds,
+    /// Since version 8, after those: features that a reader of the tables must know, if there are any.
+    #[serde(skip)]
+    uses: u64,
 }
 
 impl Index {
     /// Encodes the index.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let encode = || postcard::to_extend(&self.instants, postcard::to_stdvec(self)?);
+        let encode = || {
+            let bytes = postcard::to_extend(&self.instants, postcard::to_stdvec(self)?)?;
+            if !self.has_holds() && self.uses == 0 {
+                return Ok(bytes);
+            }
+            let bytes = postcard::to_extend(&self.holds, bytes)?;
+            if self.uses == 0 { Ok(bytes) } else { postcard::to_extend(&self.uses, bytes) }
+        };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
 
@@ -116,9 +129,15 @@ impl Index {
         let decode = || {
             let (index, rest) = postcard::take_from_bytes::<Self>(bytes)?;
             let (instants, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            Ok::<_, postcard::Error>((Self { instants, ..index }, rest))
+            let (holds, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            let (uses, rest) = if rest.is_empty() { (0, rest) } else { postcard::take_from_bytes(rest)? };
+            Ok::<_, postcard::Error>((Self { instants, holds, uses, ..index }, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index: {e}")))?;
+        let unknown = index.uses & !FEATURES_KNOWN;
+        if unknown != 0 {
+            return Err(Error::unsupported(format!("the catalog needs features {unknown:#x}, unknown here")));
+        }
         match rest.len() {
             0 => Ok(index),
             n => Err(Error::corrupt(format!("the index: {n} bytes more than expected"))),
@@ -155,6 +174,8 @@ impl Index {
                 |table| (!table.instants.is_empty()).then_some(&*table.instants),
                 &mut pack,
             )?,
+            holds: now.holds.clone(),
+            uses: now.uses,
         };
         let written = pack.parts.iter().map(|part| part.len() as u64).sum();
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
@@ -182,6 +203,8 @@ impl Index {
         }
         let tree = builder.finish().map_err(|e| Error::corrupt(format!("the nodes of a catalog snapshot: {e}")))?;
         let mut state = State::from_small_state(self.rest.clone(), tree);
+        state.holds = self.holds.clone();
+        state.uses = self.uses;
         state.tables = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
@@ -197,6 +220,16 @@ impl Index {
             Arc::make_mut(table).instants = Arc::new(instants);
         }
         Ok(state)
+    }
+
+    /// Whether it has a section of holds.
+    pub fn has_holds(&self) -> bool {
+        !self.holds.is_unused()
+    }
+
+    /// Whether it has a section of features.
+    pub fn has_features(&self) -> bool {
+        self.uses != 0
     }
 
     /// The commit whose state this is.

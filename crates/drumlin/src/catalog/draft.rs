@@ -100,9 +100,16 @@ impl Draft {
                 }
                 changed.extend(match &effect {
                     Effect::CreateTable { path, .. }
+                    | Effect::CopyTable { path, .. }
+                    | Effect::MoveTable { path, .. }
                     | Effect::UndropTable { path, .. }
                     | Effect::SetRetention { path, .. } => Some(path.clone()),
-                    Effect::DropTable { table } => draft.state.path_of(*table).cloned(),
+                    _ => None,
+                });
+                changed.extend(match &effect {
+                    Effect::DropTable { table } | Effect::MoveTable { table, .. } => {
+                        draft.state.path_of(*table).cloned()
+                    }
                     _ => None,
                 });
                 draft.state.apply_effect(&effect, draft.seq, draft.time)?;
@@ -121,9 +128,7 @@ impl Draft {
         carry_over(&mut effects, base, &self.state)?;
         let (first, now) = (base.next_table(), self.state.next_table());
         for mut effect in effects {
-            if let Some(table) = effect.table_mut()
-                && *table >= first
-            {
+            for table in effect.tables_mut().filter(|table| **table >= first) {
                 *table = TableId(table.0 - first.0 + now.0);
             }
             match effect {

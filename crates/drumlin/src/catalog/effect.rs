@@ -4,15 +4,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
+use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableChange, TableSpec};
 
 /// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY;
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
+/// The entry opens, renews or ends holds, or notes jobs.
+pub const FEATURE_HOLDS: u64 = 2;
+
+/// The entry copies, moves or restores tables, or moves row groups of several.
+pub const FEATURE_COPIES: u64 = 4;
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -196,6 +201,79 @@ pub enum Effect {
         /// What was written, commit by commit.
         history: Vec<NewGroup>,
     },
+    /// Begins to keep blocks for other processes. The floor of a lease is the commit before this, whatever it says.
+    OpenHold {
+        /// The next number of a session.
+        hold: SessionId,
+        /// The name of the store, if it has none yet.
+        store: u128,
+        /// What it keeps.
+        kind: HoldKind,
+        /// How long it lives without a beat, in microseconds.
+        life_micros: u64,
+        /// For how long its workers may write, in microseconds.
+        work_micros: u64,
+    },
+    /// The owner of a hold is alive.
+    Beat {
+        /// The hold; it must not have ended.
+        hold: SessionId,
+    },
+    /// Ends holds.
+    EndHolds {
+        /// Those holds; those that have already ended are skipped.
+        holds: Vec<SessionId>,
+    },
+    /// Notes what a job has committed, in the commit that does it.
+    PutJob {
+        /// Its name; no job of this name may be known.
+        name: String,
+        /// Of what was committed.
+        digest: u128,
+        /// The tables that it changed: the newest version of each is the job's.
+        tables: Vec<(Path, TableId)>,
+        /// The holds of its blocks.
+        holds: Vec<SessionId>,
+    },
+    /// Forgets old jobs.
+    ForgetJobs {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Makes a table at a path that shares the row groups of another; it has the same versions, or only one of them.
+    CopyTable {
+        /// The other; it has no rows in memory.
+        from: TableId,
+        /// The next number.
+        table: TableId,
+        /// The node; it must not hold a table.
+        path: Path,
+        /// The version to copy; `None`: all that are listed.
+        version: Option<Version>,
+    },
+    /// Links a table to another path.
+    MoveTable {
+        /// The table; it is in the tree.
+        table: TableId,
+        /// The node; it must not hold a table.
+        path: Path,
+    },
+    /// Makes a table's next version out of an older one, or one of another table, whose row groups it shares.
+    RestoreTable {
+        /// The table.
+        table: TableId,
+        /// The table that has the version; neither has rows in memory.
+        from: TableId,
+        /// That version.
+        version: Version,
+    },
+    /// Row groups that several tables share have moved, byte for byte the same.
+    MoveShared {
+        /// The tables.
+        tables: Vec<TableId>,
+        /// From where to where.
+        moves: Vec<(Address, Address)>,
+    },
 }
 
 impl Effect {
@@ -203,6 +281,15 @@ impl Effect {
     pub fn features(&self) -> u64 {
         match self {
             Effect::FlushWithHistory { .. } => FEATURE_HISTORY,
+            Effect::OpenHold { .. }
+            | Effect::Beat { .. }
+            | Effect::EndHolds { .. }
+            | Effect::PutJob { .. }
+            | Effect::ForgetJobs { .. } => FEATURE_HOLDS,
+            Effect::CopyTable { .. }
+            | Effect::MoveTable { .. }
+            | Effect::RestoreTable { .. }
+            | Effect::MoveShared { .. } => FEATURE_COPIES,
             _ => 0,
         }
     }
@@ -217,6 +304,9 @@ impl Effect {
             | Effect::MoveGroups { table, .. }
             | Effect::FlushRows { table, .. }
             | Effect::FlushWithHistory { table, .. }
+            | Effect::CopyTable { table, .. }
+            | Effect::MoveTable { table, .. }
+            | Effect::RestoreTable { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -241,7 +331,12 @@ impl Effect {
             Effect::CreateTable { .. } => "makes a table",
             Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
             Effect::ChangeTable { .. } => "makes a version of a table",
-            Effect::RewriteTable { .. } | Effect::MoveGroups { .. } => "moves rows of a table",
+            Effect::RewriteTable { .. } | Effect::MoveGroups { .. } | Effect::MoveShared { .. } => {
+                "moves rows of a table"
+            }
+            Effect::CopyTable { .. } => "copies a table",
+            Effect::MoveTable { .. } => "moves a table",
+            Effect::RestoreTable { .. } => "restores a version",
             Effect::DeleteVersions { .. } => "deletes versions",
             Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
             Effect::UndropTable { .. } => "takes a table back",
@@ -254,12 +349,14 @@ impl Effect {
             Effect::FreezeRows { .. } => "numbers a version",
             Effect::FlushRows { .. } | Effect::FlushWithHistory { .. } => "turns rows in memory into row groups",
             Effect::FenceSessions { .. } | Effect::ForgetSessions { .. } => "ends sessions",
+            Effect::OpenHold { .. } | Effect::Beat { .. } | Effect::EndHolds { .. } => "begins or ends a hold",
+            Effect::PutJob { .. } | Effect::ForgetJobs { .. } => "notes a job",
         }
     }
 
-    /// The table that it is about, so that it can get its final number.
-    pub(super) fn table_mut(&mut self) -> Option<&mut TableId> {
-        match self {
+    /// The tables that it is about, so that they can get their final numbers.
+    pub(super) fn tables_mut(&mut self) -> impl Iterator<Item = &mut TableId> {
+        let (one, other, many) = match self {
             Effect::CreateTable { table, .. }
             | Effect::ChangeTable { table, .. }
             | Effect::RewriteTable { table, .. }
@@ -270,9 +367,15 @@ impl Effect {
             | Effect::FlushRows { table, .. }
             | Effect::FlushWithHistory { table, .. }
             | Effect::DropTable { table }
-            | Effect::UndropTable { table, .. } => Some(table),
-            _ => None,
-        }
+            | Effect::MoveTable { table, .. }
+            | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
+            Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
+                (Some(table), Some(from), [].iter_mut())
+            }
+            Effect::MoveShared { tables, .. } => (None, None, tables.iter_mut()),
+            _ => (None, None, [].iter_mut()),
+        };
+        one.into_iter().chain(other).chain(many)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What commits did, as events: the effects again, each with the node before and after it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
@@ -56,6 +57,12 @@ pub enum TableAction {
     Undrop,
     /// Rows were written or deleted by key, without a version of their own.
     Rows,
+    /// It was made as a copy of another.
+    Copy,
+    /// It was moved here from another path.
+    Move,
+    /// It was moved from here to another path.
+    MoveAway,
 }
 
 /// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it returns `false`.
@@ -73,6 +80,8 @@ pub fn events(
         let trash = || after.trash.get(&id).map(|trash| &trash.path);
         before.path_of(id).or_else(|| after.path_of(id)).or_else(trash)
     };
+    // Where tables that this commit has moved are now.
+    let mut moved: BTreeMap<TableId, Path> = BTreeMap::new();
     let table_event =
         |table: TableId, action| Some(Event::Table(TableEvent { path: place(table)?.to_string(), table, action }));
     for effect in transactions.iter().flat_map(|transaction| &transaction.effects) {
@@ -105,6 +114,24 @@ pub fn events(
                 set_table(&mut tree, path, seq, Some(*table));
                 Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Undrop }))
             }
+            Effect::CopyTable { table, path, .. } => {
+                set_table(&mut tree, path, seq, Some(*table));
+                Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Copy }))
+            }
+            Effect::MoveTable { table, path } => {
+                let to = TableEvent { path: path.to_string(), table: *table, action: TableAction::Move };
+                let left = moved.insert(*table, path.clone()).or_else(|| place(*table).cloned());
+                if let Some(left) = left {
+                    set_table(&mut tree, &left, seq, None);
+                    let away = TableEvent { path: left.to_string(), action: TableAction::MoveAway, ..to.clone() };
+                    if !found(Event::Table(away)) {
+                        return Ok(());
+                    }
+                }
+                set_table(&mut tree, path, seq, Some(*table));
+                Some(Event::Table(to))
+            }
+            Effect::RestoreTable { table, .. } => table_event(*table, TableAction::Version(VersionKind::Restore)),
             _ => None,
         };
         if event.is_some_and(|event| !found(event)) {

@@ -91,6 +91,11 @@ impl Ledger {
         self.inline.iter()
     }
 
+    /// The content of a block in use that is not on storage.
+    pub fn content(&self, block: BlockId) -> Option<&Inline> {
+        self.inline.get(&block)
+    }
+
     /// Whether a block in use is not on storage.
     pub fn is_inline(&self, block: BlockId) -> bool {
         self.inline.contains_key(&block)
@@ -138,6 +143,11 @@ impl Ledger {
         if !planted(Bug::ForgetShared) {
             *self.shared.entry(*address).or_insert(0) += 1;
         }
+    }
+
+    /// The number of records that name `address`, which is in use.
+    pub fn records(&self, address: &Address) -> u64 {
+        1 + self.shared.get(address).copied().unwrap_or(0)
     }
 
     /// One record fewer names `address`.

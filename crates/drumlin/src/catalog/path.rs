@@ -60,6 +60,14 @@ impl Path {
         compare(&self.0, other)
     }
 
+    /// Where this is below `to` if it is `from`, or as far below it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the path would be too long or too deep.
+    pub fn rebased(&self, from: &Path, to: &Path) -> Result<Path> {
+        Path::new(&format!("{to}{}", &self.0[from.0.len()..]))
+    }
+
     /// Whether this is `top` or below it.
     pub fn is_within(&self, top: &str) -> bool {
         self.0.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

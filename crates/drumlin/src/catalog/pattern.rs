@@ -96,6 +96,24 @@ impl Pattern {
         Self { parts, prefix: path.as_str().to_owned() }
     }
 
+    /// The pattern that matches everything below `path`.
+    pub fn below(path: &Path) -> Self {
+        let mut below = Self::of_path(path);
+        below.parts.push(Part::Deep);
+        below
+    }
+
+    /// The path that has `names` in place of the parts that are no plain names, in order: see
+    /// [`Pattern::variable_names`].
+    pub fn with_names(&self, names: &[String]) -> String {
+        let mut names = names.iter().map(String::as_str);
+        let part = |part: &Part| match part {
+            Part::Name(name) => name.clone(),
+            _ => names.next().unwrap_or_default().to_owned(),
+        };
+        self.parts.iter().map(part).filter(|name| !name.is_empty()).collect::<Vec<_>>().join("/")
+    }
+
     /// The same pattern, but matching nodes must also meet `condition`.
     ///
     /// # Errors
@@ -157,6 +175,40 @@ impl Pattern {
                     let above = Pattern { parts: self.parts[..n].to_vec(), prefix: String::new() };
                     above.matches_path(path)
                 })
+    }
+
+    /// What stands in `path`, which matches, for each part that is no plain name: a name, and for `**` all its names, joined
+    /// by `/`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is more than one `**`, since then a path may be divided in several ways.
+    pub fn variable_names(&self, path: &str) -> Result<Vec<String>> {
+        let names: Vec<&str> = path.split('/').collect();
+        let deep: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at] == Part::Deep).collect();
+        if deep.len() > 1 {
+            return Err(Error::invalid(format!(
+                "the pattern '{self}' has more than one '**': names cannot be told apart"
+            )));
+        }
+        let behind = deep.first().map_or(0, |deep| self.parts.len() - deep - 1);
+        let mut found = Vec::new();
+        for (at, part) in self.parts.iter().enumerate().filter(|(_, part)| !matches!(part, Part::Name(_))) {
+            let from_end = |at: usize| (names.len() + at).checked_sub(self.parts.len());
+            let place = match deep.first() {
+                Some(deep) if at == *deep => at..names.len().saturating_sub(behind),
+                Some(deep) if at > *deep => from_end(at).map_or(0..0, |at| at..at + 1),
+                _ => at..at + 1,
+            };
+            let names = names.get(place).ok_or_else(|| Error::invalid(format!("'{path}' does not match '{self}'")))?;
+            debug_assert!(names.len() == 1 || *part == Part::Deep);
+            found.push(names.join("/"));
+        }
+        Ok(found)
+    }
+
+    /// The number of parts that are no plain names.
+    pub fn variable_parts(&self) -> usize {
+        self.parts.iter().filter(|part| !matches!(part, Part::Name(_))).count()
     }
 
     fn run(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! A value of persistent maps: a reader takes an `Arc<State>`, is never blocked and never sees half a commit.
 
+mod copies;
+mod holds;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -14,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
-    Cause, Effect, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions,
-    TransactionRecord, Tree, Trigger, Views,
+    Cause, Effect, FEATURE_COPIES, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload,
+    Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
@@ -50,6 +52,8 @@ pub struct State {
     pub entry: EntryId,
     /// Writing processes.
     pub sessions: Sessions,
+    /// Blocks kept for processes that do not write the log, and committed jobs.
+    pub holds: Holds,
     /// Paths.
     pub tree: Tree,
     /// Applies where no node sets a retention.
@@ -60,6 +64,8 @@ pub struct State {
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
     pub ledger: Ledger,
+    /// Features that a reader of its tables must know.
+    pub(super) uses: u64,
     pub(super) tables: OrdMap<TableId, Arc<Table>>,
     /// Where each table is in the tree; derived from it.
     pub(super) paths: OrdMap<TableId, Path>,
@@ -120,6 +126,8 @@ impl State {
             trash: self.trash.clone(),
             snapshots: self.snapshots.clone(),
             ledger: self.ledger.clone(),
+            holds: self.holds.clone(),
+            uses: self.uses,
             ..Self::default()
         }
     }
@@ -332,6 +340,7 @@ impl State {
 
     pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         self.ledger.now = time;
+        self.uses |= effect.features() & FEATURE_COPIES;
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {
@@ -360,14 +369,23 @@ impl State {
                     self.sessions.fenced.remove(session);
                 }
             }
+            Effect::OpenHold { hold, store, kind, life_micros, work_micros } => {
+                self.open_hold(*hold, *store, kind, (*life_micros, *work_micros), (seq, time))?;
+            }
+            Effect::Beat { hold } => self.holds.beat(*hold, time)?,
+            Effect::EndHolds { holds } => self.end_holds(holds, time),
+            Effect::PutJob { name, digest, tables, holds } => {
+                self.put_job(name, *digest, tables, holds, (seq, time))?;
+            }
+            Effect::ForgetJobs { names } => names.iter().for_each(|name| drop(self.holds.jobs.remove(name))),
             Effect::AddBlocks { blocks } => {
                 for (block, bytes) in blocks {
-                    self.sessions.check(block.session)?;
+                    self.check_writer(block.session)?;
                     self.ledger.add_block(*block, *bytes)?;
                 }
             }
             Effect::AddInline { block, content } => {
-                self.sessions.check(block.session)?;
+                self.check_writer(block.session)?;
                 self.ledger.add_inline(*block, content)?;
             }
             Effect::ChangeTable { table, change } => {
@@ -388,14 +406,9 @@ impl State {
             Effect::FlushRows { table, flush } => self.flush(*table, flush, &[], seq)?,
             Effect::FlushWithHistory { table, flush, history } => self.flush(*table, flush, history, seq)?,
             Effect::MoveGroups { table, moves } => {
-                let (next, records) = self.get(*table)?.moved(moves)?;
-                for ((from, to), records) in moves.iter().zip(records) {
-                    self.ledger.add(to)?;
-                    (1..records).for_each(|_| self.ledger.share(to));
-                    (0..records).try_for_each(|_| self.ledger.release(from, seq))?;
-                }
-                self.tables.insert(*table, Arc::new(next));
+                self.move_groups(&[*table], moves, seq)?;
             }
+            Effect::MoveShared { tables, moves } => self.move_groups(tables, moves, seq)?,
             Effect::DeleteVersions { table, versions } => {
                 let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq, time)?;
                 copies.iter().for_each(|address| self.ledger.share(address));
@@ -403,11 +416,15 @@ impl State {
                 self.tables.insert(*table, Arc::new(next));
             }
             Effect::DropTable { table } => {
-                let missing = || Error::not_found(format!("table {table} is not in the tree"));
-                let path = self.paths.remove(table).ok_or_else(missing)?;
-                self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = None));
+                let path = self.unlink(*table, seq)?;
                 self.trash.insert(*table, Trash { path, time });
             }
+            Effect::CopyTable { from, table, path, version } => self.copy_table(*from, *table, path, *version, seq)?,
+            Effect::MoveTable { table, path } => {
+                self.unlink(*table, seq)?;
+                self.link(path, *table, seq)?;
+            }
+            Effect::RestoreTable { table, from, version } => self.restore_table(*table, *from, *version, seq, time)?,
             Effect::UndropTable { table, path } => {
                 let dropped = self.trash.remove(table);
                 if planted(Bug::LeaveInTrash) {
@@ -498,15 +515,6 @@ impl State {
 
     fn get(&self, id: TableId) -> Result<&Arc<Table>> {
         self.tables.get(&id).ok_or_else(|| Error::not_found(format!("table {id} is gone")))
-    }
-
-    fn link(&mut self, path: &Path, id: TableId, seq: Seq) -> Result<()> {
-        if self.table_at(path).is_some() {
-            return Err(Error::already_exists(format!("'{path}' holds a table")));
-        }
-        self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = Some(id)));
-        self.paths.insert(id, path.clone());
-        Ok(())
     }
 
     /// Frees everything that no retained version of `table` sees.

@@ -56,6 +56,16 @@ impl Filter {
         parse::parse(text).map(Filter)
     }
 
+    /// The filter that is true where this one and `other` are.
+    #[must_use]
+    pub fn and(self, other: Filter) -> Filter {
+        let terms = |filter| match filter {
+            syntax::Expr::And(terms) => terms,
+            other => vec![other],
+        };
+        Filter(syntax::Expr::And([terms(self.0), terms(other.0)].concat()))
+    }
+
     /// The names of the columns referred to; for `a.b`, the name `a`.
     pub fn columns(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();

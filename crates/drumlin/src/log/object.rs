@@ -183,6 +183,8 @@ impl ObjectLog {
             }
             let (lost, unknown) = (error.kind() == ErrorKind::Conflict, error.kind() == ErrorKind::InDoubt);
             doubtful |= unknown;
+            // A network may have repeated the request; a folder has looked before it did anything.
+            let refused = lost && !doubtful && !self.storage.is_remote() && !planted(Bug::DoubtRefusals);
             if lost {
                 self.env.clock.pause(tail.turns.lost(self.env.entropy.next()?));
             } else if !unknown {
@@ -225,6 +227,7 @@ impl ObjectLog {
             return match told {
                 EntryStatus::There => Ok(true),
                 EntryStatus::NotThere => Ok(false),
+                EntryStatus::Unknown if refused => Ok(false),
                 EntryStatus::Unknown => {
                     let many = Error::in_doubt("too many others have committed since for the log to show it");
                     Err(given_up(true, added, &many))

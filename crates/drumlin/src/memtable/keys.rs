@@ -217,7 +217,7 @@ impl Key<'_> {
     }
 
     /// Its bytes.
-    pub fn to_vec(&self) -> Vec<u8> {
+    pub fn to_vec(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.words.len() * 8);
         self.copy_to(&mut bytes);
         bytes

@@ -1,6 +1,6 @@
 //! The Arrow type in which a column is decoded: its own, or the cheapest one with the same values.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use super::types::plain_type;
@@ -16,16 +16,18 @@ pub enum Form {
     Native,
 }
 
-/// How a segment stores strings and binary.
+/// How a segment stores values, as far as it matters to the types in which they are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kept {
-    /// Value by value; so are all other types.
+    /// Value by value.
     #[default]
     Values,
-    /// As a dictionary with keys of 8 bits.
+    /// Strings and binary as a dictionary with keys of 8 bits.
     Dictionary8,
-    /// As a dictionary with keys of 16 bits.
+    /// Strings and binary as a dictionary with keys of 16 bits.
     Dictionary16,
+    /// Timestamps in nanoseconds, all of which are whole microseconds.
+    Micros,
 }
 
 /// The cheapest Arrow type that holds the values of every one of several segments of a column of type `data_type`:
@@ -53,5 +55,23 @@ pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> Da
             DataType::Decimal64(*digits, *scale)
         }
         other => other.clone(),
+    }
+}
+
+/// The Arrow type in which engines take a column at the least cost, and push down most: strings as a dictionary if all segments keep
+/// one, and never as views; timestamps in nanoseconds as microseconds if all are whole ones. It holds the same values,
+/// whatever other segments may be added.
+pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
+    let mut kept = kept.peekable();
+    let known = kept.peek().is_some();
+    match (data_type, plain_type(data_type)) {
+        (DataType::Timestamp(TimeUnit::Nanosecond, zone), _) if known && kept.all(|kept| kept == Kept::Micros) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        (_, Some(plain)) if known && kept.all(|kept| kept != Kept::Values) => {
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain))
+        }
+        (DataType::Utf8View | DataType::BinaryView, Some(plain)) => plain,
+        _ => data_type.clone(),
     }
 }

@@ -49,7 +49,7 @@ pub fn holds(data_type: &DataType, is: &impl Fn(&DataType) -> bool) -> bool {
 }
 
 /// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
-pub(super) fn plain_type(data_type: &DataType) -> Option<DataType> {
+pub fn plain_type(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),

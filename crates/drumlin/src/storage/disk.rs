@@ -38,7 +38,7 @@ pub struct DiskEntry {
 pub trait Guard: Send + Sync {}
 
 /// An open file.
-#[expect(clippy::len_without_is_empty, reason = "nobody asks a file whether it is empty")]
+#[allow(clippy::len_without_is_empty, reason = "nobody asks a file whether it is empty")]
 pub trait DiskFile: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;

@@ -113,9 +113,9 @@ impl Store {
             end(inner, Err(e));
         }
     }
+}
 
-    /// Waits for the automatic checkpoint that is running, if there is one.
-    pub fn wait_for_checkpoint(&self) {
-        self.inner.background.wait();
-    }
+/// Waits for the automatic checkpoint that is running, if there is one.
+pub fn wait_for_checkpoint(store: &Store) {
+    store.inner.background.wait();
 }

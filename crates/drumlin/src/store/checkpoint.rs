@@ -359,14 +359,18 @@ fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Writt
         outcome.rows_removed += window.dead_rows;
         effects.push(Effect::RewriteTable { table: id, rewrite });
     }
-    for (table, mut moves) in moves {
+    for (mut tables, mut moves) in moves {
+        tables.retain(|table| now.table(*table).is_some());
         let there: BTreeSet<Address> =
-            now.table(table).into_iter().flat_map(|table| table.addresses()).copied().collect();
+            tables.iter().filter_map(|id| now.table(*id)).flat_map(|table| table.addresses()).copied().collect();
         moves.retain(|(from, _)| there.contains(from));
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;
         if !moves.is_empty() {
-            effects.push(Effect::MoveGroups { table, moves });
+            effects.push(match tables.as_slice() {
+                [table] => Effect::MoveGroups { table: *table, moves },
+                _ => Effect::MoveShared { tables, moves },
+            });
         }
     }
     let (used, unused): (Vec<Written>, Vec<Written>) =

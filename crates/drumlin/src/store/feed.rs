@@ -411,7 +411,7 @@ mod tests {
         let bucket = SimBucket::new();
         let open = || {
             let (storage, env) = (Arc::new(bucket.client()), Env::system(1).unwrap());
-            Store::open_bucket(storage, env, "bucket", Options::default()).unwrap()
+            crate::store::open_bucket(storage, env, "bucket", Options::default()).unwrap()
         };
         let (writer, reader) = (open(), open());
         let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };

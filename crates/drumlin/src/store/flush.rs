@@ -60,9 +60,25 @@ impl Store {
     /// Flushes the frozen parts of tables whose versions are to be deleted.
     pub(super) fn flush_rows_of(&self, versions: &[(Path, Vec<Version>)]) -> Result<()> {
         let state = self.state()?;
-        let waits =
-            |(path, _): &(Path, Vec<Version>)| state.table_at(path).is_some_and(|table| table.to_flush().is_some());
-        if versions.iter().any(waits) {
+        let tables = versions.iter().filter_map(|(path, _)| Some(state.table_at(path)?.id)).collect();
+        self.settle_rows(&tables, false)
+    }
+
+    /// Makes row groups of the rows that were written by key to some tables: those that versions have, and with `all` those
+    /// written since the newest one too.
+    pub(super) fn settle_rows(&self, tables: &BTreeSet<TableId>, all: bool) -> Result<()> {
+        if tables.is_empty() {
+            return Ok(());
+        }
+        if all {
+            let wanted = tables.clone();
+            self.commit_effects(move |state| {
+                let active = wanted.iter().filter(|id| state.table(**id).is_some_and(|table| table.active().is_some()));
+                Ok(active.map(|table| Effect::FreezeRows { table: *table }).collect())
+            })?;
+        }
+        let state = self.state()?;
+        if tables.iter().any(|id| state.table(*id).is_some_and(|table| table.to_flush().is_some())) {
             let _maintenance = self.inner.maintenance.lock();
             self.flush(&Task::default(), &mut CheckpointReport::default())?;
         }

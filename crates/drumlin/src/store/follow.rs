@@ -56,6 +56,7 @@ impl Store {
                     .or_else(|_| retry_while_moving(|| recover::replay(&*inner.storage, &inner.log.read()?)));
                 let (mut next, _) = replayed?;
                 next.take_functions(current);
+                current.leave_parts();
                 inner.memtable_bytes.store(next.memtable_bytes(), Ordering::Relaxed);
                 next
             }

@@ -220,7 +220,7 @@ impl Store {
         let over = || bound > 0 && self.inner.memtable_bytes.load(std::sync::atomic::Ordering::Relaxed) > bound;
         if over() && self.handle.is_some() {
             self.checkpoint_if_due();
-            self.wait_for_checkpoint();
+            self.inner.background.wait();
         }
         Ok(())
     }

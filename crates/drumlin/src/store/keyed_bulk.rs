@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
+use super::encoder::Encoder;
 use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys, refuse};
 use super::proposal::{Proposal, Work};
 use super::resolve::{of_table, table_at};
@@ -32,7 +33,7 @@ pub(super) struct Encoded {
     pub keys: Vec<Arc<Keys>>,
     /// The row groups, in the order of the keys of one list after the other.
     pub groups: Vec<NewGroup>,
-    rows: u64,
+    pub rows: u64,
 }
 
 /// The effects of a bulk write by key on one table, and what they depend on.
@@ -72,7 +73,7 @@ impl Store {
     ) -> Result<RowsReport> {
         let codec = gathered.codec.clone();
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
+        let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         writer.finish()?;
         let rows = encoded.rows;
         let (after, ()) = self.commit_placed(encoded, writer, |encoded, writer| {
@@ -100,94 +101,13 @@ impl Store {
     ) -> Result<PreparedBulk> {
         let codec = gathered.codec.clone();
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let encoded = self.encode_by_key(what, gathered, &mut writer, &options.task)?;
+        let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         let added = add_blocks(writer.finish()?);
         let table = table_at(state, path)?;
         let mut bulk = self.bulk_change(what, state, table, &codec, path, &encoded, &options.task)?;
         bulk.change.metadata.clone_from(&options.metadata);
         let (footprint, rows) = (bulk.footprint.clone(), encoded.rows);
         Ok(PreparedBulk { footprint, effects: bulk.effects(table.id, added), writer, rows })
-    }
-
-    /// Sorts, encodes and places rows; for a delete, only gathers keys.
-    pub(super) fn encode_by_key(
-        &self,
-        what: ByKey,
-        gathered: Gathered<'_>,
-        writer: &mut BlockWriter,
-        task: &Task,
-    ) -> Result<Encoded> {
-        let Gathered { codec, schema, drawn, rest } = gathered;
-        // Rows are joined, sorted and encoded: each step takes as much memory again.
-        let slice_bytes = (self.inner.options.memory_bytes / 8).max(1);
-        let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
-        let mut encoded = Encoded::default();
-        let mut done = Progress::default();
-        loop {
-            let (mut slice, mut bytes): (Vec<RecordBatch>, u64) = (Vec::new(), 0);
-            while bytes < slice_bytes
-                && let Some(batch) = batches.next()
-            {
-                task.cancel.check()?;
-                let batch = batch?;
-                bytes += batch_bytes(&batch);
-                slice.push(batch);
-            }
-            if slice.is_empty() {
-                return Ok(encoded);
-            }
-            let rows = slice.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
-            if rows == 0 {
-                continue;
-            }
-            encoded.rows += rows;
-            let (batch, keys) = dedup_keys(what, &codec, join_batches(&schema, &slice)?)?;
-            drop(slice);
-            encoded.replace_earlier(what, &codec, &keys)?;
-            if what != ByKey::Delete {
-                self.encode_slice(&codec, &batch, writer, &mut encoded, task, &mut done)?;
-            }
-            encoded.keys.push(Arc::new(keys));
-        }
-    }
-
-    /// Encodes rows that are in order.
-    fn encode_slice(
-        &self,
-        codec: &TableCodec,
-        batch: &RecordBatch,
-        writer: &mut BlockWriter,
-        encoded: &mut Encoded,
-        task: &Task,
-        done: &mut Progress,
-    ) -> Result<()> {
-        let pool = &self.inner.env.pool;
-        let groups = batch.num_rows().div_ceil(ROWS_MAX as usize).max(1);
-        let (first, rest) = (batch.num_rows().div_ceil(groups), batch.num_rows());
-        let slice = |at: usize| batch.slice(at, first.min(rest - at));
-        // The encodings chosen for the first row group serve the others.
-        let (head, like) = encode_keyed_group(pool, codec, slice(0), None)?;
-        let mut place = |group: EncodedRowGroup| {
-            let rows = group.rows;
-            let address = writer.push(group)?;
-            encoded.groups.push(NewGroup { address, rows, dead: None });
-            done.done += 1;
-            done.rows += u64::from(rows);
-            done.bytes += address.bytes();
-            task.step(*done)
-        };
-        place(head)?;
-        pool.ordered(
-            (first..batch.num_rows()).step_by(first).map(|at| Ok(slice(at))),
-            batch_bytes,
-            pool.threads() * 2,
-            self.inner.options.memory_bytes / 4,
-            |rows| {
-                task.cancel.check()?;
-                Ok(encode_keyed_group(pool, codec, rows, Some(&like))?.0)
-            },
-            place,
-        )
     }
 
     /// The changes that a bulk write makes to the table as it is in `state`.
@@ -230,6 +150,89 @@ impl Store {
         change.deletions = positions(matches.collect());
         let before = delete_in_memory(table, &in_memory)?;
         Ok(BulkChange { footprint, before, change })
+    }
+}
+
+impl Encoder<'_> {
+    /// Sorts, encodes and places rows; for a delete, only gathers keys.
+    pub fn encode_by_key(
+        &self,
+        what: ByKey,
+        gathered: Gathered<'_>,
+        writer: &mut BlockWriter,
+        task: &Task,
+    ) -> Result<Encoded> {
+        let Gathered { codec, schema, drawn, rest } = gathered;
+        // Rows are joined, sorted and encoded: each step takes as much memory again.
+        let slice_bytes = (self.memory_bytes / 8).max(1);
+        let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
+        let mut encoded = Encoded::default();
+        let mut done = Progress::default();
+        loop {
+            let (mut slice, mut bytes): (Vec<RecordBatch>, u64) = (Vec::new(), 0);
+            while bytes < slice_bytes
+                && let Some(batch) = batches.next()
+            {
+                task.cancel.check()?;
+                let batch = batch?;
+                bytes += batch_bytes(&batch);
+                slice.push(batch);
+            }
+            if slice.is_empty() {
+                return Ok(encoded);
+            }
+            let rows = slice.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+            if rows == 0 {
+                continue;
+            }
+            encoded.rows += rows;
+            let (batch, keys) = dedup_keys(what, &codec, join_batches(&schema, &slice)?)?;
+            drop(slice);
+            encoded.replace_earlier(what, &codec, &keys)?;
+            if what != ByKey::Delete {
+                self.encode_slice(&codec, &batch, writer, &mut encoded, task, &mut done)?;
+            }
+            encoded.keys.push(Arc::new(keys));
+        }
+    }
+
+    /// Encodes rows that are in order.
+    fn encode_slice(
+        &self,
+        codec: &TableCodec,
+        batch: &RecordBatch,
+        writer: &mut BlockWriter,
+        encoded: &mut Encoded,
+        task: &Task,
+        done: &mut Progress,
+    ) -> Result<()> {
+        let pool = self.pool;
+        let groups = batch.num_rows().div_ceil(ROWS_MAX as usize).max(1);
+        let (first, rest) = (batch.num_rows().div_ceil(groups), batch.num_rows());
+        let slice = |at: usize| batch.slice(at, first.min(rest - at));
+        // The encodings chosen for the first row group serve the others.
+        let (head, like) = encode_keyed_group(pool, codec, slice(0), None)?;
+        let mut place = |group: EncodedRowGroup| {
+            let rows = group.rows;
+            let address = writer.push(group)?;
+            encoded.groups.push(NewGroup { address, rows, dead: None });
+            done.done += 1;
+            done.rows += u64::from(rows);
+            done.bytes += address.bytes();
+            task.step(*done)
+        };
+        place(head)?;
+        pool.ordered(
+            (first..batch.num_rows()).step_by(first).map(|at| Ok(slice(at))),
+            batch_bytes,
+            pool.threads() * 2,
+            self.memory_bytes / 4,
+            |rows| {
+                task.cancel.check()?;
+                Ok(encode_keyed_group(pool, codec, rows, Some(&like))?.0)
+            },
+            place,
+        )
     }
 }
 

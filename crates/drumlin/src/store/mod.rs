@@ -8,16 +8,23 @@ mod blocks;
 mod checkpoint;
 mod commit;
 mod committer;
+mod copies;
+mod dataset;
+mod dataset_scan;
+mod diff;
 mod doctor;
 mod drop;
+mod encoder;
 mod export;
 mod feed;
 mod flush;
 mod follow;
 mod handles;
+mod holds;
 mod keyed;
 mod keyed_bulk;
 mod keyed_read;
+mod lease;
 mod open;
 mod options;
 mod pins;
@@ -35,6 +42,9 @@ mod salvage;
 mod salvage_copy;
 mod salvage_report;
 mod session;
+mod split;
+mod stage;
+mod stage_commit;
 mod stat;
 mod syncer;
 mod table;
@@ -55,13 +65,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use background::Background;
+#[cfg(feature = "internals")]
+pub use background::wait_for_checkpoint;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
+pub use dataset::{Dataset, DatasetOptions, DatasetPlan};
+pub use dataset_scan::DatasetScan;
+pub use diff::{Diff, DiffOptions};
 pub use doctor::{Diagnosis, Finding};
 pub use drop::{DropReport, Missing, TrashItem};
 pub use export::ImportReport;
 pub use feed::{ChangeFeed, Commit};
+pub use holds::HoldInfo;
 pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
+pub use lease::{Lease, SplitOptions, Splits};
+#[cfg(feature = "internals")]
+pub use open::{open_bucket, open_on};
 pub use options::{BucketOptions, Mode, Options, Sync};
 pub use place::Place;
 pub use projection::ProjectionView;
@@ -70,6 +89,11 @@ pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
 pub use resolve::AsOf;
 pub use salvage::SalvageTarget;
 pub use salvage_report::{Loss, LossKind, LostRows, SalvageReport};
+#[cfg(feature = "internals")]
+pub use split::check_plan;
+pub use split::{Split, SplitReader, SplitScan};
+pub use stage::{Stage, StageMode, StageOptions, Ticket, Token};
+pub use stage_commit::{Aborted, StagedCommit, StagedReport};
 pub use stat::{StoreStat, TableStat};
 pub use table::Table;
 pub use tables::Tables;
@@ -117,6 +141,8 @@ struct Inner {
     triggers: Arc<Triggers>,
     pins: Arc<Pins>,
     times: Times,
+    /// What this process has seen of holds whose owners' clocks are ahead.
+    watched: Mutex<holds::Watched>,
     /// The session of this process, once it has written a block.
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.
@@ -244,13 +270,7 @@ impl Inner {
     /// Also checks that this is the process that opened it, which takes a system call.
     fn check(&self) -> Result<()> {
         self.check_open()?;
-        if self.process != std::process::id() {
-            return Err(Error::closed(format!(
-                "the store {} was opened by process {}; a forked process must open it again",
-                self.uri, self.process
-            )));
-        }
-        Ok(())
+        check_process(self.process, format_args!("the store {}", self.uri))
     }
 
     /// The log, to be written to.
@@ -295,5 +315,15 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // If this fails, the next open recovers.
         let _ = self.close();
+    }
+}
+
+/// `Closed` in a fork of the process that opened something: its threads are not there.
+fn check_process(process: u32, what: impl std::fmt::Display) -> Result<()> {
+    match process == std::process::id() {
+        true => Ok(()),
+        false => {
+            Err(Error::closed(format!("{what} was opened by process {process}; a forked process must open it again")))
+        }
     }
 }

@@ -45,12 +45,12 @@ impl Store {
     /// format, `Corrupt` if it is damaged, `InvalidArgument` if `uri` or an option makes no sense.
     pub fn open(uri: &str, options: Options) -> Result<Store> {
         let env = Env::system(options.cpu_threads)?;
-        if uri == "memory://" {
-            return Self::open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
+        if is_in_memory(uri) {
+            return open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
         }
         if is_bucket(uri) {
             let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
-            return Self::open_bucket(Arc::new(bucket), env, uri, options);
+            return open_bucket(Arc::new(bucket), env, uri, options);
         }
         let path = folder_of(uri)?;
         let disk = match options.mode {
@@ -68,17 +68,17 @@ impl Store {
         };
         let has = |name: &str| names.iter().any(|there| there == name);
         match (has(names::ROOT), has(names::FORMAT)) {
-            (true, _) => Self::open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options),
+            (true, _) => open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options),
             (false, true) if options.shared && options.mode != Mode::Read => Err(Error::invalid(format!(
                 "{uri} was made for one process that writes; to share it, make a new store with that option and copy the tables"
             ))),
             (false, false) if options.shared && options.mode != Mode::Read => {
                 check_foreign(&*disk, uri, options.mode)?;
-                Self::open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
+                open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
             }
             _ => {
                 let settings = options.clone();
-                match Self::open_on(disk, env, uri, options) {
+                match open_on(disk, env, uri, options) {
                     // Another thread of this process may have been first.
                     Err(e) if e.kind() == ErrorKind::Locked => {
                         handles::join(folder, &settings)?.ok_or_else(|| handles::locked_here(folder, uri).unwrap_or(e))
@@ -91,84 +91,6 @@ impl Store {
                 }
             }
         }
-    }
-
-    /// Opens the store at the root of `disk`, with clock, randomness and threads from `env`. `uri` is its name in
-    /// messages.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
-        let storage = Arc::new(InlineStorage::new(Arc::new(FileStorage::new(disk.clone()))));
-        let process = std::process::id();
-        let lock = match options.mode {
-            Mode::Read => None,
-            // Not before the folder is known to be a store, or fit to become one.
-            _ => {
-                check_foreign(&*disk, uri, options.mode)?;
-                Some(disk.lock(names::LOCK, &format!("process {process}"))?)
-            }
-        };
-        let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
-            Ok(()) if options.mode == Mode::Read => {
-                let (opened, (state, _)) = retry_while_moving(|| {
-                    let opened = FileLog::read(&*disk)?;
-                    let replayed = recover::replay(&*storage, &opened)?;
-                    Ok((opened, replayed))
-                })?;
-                (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
-            }
-            Ok(()) => {
-                let (log, opened) = FileLog::open(
-                    disk.clone(),
-                    options.log,
-                    if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
-                )?;
-                let (state, catalog) = recover::replay(&*storage, &opened)?;
-                (Box::new(log), state, catalog)
-            }
-            Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                (Box::new(create(&disk, &*storage, uri, &options)?), State::default(), None)
-            }
-            Err(e) => return Err(e),
-        };
-        Self::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })
-    }
-
-    /// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,
-    /// after checking that the bucket keeps its promises. `uri` is its name in messages.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
-        if options.sync != Sync::Commit {
-            return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
-        }
-        let storage = Arc::new(InlineStorage::new(bucket));
-        let retry = options.retry_micros;
-        let open = || ObjectLog::open(storage.clone(), env.clone(), retry);
-        let (log, opened) = match open() {
-            Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-                probe(&storage, &env, retry)?;
-                match ObjectLog::create(storage.clone(), env.clone(), retry) {
-                    Ok(log) => (log, Opened { base: None, entries: Vec::new() }),
-                    // Another process was first.
-                    Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
-                    Err(e) => return Err(e),
-                }
-            }
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                return Err(Error::not_found(format!("{uri} holds no store")));
-            }
-            other => other?,
-        };
-        let (state, catalog) = match recover::replay(&*storage, &opened) {
-            Ok(replayed) => replayed,
-            // The log was cut while it was read.
-            Err(_) => retry_while_moving(|| recover::replay(&*storage, &log.read()?))?,
-        };
-        log.knows(state.seq);
-        Self::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false })
     }
 
     /// Puts a store together from its parts.
@@ -186,6 +108,7 @@ impl Store {
         let inner = Inner {
             uri: uri.to_owned(),
             times,
+            watched: Mutex::default(),
             env,
             reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes, missing)),
             storage,
@@ -254,6 +177,89 @@ pub(super) struct Parts {
     pub lock: Option<Box<dyn Guard>>,
     /// Whether the storage belongs to another owner, who keeps using it when the store is closed.
     pub lent: bool,
+}
+
+/// Opens the store at the root of `disk`, with clock, randomness and threads from `env`. `uri` is its name in
+/// messages.
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
+    let storage = Arc::new(InlineStorage::new(Arc::new(FileStorage::new(disk.clone()))));
+    let process = std::process::id();
+    let lock = match options.mode {
+        Mode::Read => None,
+        // Not before the folder is known to be a store, or fit to become one.
+        _ => {
+            check_foreign(&*disk, uri, options.mode)?;
+            Some(disk.lock(names::LOCK, &format!("process {process}"))?)
+        }
+    };
+    let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
+        Ok(()) if options.mode == Mode::Read => {
+            let (opened, (state, _)) = retry_while_moving(|| {
+                let opened = FileLog::read(&*disk)?;
+                let replayed = recover::replay(&*storage, &opened)?;
+                Ok((opened, replayed))
+            })?;
+            (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
+        }
+        Ok(()) => {
+            let (log, opened) = FileLog::open(
+                disk.clone(),
+                options.log,
+                if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
+            )?;
+            let (state, catalog) = recover::replay(&*storage, &opened)?;
+            (Box::new(log), state, catalog)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+            (Box::new(create(&disk, &*storage, uri, &options)?), State::default(), None)
+        }
+        Err(e) => return Err(e),
+    };
+    Store::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })
+}
+
+/// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,
+/// after checking that the bucket keeps its promises. `uri` is its name in messages.
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
+    if options.sync != Sync::Commit {
+        return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
+    }
+    let storage = Arc::new(InlineStorage::new(bucket));
+    let retry = options.retry_micros;
+    let open = || ObjectLog::open(storage.clone(), env.clone(), retry);
+    let (log, opened) = match open() {
+        Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+            probe(&storage, &env, retry)?;
+            match ObjectLog::create(storage.clone(), env.clone(), retry) {
+                Ok(log) => (log, Opened { base: None, entries: Vec::new() }),
+                // Another process was first.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
+                Err(e) => return Err(e),
+            }
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            return Err(Error::not_found(format!("{uri} holds no store")));
+        }
+        other => other?,
+    };
+    let (state, catalog) = match recover::replay(&*storage, &opened) {
+        Ok(replayed) => replayed,
+        // The log was cut while it was read.
+        Err(_) => retry_while_moving(|| recover::replay(&*storage, &log.read()?))?,
+    };
+    log.knows(state.seq);
+    Store::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false })
+}
+
+/// Whether a store lives in memory, where no other process reaches it.
+pub(super) fn is_in_memory(uri: &str) -> bool {
+    uri == "memory://"
 }
 
 /// The folder that `uri` names.

@@ -34,6 +34,19 @@ pub enum Sync {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct BucketOptions(pub BTreeMap<String, String>);
 
+/// What settings are about that are no secrets, by what their names contain.
+const NO_SECRETS: [&str; 6] = ["endpoint", "region", "allow_http", "virtual_hosted", "timeout", "use_emulator"];
+
+impl BucketOptions {
+    /// The settings that are no secrets: where the bucket is, and how it is spoken to.
+    pub fn told(&self) -> BTreeMap<String, String> {
+        let told = |(name, value): &(&String, &String)| {
+            NO_SECRETS.iter().any(|part| name.to_lowercase().contains(part)) && !value.contains(['@', '?'])
+        };
+        self.0.iter().filter(told).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
 impl fmt::Debug for BucketOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -120,5 +133,29 @@ impl Default for Options {
             accept_loss: false,
             log: LogOptions::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_a_bucket_are_not_told() {
+        let settings = [
+            ("endpoint", "http://127.0.0.1:9000"),
+            ("AWS_REGION", "us-east-1"),
+            ("aws_endpoint", "http://me:secret@host"),
+            ("azure_endpoint", "http://host?sig=secret"),
+            ("aws_access_key_id", "secret"),
+            ("aws_secret_access_key", "secret"),
+            ("aws_session_token", "secret"),
+            ("azure_storage_sas_key", "secret"),
+            ("google_service_account_key", "secret"),
+        ];
+        let options = BucketOptions(settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        let told = options.told();
+        assert_eq!(told.keys().collect::<Vec<_>>(), ["AWS_REGION", "endpoint"]);
+        assert!(!format!("{told:?} {options:?}").contains("secret\""));
     }
 }

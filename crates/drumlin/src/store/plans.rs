@@ -50,6 +50,16 @@ pub(super) fn inputs(plans: &[(TableId, Plan)]) -> impl Iterator<Item = &Arc<Row
     plans.iter().flat_map(|(_, plan)| &plan.windows).flat_map(|window| &window.inputs)
 }
 
+/// The row groups that windows take in as all of their tables' records name them: their bytes are not needed afterwards.
+pub(super) fn leaving(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<Address> {
+    let mut records: BTreeMap<Address, u64> = BTreeMap::new();
+    for input in inputs(plans) {
+        *records.entry(input.address).or_insert(0) += 1;
+    }
+    let all = |(address, records): (Address, u64)| (records == state.ledger.records(&address)).then_some(address);
+    records.into_iter().filter_map(all).collect()
+}
+
 /// The blocks to repack once the windows of `plans` are rewritten.
 pub(super) fn plan_repack(
     state: &State,
@@ -57,14 +67,14 @@ pub(super) fn plan_repack(
     options: &PlanOptions,
     block_bytes: u64,
 ) -> RepackPlan {
-    let mut leaving: BTreeMap<BlockId, u64> = BTreeMap::new();
-    for input in inputs(plans) {
-        *leaving.entry(input.address.block).or_insert(0) += input.address.bytes();
+    let leaving = leaving(state, plans);
+    let mut bytes_leaving: BTreeMap<BlockId, u64> = BTreeMap::new();
+    for address in &leaving {
+        *bytes_leaving.entry(address.block).or_insert(0) += address.bytes();
     }
     let fill = |(block, used): (&BlockId, &BlockUse)| {
-        let leaving = leaving.get(block).copied().unwrap_or(0);
         let inline = state.ledger.is_inline(*block);
-        let live_bytes = used.live_bytes.saturating_sub(leaving);
+        let live_bytes = used.live_bytes.saturating_sub(bytes_leaving.get(block).copied().unwrap_or(0));
         // Any block has this overhead beside its row groups.
         let overhead = ALIGNMENT * (used.parts + 1);
         BlockFill { block: *block, bytes: used.bytes.saturating_sub(overhead), live_bytes, inline }
@@ -77,17 +87,15 @@ pub(super) fn plan_repack(
     }
     // The fill of a block is not known to the byte, because of padding, so a small row group that is gone would not
     // show.
-    let holed = blocks_with_holes(state, plans);
+    let holed = blocks_with_holes(state, &leaving);
     for fill in &mut blocks {
         fill.bytes = if holed.contains(&fill.block) { fill.bytes.max(fill.live_bytes + 1) } else { fill.live_bytes };
     }
     repack(&blocks, block_bytes, 0.0, budget)
 }
 
-/// The blocks that hold bytes of row groups that are gone, or will be once the windows of `plans` are rewritten.
-/// O(row groups).
-fn blocks_with_holes(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<BlockId> {
-    let leaving: BTreeSet<Address> = inputs(plans).map(|input| input.address).collect();
+/// The blocks that hold bytes of row groups that are gone, or are `leaving`. O(row groups).
+fn blocks_with_holes(state: &State, leaving: &BTreeSet<Address>) -> BTreeSet<BlockId> {
     // Where the row groups that stay begin in each block, and their bytes.
     let mut kept: BTreeMap<BlockId, BTreeSet<(u64, u64)>> = BTreeMap::new();
     for address in state.tables().flat_map(|(_, table)| table.addresses()) {

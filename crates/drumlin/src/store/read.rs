@@ -7,7 +7,7 @@ use super::{Pin, Store};
 use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
 use crate::block::MissingBlock;
 use crate::catalog::{Path, State};
-use crate::table::{Renew, Scan, ScanOptions, Table, View, read_history};
+use crate::table::{ReadAs, Renew, Scan, ScanOptions, Table, View, ViewPoint, read_history};
 
 /// How often a read is started again because another process has reclaimed blocks.
 pub(super) const ATTEMPTS: usize = 5;
@@ -22,9 +22,16 @@ pub struct ReadOptions {
 }
 
 impl Store {
-    /// Reads what `view` shows; if blocks are gone, `renew` finds it again.
-    pub(super) fn scan_view(&self, view: View, options: &ScanOptions, renew: Option<Renew>) -> Result<Scan> {
-        Scan::new(self.inner.reader.clone(), self.inner.env.pool.clone(), view, options, renew)
+    /// Reads what `view` shows, in the columns of `read_as` if they are not the table's own; if blocks are gone, `renew` finds
+    /// it again.
+    pub(super) fn scan_view(
+        &self,
+        view: View,
+        read_as: Option<&ReadAs>,
+        options: &ScanOptions,
+        renew: Option<Renew>,
+    ) -> Result<Scan> {
+        Scan::new(self.inner.reader.clone(), self.inner.env.pool.clone(), view, read_as, options, renew)
     }
 
     /// How reads continue if another process reclaims their blocks.
@@ -46,14 +53,26 @@ impl Store {
     pub(super) fn find_again(&self, view: &View) -> Result<View> {
         let (state, pin) = self.pinned_state()?;
         let table = state.table(view.table.id).ok_or_else(|| view.gone())?;
-        if let Some(time) = view.time {
+        self.view_at_point(table, &view.point(), &state, &pin)
+    }
+
+    /// What a view of `table` showed that was described by `point`; `SnapshotExpired` if it is gone.
+    pub(super) fn view_at_point(
+        &self,
+        table: &Arc<Table>,
+        point: &ViewPoint,
+        state: &State,
+        pin: &Arc<Pin>,
+    ) -> Result<View> {
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        if let Some(time) = point.time {
             let found = self.view_at(table, time, state.seq).map_err(|e| match e.kind() {
-                ErrorKind::NotFound => view.gone(),
+                ErrorKind::NotFound => Error::snapshot_expired(e.message()),
                 _ => e,
             })?;
-            return Ok(View { pin: Some(pin), ..found });
+            return Ok(View { pin, ..found });
         }
-        Ok(View { read_point: view.read_point_of(table, state.seq)?, table: table.clone(), time: None, pin: Some(pin) })
+        Ok(View { read_point: point.read_point_in(table, state.seq)?, table: table.clone(), time: None, pin })
     }
 
     /// What `as_of` shows in `state` of the table at `path`.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Store, recover};
+use super::{HoldInfo, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
 use crate::catalog::{Effect, State};
@@ -60,6 +60,8 @@ pub struct ReclaimReport {
     pub failures: Vec<(String, String)>,
     /// What still holds space.
     pub holding: Holding,
+    /// What is kept for other processes: leases, and what is staged for jobs.
+    pub holds: Vec<HoldInfo>,
 }
 
 impl ReclaimReport {
@@ -91,6 +93,11 @@ impl fmt::Display for ReclaimReport {
 
 /// What a report calls the reclaim itself, if it failed before its end.
 pub(super) const UNFINISHED: &str = "(reclaim)";
+/// Whether what was written under this number is kept by a hold.
+fn spared(state: &State, number: SessionId) -> bool {
+    state.holds.is_open(number) && !planted(Bug::SweepHolds)
+}
+
 /// Requests under way at a time, between which a caller may cancel.
 const DELETES_AHEAD: usize = 16;
 /// How long after the end of a session its folder is swept again.
@@ -132,19 +139,23 @@ impl Store {
                 false => return Err(e),
             }
         }
-        report.holding = self.holding(&*self.state()?);
+        let state = self.state()?;
+        report.holding = self.holding(&state);
+        report.holds = HoldInfo::all(&state);
         Ok(report)
     }
 
     /// Deletes the objects that nothing refers to, and sweeps what crashes left.
     fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
         self.fence_idle(options)?;
+        self.end_silent_holds()?;
         self.delete_condemned(options, report)?;
         self.delete_abandoned(report)?;
         self.inner.let_go_of_inline();
         match self.inner.log.is_shared() {
             false => {
                 self.sweep(&options.task, report)?;
+                self.forget_ended()?;
                 self.sweep_unfinished(report)
             }
             true => self.sweep_shared(options, report),
@@ -176,6 +187,8 @@ impl Store {
             }
         };
         let pinned = self.inner.pins.oldest().filter(|_| !planted(Bug::ReclaimPinned));
+        let leased = state.holds.floor().filter(|_| !planted(Bug::ReclaimLeased));
+        let pinned = pinned.into_iter().chain(leased).min();
         let free: Vec<(BlockId, u64)> = state.ledger.unneeded(pinned, until).collect();
         let total = free.len() as u64;
         let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);
@@ -254,7 +267,7 @@ impl Store {
             // A session that this state is too old to know has not ended.
             let ended = |session: &SessionId| {
                 let open = state.sessions.is_open(*session) && !planted(Bug::SweepOpenSessions);
-                *session <= state.sessions.last && !open
+                *session <= state.sessions.last && !open && !spared(&state, *session)
             };
             sessions = listed.filter(ended).collect();
             orphans = self.stray_log_objects()?;
@@ -276,6 +289,15 @@ impl Store {
             state.sessions.fenced.iter().filter(|(_, time)| time.0 <= over).map(|(session, _)| *session).collect();
         if !done.is_empty() && report.failures.is_empty() {
             self.commit_effects(move |_| Ok(vec![Effect::ForgetSessions { sessions: done.clone() }]))?;
+        }
+        Ok(())
+    }
+
+    /// Where no other process writes the log: forgets holds that have ended, since a sweep looks into all folders.
+    fn forget_ended(&self) -> Result<()> {
+        let ended: Vec<SessionId> = self.state()?.sessions.fenced.keys().copied().collect();
+        if !ended.is_empty() {
+            self.commit_effects(move |_| Ok(vec![Effect::ForgetSessions { sessions: ended.clone() }]))?;
         }
         Ok(())
     }
@@ -372,7 +394,7 @@ impl Store {
         let state = self.state()?;
         for folder in folders {
             let Some(session) = names::parse_session(&folder) else { continue };
-            if session == own {
+            if session == own || spared(&state, session) {
                 continue;
             }
             task.cancel.check()?;

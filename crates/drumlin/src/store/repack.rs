@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Store;
-use super::plans::inputs;
+use super::plans::leaving;
 use crate::base::{BlockId, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, BlockWriter, RepackPlan};
 use crate::catalog::State;
@@ -12,11 +12,11 @@ use crate::table::Plan;
 /// How many bytes are copied in the time that it takes to rewrite one.
 pub(super) const COPY_SHARE: u64 = 8;
 
-/// What is moved: of each table, from where to where.
-pub(super) type Moves = BTreeMap<TableId, Vec<(Address, Address)>>;
+/// What is moved: of the tables that share it, from where to where.
+pub(super) type Moves = BTreeMap<Vec<TableId>, Vec<(Address, Address)>>;
 
 /// What is to be moved: of each block, its row groups and the tables they belong to.
-pub(super) type Copies = BTreeMap<BlockId, BTreeMap<Address, TableId>>;
+pub(super) type Copies = BTreeMap<BlockId, BTreeMap<Address, Vec<TableId>>>;
 
 impl Store {
     /// What is left in the blocks of a plan, except the inputs of windows.
@@ -25,13 +25,16 @@ impl Store {
         for (id, table) in state.tables() {
             for address in table.addresses() {
                 if let Some(groups) = copies.get_mut(&address.block) {
-                    groups.insert(*address, *id);
+                    let tables = groups.entry(*address).or_default();
+                    if tables.last() != Some(id) {
+                        tables.push(*id);
+                    }
                 }
             }
         }
-        for input in inputs(plans) {
-            if let Some(groups) = copies.get_mut(&input.address.block) {
-                groups.remove(&input.address);
+        for address in leaving(state, plans) {
+            if let Some(groups) = copies.get_mut(&address.block) {
+                groups.remove(&address);
             }
         }
         copies
@@ -66,8 +69,8 @@ impl Store {
                 let (steps, bytes) = (groups.len() as u64, groups.keys().map(Address::bytes).sum::<u64>());
                 match encoded {
                     Ok(encoded) => {
-                        for (group, (from, table)) in encoded.into_iter().zip(groups) {
-                            moves.entry(table).or_default().push((from, writer.push(group)?));
+                        for (group, (from, tables)) in encoded.into_iter().zip(groups) {
+                            moves.entry(tables).or_default().push((from, writer.push(group)?));
                         }
                         meter.done.bytes += bytes;
                     }

@@ -30,6 +30,14 @@ pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Tabl
     })
 }
 
+/// Whether a table was made after the time that is asked for: then it is not part of what was there.
+pub(super) fn is_younger(table: &Table, as_of: &AsOf) -> bool {
+    match (as_of, table.versions.front()) {
+        (AsOf::Time(time), Some(oldest)) => oldest.version == Version(0) && oldest.time > *time,
+        _ => false,
+    }
+}
+
 /// Adds the path to an error about a table's bytes, or about rows for it.
 pub(super) fn of_table(path: &Path, error: Error) -> Error {
     match error.kind() {

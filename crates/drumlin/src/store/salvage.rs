@@ -61,29 +61,25 @@ impl Store {
                 }
             }
         };
-        Self::salvage_to(source, target, env, options, task).map_err(|e| match e.kind() {
+        target.salvage(source, env, options, task).map_err(|e| match e.kind() {
             ErrorKind::Corrupt | ErrorKind::NotFound => e.context(from),
             _ => e,
         })
     }
+}
 
-    /// As [`Store::salvage`], with storage that is already open.
+impl SalvageTarget {
+    /// Copies the store at `source` here: [`Store::salvage`], with storage that is already open.
     ///
     /// # Errors
     /// As [`Store::salvage`].
-    pub fn salvage_to(
-        source: Arc<dyn Storage>,
-        target: SalvageTarget,
-        env: Env,
-        options: Options,
-        task: &Task,
-    ) -> Result<SalvageReport> {
+    pub fn salvage(self, source: Arc<dyn Storage>, env: Env, options: Options, task: &Task) -> Result<SalvageReport> {
         let source = Arc::new(InlineStorage::new(source));
         let (state, mut losses) = best_state(&*source)?;
         for (block, inline) in state.ledger.inline() {
             source.hold(&names::block(*block), inline.0.clone());
         }
-        let (storage, disk): (Arc<dyn Storage>, _) = match target {
+        let (storage, disk): (Arc<dyn Storage>, _) = match self {
             SalvageTarget::Folder(disk) => (Arc::new(FileStorage::new(disk.clone())), Some(disk)),
             SalvageTarget::Shared(storage) => (storage, None),
         };

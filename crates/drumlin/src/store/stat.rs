@@ -38,6 +38,8 @@ pub struct StoreStat {
     pub condemned: u64,
     /// Bytes of those blocks.
     pub condemned_bytes: u64,
+    /// Leases, and jobs with staged blocks, that have not ended.
+    pub holds: u64,
     /// Bytes of the log and catalog snapshots.
     pub log_bytes: u64,
     /// Memory of rows written by key that wait for a checkpoint, in bytes.
@@ -93,6 +95,7 @@ impl Store {
             nodes: state.tree.len() as u64,
             trash: state.trash.len() as u64,
             snapshots: state.snapshots.len() as u64,
+            holds: state.holds.open.len() as u64,
             log_bytes: bytes(names::LOG)? + bytes(names::CATALOG)?,
             memtable_bytes: state.memtable_bytes(),
             cache: self.inner.reader.cache(),

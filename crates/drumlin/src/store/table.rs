@@ -19,7 +19,7 @@ use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::Filter;
-use crate::table::{Lookup, Renew, Scan, ScanOptions, VersionKind, View};
+use crate::table::{Lookup, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
@@ -248,14 +248,25 @@ impl Table {
     /// `SnapshotExpired` if the version is gone; `InvalidArgument` if the transaction has ended, or has begun more than
     /// `table_changes` changes of tables.
     pub fn read_again(&self, view: &View, options: &ScanOptions, table_changes: u64) -> Result<Scan> {
+        self.scan_again(view, None, options, table_changes)
+    }
+
+    /// The same, in other columns than the table's own.
+    pub(super) fn scan_again(
+        &self,
+        view: &View,
+        read_as: Option<&ReadAs>,
+        options: &ScanOptions,
+        table_changes: u64,
+    ) -> Result<Scan> {
         let store = self.place.store();
         let named = |e: Error| e.context(format!("'{}'", self.path));
         match &self.place {
             // Without a pin, the blocks that it shows may be gone.
             Place::Store(_) if view.pin.is_none() => {
-                store.scan_view(store.find_again(view).map_err(named)?, options, store.renewal())
+                store.scan_view(store.find_again(view).map_err(named)?, read_as, options, store.renewal())
             }
-            Place::Store(_) => store.scan_view(view.clone(), options, store.renewal()),
+            Place::Store(_) => store.scan_view(view.clone(), read_as, options, store.renewal()),
             Place::Transaction(transaction) => {
                 if transaction.table_changes() != table_changes {
                     return Err(Error::invalid(format!(
@@ -264,7 +275,7 @@ impl Table {
                     )));
                 }
                 let renew = if transaction.has_left(&view.table)? { store.renewal() } else { None };
-                store.scan_view(view.clone(), options, renew)
+                store.scan_view(view.clone(), read_as, options, renew)
             }
         }
     }
@@ -408,12 +419,12 @@ impl Table {
     pub(super) fn scan(&self, state: &State, pin: &Arc<Pin>, options: &ReadOptions) -> Result<Scan> {
         let (view, renew) = self.see(state, pin, &options.as_of)?;
         let scan = ScanOptions { name: Some(self.path.clone()), ..options.scan.clone() };
-        let scan = self.place.store().scan_view(view, &scan, renew);
+        let scan = self.place.store().scan_view(view, None, &scan, renew);
         scan.map_err(|e| e.context(format!("'{}'", self.path)))
     }
 
     /// What is seen of it in `state`, and how it is found again; what a transaction wrote only it can find.
-    fn see(&self, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
+    pub(super) fn see(&self, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
         let store = self.place.store();
         let view = store.view_of(state, pin, &self.path, as_of)?;
         let found_again = match &self.place {

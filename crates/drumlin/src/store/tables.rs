@@ -7,11 +7,11 @@ use super::tree::IntoPattern;
 use super::versions::{bytes_deleted_from, check_versions, delete_versions};
 use super::write_frames::OnItemError;
 use super::{
-    DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree, VersionInfo, VersionsReport,
-    WriteOptions,
+    AsOf, Dataset, DatasetOptions, DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree,
+    VersionInfo, VersionsReport, WriteOptions,
 };
 use crate::base::{ErrorKind, Result, Version};
-use crate::catalog::{Footprint, Read, State};
+use crate::catalog::{CopyReport, Existing, Footprint, Read, State};
 use crate::storage::Storage;
 use crate::table::{Rows, Scan, VersionKind, View};
 
@@ -148,6 +148,31 @@ pub trait Tables {
         read_tables(&self.place(), paths, options, true)
     }
 
+    /// A table, or all tables that `pattern` matches, as of one instant: to be read as one, any number of times.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{DatasetOptions, Filter, ScanOptions, Tables};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef)]).unwrap();
+    /// for name in ["prices/AAPL", "prices/MSFT"] {
+    ///     store.write(name, rows.clone(), &Default::default())?;
+    /// }
+    /// let options = DatasetOptions { path_columns: vec!["symbol".into()], ..Default::default() };
+    /// let prices = store.scan("prices/*", &options)?;
+    /// let filter = Some(Filter::parse("symbol = 'MSFT' and n > 1")?);
+    /// assert_eq!(prices.count_rows(&ScanOptions { filter, ..Default::default() })?, 1);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if no table matches, or one that does lacks the version; `SchemaMismatch` if a column of two tables has types
+    /// that no other holds; `InvalidArgument` if the columns made of names do not fit the pattern.
+    fn scan(&self, pattern: impl IntoPattern, options: &DatasetOptions) -> Result<Dataset> {
+        Dataset::new(self.place(), pattern, options)
+    }
+
     /// Drops the tables that `paths` (paths or patterns) name: one commit for all of them, all or none. Costs no I/O
     /// except that commit. A path named twice counts once. Snapshots keep what they hold.
     ///
@@ -168,6 +193,70 @@ pub trait Tables {
     /// `NotFound`, naming every path and pattern that names no table, unless these are to be ignored.
     fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
         self.place().drop_tables(paths, missing)
+    }
+
+    /// Makes old versions the newest again: each table that `pattern` matches gets a version with the rows, schema and metadata
+    /// that it had `as_of` then, in one commit for all, and without any data being written; the versions in between stay. Of a
+    /// snapshot, tables that were dropped since come back. Tables made after a time that is given are left alone. Returns the
+    /// paths of those that were restored. O(row groups) of those tables.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{AsOf, Tables, Version};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = |n| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![n])) as ArrayRef)]).unwrap();
+    /// store.write("t", rows(1), &Default::default())?;
+    /// store.write("t", rows(2), &Default::default())?;
+    /// store.restore("t", &AsOf::Version(Version(0)))?;
+    /// assert_eq!(store.read("t", &Default::default())?.collect()?, [rows(1)]);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if no table matches, or one that does lacks the version; `InvalidArgument` if a path holds another table by
+    /// now, of another order or key, or if a time falls between two versions of a table with a key that had rows written
+    /// then; in a transaction `Conflict` if rows written by key are in memory.
+    fn restore(&self, pattern: impl IntoPattern, as_of: &AsOf) -> Result<Vec<String>> {
+        self.place().restore(pattern.into_pattern()?, as_of)
+    }
+
+    /// Copies in one commit, without any data being written: the copies share the row groups, and from then on each is
+    /// changed and vacuumed by itself. If `from` is a path, the node there and all below it: payloads, retention, life
+    /// conditions, and tables with all their versions. If it is a pattern, the tables that match; then `to` has as many parts
+    /// that are no plain names, and what `from` matches there takes their places, in order. With an `as_of`, only tables are
+    /// copied, and of each that one version. Where a table is to be replaced ([`Existing::Replace`]), it gets a version with the
+    /// rows of the other's newest, so that a branch can come back. O(nodes + row groups).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{AsOf, Existing, Tables};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    /// store.write("main/prices", rows.clone(), &Default::default())?;
+    /// store.copy("main", "branches/try", &AsOf::Newest, Existing::Refuse)?;
+    /// store.append("branches/try/prices", rows, &Default::default())?;
+    /// assert_eq!(store.table("main/prices").versions()?.len(), 1);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is nothing at `from`; `AlreadyExists` if something is in the place of what is copied;
+    /// `InvalidArgument` if one path lies below the other, the patterns do not fit, or the life of a node depends on one
+    /// outside of `from`; in a transaction `Conflict` if rows written by key are in memory.
+    fn copy(&self, from: &str, to: &str, as_of: &AsOf, existing: Existing) -> Result<CopyReport> {
+        self.place().copy(from, to, as_of, existing)
+    }
+
+    /// Moves as [`Tables::copy`] copies, in one commit: tables stay the same, with their versions, snapshots and rows in
+    /// memory, and are found at other paths. The retention that was in force for them is made explicit where the new place
+    /// has another. A table that replaces another goes to the trash. O(nodes) moved.
+    ///
+    /// # Errors
+    /// As [`Tables::copy`]; `Conflict` only where something is replaced.
+    fn relocate(&self, from: &str, to: &str, existing: Existing) -> Result<CopyReport> {
+        self.place().relocate(from, to, existing)
     }
 
     /// Deletes versions of tables, all of them in one commit or none. If the newest version is deleted, the one before it is

@@ -381,10 +381,14 @@ impl Open {
         done
     }
 
+    /// Whether a table was not created here.
+    pub fn is_of_others(&self, table: TableId) -> bool {
+        table < self.base.next_table()
+    }
+
     /// Those reads that others may invalidate: not of tables that were created here.
     fn of_others(&self, reads: Vec<Read>) -> Vec<Read> {
-        let first = self.base.next_table();
-        let own = |table: &TableId| *table >= first;
+        let own = |table: &TableId| !self.is_of_others(*table);
         let others = reads.into_iter().filter(|read| match read {
             Read::Schema(table) | Read::Rows(table) | Read::Versions(table) | Read::Keys(table, _) => !own(table),
             _ => true,

@@ -224,6 +224,7 @@ impl Store {
         let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
         let alone = !inner.read_only && !inner.log.is_shared();
         let ended = |session| match alone {
+            _ if state.holds.is_open(session) => false,
             true => Some(session) != own,
             false => session <= state.sessions.last && !state.sessions.is_open(session),
         };

@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::blocks::{Placed, add_blocks};
 use super::commit::ATTEMPTS_MAX;
+use super::encoder::Encoder;
 use super::keyed::{ByKey, Gathered};
 use super::pins::Pin;
 use super::proposal::{Proposal, Work};
@@ -298,10 +299,12 @@ impl Store {
                 },
             }
         }
-        let (mut tables, mut writer) = self.encode(frames_in, &options.task, on_error)?;
+        let encoder = self.encoder();
+        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let mut tables = encoder.encode(frames_in, &mut writer, &options.task, on_error)?;
         for (table, target) in keyed {
             let at = target.at;
-            match self.encode_keyed(table, kind, target, &mut writer, &options.task) {
+            match encoder.encode_keyed(table, kind, target, &mut writer, &options.task) {
                 Ok(table) => tables.push(table),
                 Err(e) => on_error.note(at, e)?,
             }
@@ -311,7 +314,9 @@ impl Store {
         options.task.cancel.check()?;
         Ok(PreparedWrite { tables, writer, metadata: options.metadata.clone() })
     }
+}
 
+impl Encoder<'_> {
     /// Encodes rows of a table with a key.
     fn encode_keyed(
         &self,
@@ -325,7 +330,7 @@ impl Store {
         check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
         let codec = Arc::new(TableCodec::new(&schema, &sort)?);
         codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-        let gathered = Gathered::of_rows(codec.clone(), frame, &path, &self.inner.env.pool);
+        let gathered = Gathered::of_rows(codec.clone(), frame, &path, self.pool);
         let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
         let new_keys = (kind == VersionKind::Append).then_some(NewKeys { codec, keys: encoded.keys });
         let keys = new_keys.iter().flat_map(|new_keys| &new_keys.keys);
@@ -333,18 +338,34 @@ impl Store {
         Ok(EncodedTable { at, path, schema, sort, keyed: true, new_keys, groups: encoded.groups, footprint })
     }
 
+    /// Encodes one frame and packs it into the blocks of `writer`. Returns its row groups.
+    pub fn encode_one(
+        &self,
+        path: Path,
+        frame: Frame<'_>,
+        schema: SchemaRef,
+        sort: Vec<String>,
+        writer: &mut BlockWriter,
+        task: &Task,
+    ) -> Result<Vec<NewGroup>> {
+        let frame = TableFrame { at: 0, path, frame, schema, sort, footprint: Footprint::default() };
+        let mut tables = self.encode(vec![frame], writer, task, &mut OnItemError::Refuse)?;
+        Ok(tables.pop().map_or_else(Vec::new, |table| table.groups))
+    }
+
     /// Encodes frames and packs them into blocks, in order.
     fn encode(
         &self,
         frames_in: Vec<TableFrame<'_>>,
+        writer: &mut BlockWriter,
         task: &Task,
         on_error: &mut OnItemError,
-    ) -> Result<(Vec<EncodedTable>, BlockWriter)> {
+    ) -> Result<Vec<EncodedTable>> {
         let mut tables = Vec::with_capacity(frames_in.len());
         let mut parts = Vec::with_capacity(frames_in.len());
         for (index, TableFrame { at, path, frame, schema, sort, footprint }) in frames_in.into_iter().enumerate() {
             let table = format!("'{path}'");
-            let batches = frame.into_batches(&self.inner.env.pool, &table);
+            let batches = frame.into_batches(self.pool, &table);
             let groups = RowGroups::new(batches, Conform::new(schema.clone()).named(table));
             parts.push(groups.map(move |group| (index, group)));
             tables.push(EncodedTable {
@@ -358,10 +379,9 @@ impl Store {
                 footprint,
             });
         }
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut done = Progress::default();
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();
-        let pool = &self.inner.env.pool;
+        let pool = self.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let EncodedTable { schema, sort, path, .. } = &tables[index];
             caught(|| encode_group(pool, group, schema, sort, like)).map_err(|e| e.context(format!("'{path}'")))
@@ -391,7 +411,7 @@ impl Store {
             },
             pool.threads() * 2,
             // The other parts go to copies made while encoding, encoded columns, and the block being filled.
-            self.inner.options.memory_bytes / 4,
+            self.memory_bytes / 4,
             |(index, piece)| {
                 task.cancel.check()?;
                 let encoded = piece.and_then(|piece| match piece {
@@ -420,7 +440,7 @@ impl Store {
             tables[index].groups.push(group);
         }
         tables.retain(|table| !on_error.has(table.at));
-        Ok((tables, writer))
+        Ok(tables)
     }
 }
 

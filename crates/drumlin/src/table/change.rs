@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::row_group::Positions;
-use super::{Deletion, GroupId, Run, StoredSchema};
-use crate::base::{Seq, Timestamp, Version};
+use super::{ALIVE, Deletion, GroupId, RowGroup, Run, StoredSchema};
+use crate::base::{Memo, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 
 /// What made a version.
@@ -24,6 +24,8 @@ pub enum VersionKind {
     Upsert,
     /// Rows were written individually: this numbers them.
     Rows,
+    /// An older version, or one of another table, was made the newest.
+    Restore,
 }
 
 impl VersionKind {
@@ -37,6 +39,7 @@ impl VersionKind {
             VersionKind::Delete => "delete",
             VersionKind::Upsert => "upsert",
             VersionKind::Rows => "rows",
+            VersionKind::Restore => "restore",
         }
     }
 }
@@ -78,6 +81,34 @@ pub struct NewGroup {
     pub rows: u32,
     /// The rows of it that no version sees: later rows of the same call have their keys.
     pub dead: Option<Positions>,
+}
+
+/// Fails if a row group that another process wrote cannot be one.
+pub fn check_new_group(group: &NewGroup) -> Result<()> {
+    group.alone().check(1)
+}
+
+impl NewGroup {
+    /// A record that belongs to no table.
+    pub(super) fn alone(&self) -> RowGroup {
+        self.record(GroupId(0), 0, Run { rows: self.rows, born: Version(0), died: ALIVE })
+    }
+
+    /// Its record in a table: the number `id`, written with the table's schema of that position.
+    pub(super) fn record(&self, id: GroupId, schema: u32, run: Run) -> RowGroup {
+        let dead = self.dead.iter().map(|rows| Deletion { born: run.born, rows: rows.clone() });
+        RowGroup {
+            id,
+            address: self.address,
+            rows: self.rows,
+            schema,
+            runs: vec![run],
+            deletions: dead.collect(),
+            ordered: true,
+            only: None,
+            bounds: Memo::default(),
+        }
+    }
 }
 
 /// Makes one new version.

@@ -2,6 +2,7 @@
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Schema};
 use roaring::RoaringBitmap;
 
@@ -11,24 +12,52 @@ use crate::filter::column_meant;
 /// The rows of a row group as an Arrow mask.
 pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
     let mut words = vec![0_u64; (total as usize).div_ceil(64)];
-    for position in rows {
-        words[position as usize / 64] |= 1 << (position % 64);
+    let mut ranges = rows.iter();
+    while let Some(range) = ranges.next_range() {
+        let (first, last) = (*range.start() as usize, *range.end() as usize);
+        let (from, to) = (!0_u64 << (first % 64), !0_u64 >> (63 - last % 64));
+        match (first / 64, last / 64) {
+            (low, high) if low == high => words[low] |= from & to,
+            (low, high) => {
+                words[low] |= from;
+                words[low + 1..high].fill(!0);
+                words[high] |= to;
+            }
+        }
     }
     BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
 }
 
 /// The position of the column that `name` means, or an error that lists the existing columns.
-pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
+pub fn find(schema: &Schema, name: &str) -> Result<usize> {
     schema.index_of(column_meant(name, schema)).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
     })
 }
 
-/// Casts, if need be.
+/// Casts, if need be; an error if a value does not fit.
 pub(super) fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(array);
     }
-    Ok(arrow::compute::cast(&array, data_type)?)
+    let exact = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(&array, data_type, &exact)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_the_bits_of_their_rows() {
+        let sets: [Vec<u32>; 6] =
+            [vec![], vec![0], vec![63, 64, 199], (0..200).collect(), (60..70).collect(), (0..200).step_by(3).collect()];
+        for rows in sets {
+            let set: RoaringBitmap = rows.iter().copied().collect();
+            let mask = mask(&set, 200);
+            let found: Vec<u32> = mask.values().set_indices().map(|at| at as u32).collect();
+            assert_eq!((found, mask.values().len()), (rows, 200));
+        }
+    }
 }

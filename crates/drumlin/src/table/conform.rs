@@ -3,7 +3,7 @@
 //!
 //! Columns are matched by name. Only conversions that keep every value are made: between the layouts of strings, of binary
 //! and of dictionaries, to wider integers, floats and decimals, and from columns of type null, all of them also within
-//! nested types. Integers are converted to floats, times to another unit, and decimals to another scale if every value of
+//! nested types. Integers are converted to floats and to unsigned integers as wide, times to another unit, and decimals to another scale if every value of
 //! the batch can be represented exactly; otherwise the first that cannot is named. Columns of an Arrow extension type
 //! accept the same type and its plain storage type, but no other extension (extension.rs). Decimals with more digits than
 //! their type allows are refused: no reader could represent them.
@@ -249,6 +249,10 @@ fn may_be_exact(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     let time = |data_type: &DataType| matches!(data_type, Time32(_) | Time64(_));
     match (from, to) {
+        (Int8, UInt8 | UInt16 | UInt32 | UInt64)
+        | (Int16, UInt16 | UInt32 | UInt64)
+        | (Int32, UInt32 | UInt64)
+        | (Int64, UInt64) => true,
         (Timestamp(_, from), Timestamp(_, to)) => from == to,
         (Duration(_), Duration(_)) => true,
         _ => {
@@ -332,7 +336,7 @@ fn overlong<T: DecimalType>(array: &ArrayRef, digits: u8, hidden: Option<&NullBu
 }
 
 /// Whether every value of type `from` is a value of type `to`.
-fn keeps_values(from: &DataType, to: &DataType) -> bool {
+pub(super) fn keeps_values(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     let integer = |t: &DataType| match t {
         Int8 => Some((true, 8)),
@@ -442,6 +446,9 @@ mod tests {
             (Arc::new(Int64Array::from(vec![i64::MAX])), DataType::Float64, Some("row 0")),
             (Arc::new(UInt64Array::from(vec![u64::MAX])), DataType::Float64, Some("row 0")),
             (Arc::new(Int32Array::from(vec![1 << 24, (1 << 24) + 1])), DataType::Float32, Some("row 1")),
+            (Arc::new(Int64Array::from(vec![Some(7), None])), DataType::UInt64, None),
+            (Arc::new(Int64Array::from(vec![7, -1])), DataType::UInt64, Some("-1 in row 1")),
+            (Arc::new(Int64Array::from(vec![7])), DataType::UInt32, Some("the table has type UInt32")),
             (Arc::new(Float64Array::from(vec![1.0])), DataType::Int64, Some("the table has type Int64")),
             (decimal(vec![Some(7), None], 1, 0), DataType::Decimal128(12, 3), None),
             (decimal(vec![Some(7_000), None], 12, 3), DataType::Decimal64(2, 0), None),

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::TableCodec;
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
-use crate::base::{Error, Result};
+use super::{NewGroup, TableCodec};
+use crate::base::{Cancel, Error, Pool, Result};
+use crate::block::BlockReader;
 use crate::memtable::Keys;
 use crate::segment::Form;
 
@@ -145,6 +146,28 @@ pub(super) fn candidates(reader: &GroupReader<'_>, codec: &TableCodec, wanted: &
         Ok(KeyBounds::new(low.as_deref(), high.as_deref(), codec.keys.is_word()))
     })?;
     Ok(bounds.among(wanted))
+}
+
+/// The keys of row groups that belong to no table yet, one list for each, ascending; without rows that no version sees.
+pub fn keys_of_groups(
+    blocks: &BlockReader,
+    pool: &Pool,
+    codec: &TableCodec,
+    groups: &[NewGroup],
+    cancel: &Cancel,
+) -> Result<Vec<Keys>> {
+    pool.map(groups.iter().collect(), |group: &NewGroup| {
+        cancel.check()?;
+        let record = group.alone();
+        record.check(1)?;
+        let reader = GroupReader::with_schema(blocks, codec.schema(), &record)?;
+        let schema = codec.key_schema();
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let keys = codec.keys.encode(&reader.decode(schema, &columns, Form::Exact)?)?;
+        let alive = |at: &usize| group.dead.as_ref().is_none_or(|dead| !dead.0.contains(*at as u32));
+        let places: Vec<usize> = keys.sorted_places().into_iter().map(|at| at as usize).filter(alive).collect();
+        Ok(keys.take(places.into_iter()))
+    })
 }
 
 #[cfg(test)]

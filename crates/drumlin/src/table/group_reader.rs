@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, new_null_array};
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 
 use super::columns::into_type;
+use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats};
 use super::{RowGroup, Table};
 use crate::base::{Error, Result};
 use crate::block::{BlockReader, Column, Directory};
-use crate::segment::{Form, decode, decode_rows};
+use crate::segment::{ColumnStats, Form, decode, decode_rows};
 
 /// An open row group.
 pub(super) struct GroupReader<'a> {
@@ -19,12 +20,14 @@ pub(super) struct GroupReader<'a> {
     directory: Arc<Directory>,
     /// The schema that it was written with.
     own: &'a Schema,
+    /// Columns that its table lacks and that have one value.
+    constants: &'a Constants,
 }
 
 /// Where a column comes from.
 enum Source<'a> {
-    /// From nowhere: all null, of this type.
-    Missing(&'a DataType),
+    /// From nowhere: the table lacks a column of this name and type.
+    Missing(&'a str, &'a DataType),
     /// From a segment of the first type, to be cast to the second.
     Stored(Bytes, &'a DataType, &'a DataType),
 }
@@ -42,7 +45,12 @@ impl<'a> GroupReader<'a> {
             let block = group.address.block;
             return Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")));
         }
-        Ok(Self { blocks, group, directory, own })
+        Ok(Self { blocks, group, directory, own, constants: &NO_CONSTANTS })
+    }
+
+    /// The same, with columns that its table lacks and that have one value.
+    pub fn with_constants(self, constants: &'a Constants) -> Self {
+        Self { constants, ..self }
     }
 
     /// What the directory says of the column called `name`; `None` if there is none of that name.
@@ -50,19 +58,41 @@ impl<'a> GroupReader<'a> {
         self.own.index_of(name).ok().map(|at| &self.directory.columns[at])
     }
 
+    /// What the directory says of the values of a column of `schema`, in the type that it has there; `None` if nothing.
+    pub fn stats(&self, schema: &Schema, index: usize) -> Option<ColumnStats> {
+        let field = schema.field(index);
+        match self.own.index_of(field.name()) {
+            Ok(at) => same_stats(self.own.field(at).data_type(), field.data_type())
+                .then(|| self.directory.columns[at].stats.clone()),
+            Err(_) => Some(missing_stats(field.name(), u64::from(self.group.rows), self.constants)),
+        }
+    }
+
+    /// The bytes of those of `columns` (positions in `schema`) that it has.
+    pub fn bytes(&self, schema: &Schema, columns: impl IntoIterator<Item = usize>) -> u64 {
+        let own = columns.into_iter().filter_map(|index| self.column(schema.field(index).name()));
+        own.map(|column| column.bytes).sum()
+    }
+
     /// The filter of its keys, if it has one.
     pub fn key_filter(&self) -> Result<Option<Bytes>> {
         self.blocks.filter(&self.group.address, &self.directory)
     }
 
-    /// Decodes `columns` (positions in `schema`); columns that its own schema lacks are null.
+    /// Decodes `columns` (positions in `schema`); columns that its own schema lacks are constant or null.
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
         let rows = self.group.rows as usize;
         self.each(schema, columns, |source| match source {
-            Source::Missing(wanted) => Ok(new_null_array(wanted, rows)),
+            Source::Missing(name, wanted) => missing(name, wanted, rows, self.constants),
             Source::Stored(bytes, own, wanted) => {
+                // Decimals of few digits are decoded to few bytes, whatever their type, and strings as they are kept.
+                let keyed = matches!(wanted, DataType::Dictionary(..));
+                let form = if own != wanted && (own.is_decimal() || keyed) { Form::Native } else { form };
                 let array = decode(bytes, rows, own, form)?;
-                if form == Form::Exact { into_type(array, wanted) } else { Ok(array) }
+                match form == Form::Exact || own != wanted {
+                    true => into_type(array, wanted).map_err(|e| misfit(own, wanted, e)),
+                    false => Ok(array),
+                }
             }
         })
     }
@@ -71,8 +101,10 @@ impl<'a> GroupReader<'a> {
     pub fn pick(&self, schema: &Schema, columns: &[usize], picked: &[u32]) -> Result<Vec<ArrayRef>> {
         let rows = self.group.rows as usize;
         self.each(schema, columns, |source| match source {
-            Source::Missing(wanted) => Ok(new_null_array(wanted, picked.len())),
-            Source::Stored(bytes, own, wanted) => into_type(decode_rows(bytes, rows, own, picked)?, wanted),
+            Source::Missing(name, wanted) => missing(name, wanted, picked.len(), self.constants),
+            Source::Stored(bytes, own, wanted) => {
+                into_type(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
+            }
         })
     }
 
@@ -99,7 +131,7 @@ impl<'a> GroupReader<'a> {
         let mut segments = self.segments(&present)?.into_iter();
         let array = |(located, &index): (&Option<usize>, &usize)| -> Result<ArrayRef> {
             let wanted = schema.field(index).data_type();
-            let Some(at) = located else { return make(Source::Missing(wanted)) };
+            let Some(at) = located else { return make(Source::Missing(schema.field(index).name(), wanted)) };
             let bytes = segments.next().expect("one for each present column");
             make(Source::Stored(bytes, self.own.field(*at).data_type(), wanted)).map_err(|e| {
                 let (name, block) = (schema.field(index).name(), self.group.address.block);
@@ -108,4 +140,12 @@ impl<'a> GroupReader<'a> {
         };
         located.iter().zip(columns).map(array).collect()
     }
+}
+
+/// The error for a value that the wider type of a data set does not hold, such as a far year in nanoseconds.
+fn misfit(own: &DataType, wanted: &DataType, error: Error) -> Error {
+    Error::schema_mismatch(format!(
+        "a value of type {own} does not fit {wanted}, which another table of the data set has; read these tables apart"
+    ))
+    .with_source(error.message())
 }

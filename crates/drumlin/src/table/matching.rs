@@ -24,7 +24,7 @@ pub(super) fn matching(
     filter: &BoundFilter,
 ) -> Result<Rows> {
     let total = reader.group.rows;
-    let stats = |index: usize| reader.column(schema.field(index).name()).map(|column| column.stats.clone());
+    let stats = |index: usize| reader.stats(schema, index);
     match filter.verdict(u64::from(total), &stats) {
         Verdict::None => return Ok(Rows::None),
         Verdict::All => return Ok(rows.clone()),
@@ -32,7 +32,7 @@ pub(super) fn matching(
     }
     let arrays = reader.decode(schema, filter.columns(), Form::Native)?;
     let truth = truth(filter, schema, total as usize, arrays)?;
-    let mut hits = RoaringBitmap::from_sorted_iter(truth.set_indices_u32()).expect("set bits ascend");
+    let mut hits = bitmap(&truth);
     if let Rows::Some(rows) = rows {
         hits &= rows;
     }
@@ -41,6 +41,16 @@ pub(super) fn matching(
         n if n == u64::from(total) => Rows::All,
         _ => Rows::Some(hits),
     })
+}
+
+/// The set bits.
+fn bitmap(bits: &BooleanBuffer) -> RoaringBitmap {
+    let mut bytes = bits.sliced().to_vec();
+    bytes.truncate(bits.len().div_ceil(8));
+    if let Some(last) = bytes.last_mut().filter(|_| !bits.len().is_multiple_of(8)) {
+        *last &= (1 << (bits.len() % 8)) - 1;
+    }
+    RoaringBitmap::from_lsb0_bytes(0, &bytes)
 }
 
 /// The rows for which `filter` is true, given its columns.

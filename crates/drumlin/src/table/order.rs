@@ -109,8 +109,9 @@ pub(super) fn sorted(batch: RecordBatch, sort: &[String]) -> Result<RecordBatch>
 }
 
 /// Groups items, given the statistics of their first sort column, into clusters: in the result, every row of a cluster
-/// comes before every row of the next. Items of one cluster keep their order.
-pub(super) fn clusters(stats: &[ColumnStats]) -> Vec<Vec<usize>> {
+/// comes before every row of the next. Items of one cluster keep their order. `alone` says that there is no other sort column:
+/// rows with the same value in it are equal.
+pub(super) fn clusters(stats: &[ColumnStats], alone: bool) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..stats.len()).collect();
     // Nulls come first, so a group with nulls has no lower bound; nor has one without statistics.
     let min = |i: usize| stats[i].min.as_ref().filter(|_| stats[i].nulls == 0);
@@ -120,8 +121,14 @@ pub(super) fn clusters(stats: &[ColumnStats]) -> Vec<Vec<usize>> {
     let mut reach: Option<Option<&Stat>> = None;
     for i in order {
         let max = stats[i].max.as_ref();
+        let written_later = || clusters.last().is_some_and(|cluster| cluster.iter().all(|earlier| *earlier < i));
         let apart = match (reach, min(i)) {
-            (Some(Some(reach)), Some(min)) => reach.compare(min) == Some(Ordering::Less),
+            (Some(Some(reach)), Some(min)) => match reach.compare(min) {
+                Some(Ordering::Less) => true,
+                // Equal rows keep the order in which they were written.
+                Some(Ordering::Equal) => alone && written_later(),
+                _ => false,
+            },
             _ => false,
         };
         match clusters.last_mut() {
@@ -162,10 +169,17 @@ mod tests {
 
     #[test]
     fn overlapping_groups_form_a_cluster() {
+        let clusters = |stats: &[ColumnStats]| super::clusters(stats, true);
         assert_eq!(clusters(&[range(0, 9), range(10, 19), range(20, 29)]), [[0], [1], [2]]);
         assert_eq!(clusters(&[range(20, 29), range(0, 9)]), [[1], [0]]);
-        // Items that touch may hold equal rows, whose written order matters.
-        assert_eq!(clusters(&[range(0, 10), range(10, 19), range(20, 29)]), [vec![0, 1], vec![2]]);
+        // Items that touch may hold equal rows: apart if they come in the order in which they were written.
+        assert_eq!(clusters(&[range(0, 10), range(10, 19), range(20, 29)]), [[0], [1], [2]]);
+        assert_eq!(clusters(&[range(0, 5), range(5, 5), range(5, 9)]), [[0], [1], [2]]);
+        assert_eq!(clusters(&[range(10, 19), range(0, 10), range(20, 29)]), [vec![0, 1], vec![2]]);
+        assert_eq!(clusters(&[range(0, 9), range(5, 6), range(9, 9)]), [vec![0, 1], vec![2]]);
+        assert_eq!(clusters(&[range(5, 9), range(9, 12), range(0, 5)]), [[0, 1, 2]]);
+        // Unless other columns decide.
+        assert_eq!(super::clusters(&[range(0, 10), range(10, 19), range(20, 29)], false), [vec![0, 1], vec![2]]);
         // A wide group takes in everything that it spans.
         assert_eq!(clusters(&[range(5, 6), range(0, 100), range(7, 8), range(101, 101)]), [vec![0, 1, 2], vec![3]]);
         let nulls = ColumnStats { nulls: 1, ..range(50, 60) };

@@ -11,7 +11,7 @@ use super::part::{MemRows, Unsettled};
 use super::rows::born_before;
 use super::{Rows, Table, TableCodec};
 use crate::base::{Result, Seq, Version};
-use crate::memtable::{Keys, RowBytes};
+use crate::memtable::{Key, Keys, RowBytes};
 
 /// What a reader sees of a table: a version, and perhaps the rows written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,12 +173,18 @@ pub(super) struct OverlayRows {
 }
 
 impl OverlayRows {
-    fn push(&mut self, version: Version, row: Option<&[u8]>) {
+    /// Adds the row of the key that was pushed last, or that it has none.
+    pub fn push(&mut self, version: Version, row: Option<&[u8]>) {
         self.versions.push(version);
         self.row.push(row.map(|_| self.rows.len() as u32));
         if let Some(row) = row {
             self.rows.push_with(|out| out.extend_from_slice(row));
         }
+    }
+
+    /// The keys at some places, the version that decides about each, and its row; `None` for a delete.
+    pub fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (Key<'_>, Version, Option<&[u8]>)> {
+        range.map(|at| (self.keys.get(at), self.versions[at], self.row[at].map(|row| self.rows.get(row as usize))))
     }
 
     /// The number of rows, not counting deletes.

@@ -9,11 +9,13 @@
 //! have a row of that version or a later one only if the part has a delete.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{GroupId, NewGroup, Positions, PreparedRows, TableCodec};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Seq, Timestamp, Version};
 use crate::memtable::Memtable;
 
@@ -25,6 +27,8 @@ pub struct MemRows {
     /// How they are encoded.
     pub codec: Arc<TableCodec>,
     times: Mutex<Times>,
+    /// Whether later commits put their rows elsewhere.
+    left: AtomicBool,
 }
 
 /// The times of commits, in order.
@@ -42,7 +46,17 @@ impl Times {
 impl MemRows {
     /// Rows in `memtable`, which is still empty.
     pub fn new(memtable: Memtable, codec: Arc<TableCodec>) -> Self {
-        Self { memtable, codec, times: Mutex::default() }
+        Self { memtable, codec, times: Mutex::default(), left: AtomicBool::new(false) }
+    }
+
+    /// Notes that later commits put their rows elsewhere: the state was read again as a whole, with memtables of its own.
+    pub fn leave(&self) {
+        self.left.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether rows of later commits may be missing here.
+    pub fn is_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst) && !planted(Bug::TrustLeftRows)
     }
 
     /// Notes the time of a commit that wrote rows.
@@ -96,7 +110,7 @@ pub struct MemtablePart {
     pub from: Seq,
     /// Whether that version is numbered.
     pub frozen: bool,
-    /// The first version that no longer sees its rows; [`ALIVE`] if none.
+    /// The first version that no longer sees its rows; [`ALIVE`](super::ALIVE) if none.
     pub died: Version,
     /// Which of the table's schemas its rows have.
     pub schema: u32,

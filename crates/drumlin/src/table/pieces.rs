@@ -54,7 +54,7 @@ pub(super) fn arrange(
     let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
     let mut pieces = Vec::new();
     let mut done = 0;
-    for cluster in order::clusters(&stats) {
+    for cluster in order::clusters(&stats, table.spec.sort.len() == 1) {
         let mut piece = Piece::default();
         if let Some((overlay, codec)) = overlay {
             let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();

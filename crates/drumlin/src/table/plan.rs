@@ -112,6 +112,8 @@ pub enum LeftAlone {
     Held,
     /// The budget is spent on windows that are worth more.
     Budget,
+    /// Another record names the same bytes, so nothing would be gained: a restored version has it too.
+    Shared,
 }
 
 impl fmt::Display for LeftAlone {
@@ -122,6 +124,7 @@ impl fmt::Display for LeftAlone {
             LeftAlone::NoNeighbour => "not full, no neighbour worth merging with",
             LeftAlone::Held => "held only by snapshots",
             LeftAlone::Budget => "beyond the budget",
+            LeftAlone::Shared => "shared by a version and what was restored from it",
         })
     }
 }
@@ -197,6 +200,8 @@ struct Candidate<'a> {
     live: u64,
     /// It must be purged: no record of the same bytes needs all their rows.
     purge: bool,
+    /// Another record of the table names the same bytes.
+    shared: bool,
 }
 
 /// The maximum number of row groups folded together.
@@ -215,9 +220,10 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
         .map(|group| {
             let needed = retained.needed(group);
             let live = needed.count(group.rows);
-            Candidate { group, needed, live, purge: false }
+            Candidate { group, needed, live, purge: false, shared: false }
         })
         .collect();
+    mark_shared(&mut candidates);
     if options.purges() {
         mark_purged(&mut candidates);
     }
@@ -285,16 +291,25 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     }
 }
 
+/// Marks the candidates whose bytes other candidates have too.
+fn mark_shared(candidates: &mut [Candidate<'_>]) {
+    if planted(Bug::MixShared) {
+        return;
+    }
+    let mut order: Vec<(Address, usize)> =
+        candidates.iter().enumerate().map(|(at, candidate)| (candidate.group.address, at)).collect();
+    order.sort_unstable();
+    for same in order.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+        same.iter().for_each(|(_, at)| candidates[*at].shared = true);
+    }
+}
+
 /// Marks the candidates whose bytes hold a row that none of their records needs.
 fn mark_purged(candidates: &mut [Candidate<'_>]) {
     let mut needed: BTreeMap<Address, Rows> = BTreeMap::new();
     for Candidate { group, needed: own, .. } in candidates.iter() {
         let of_all = needed.entry(group.address).or_insert(Rows::None);
-        *of_all = match (&*of_all, own) {
-            (Rows::All, _) | (_, Rows::All) => Rows::All,
-            (Rows::None, rows) | (rows, Rows::None) => rows.clone(),
-            (Rows::Some(a), Rows::Some(b)) => Rows::of(a | b, group.rows),
-        };
+        *of_all = of_all.or(own, group.rows);
     }
     for candidate in candidates {
         candidate.purge = needed[&candidate.group.address] != Rows::All;
@@ -307,6 +322,7 @@ impl Candidate<'_> {
         match u64::from(self.group.rows) - self.live {
             _ if beyond_budget => LeftAlone::Budget,
             _ if self.group.only.is_some() => LeftAlone::Held,
+            _ if self.shared => LeftAlone::Shared,
             _ if self.group.rows < ROWS_MAX => LeftAlone::NoNeighbour,
             0 => LeftAlone::Clean,
             _ => LeftAlone::FewDead,
@@ -330,9 +346,11 @@ fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<u
     let may = |c: &Candidate<'_>| {
         let dead_share = 1.0 - c.live as f64 / f64::from(c.group.rows.max(1));
         let worth = c.group.rows < ROWS_MAX || (dead_share > 0.0 && dead_share >= options.dead_share_min);
-        c.purge || (c.group.only.is_none() && worth)
+        c.purge || (c.group.only.is_none() && !c.shared && worth)
     };
-    let alike = |a: &Candidate<'_>, b: &Candidate<'_>| a.group.schema == b.group.schema && a.group.only == b.group.only;
+    let alike = |a: &Candidate<'_>, b: &Candidate<'_>| {
+        a.group.schema == b.group.schema && a.group.only == b.group.only && !a.shared && !b.shared
+    };
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate().filter(|(_, c)| may(c)) {
         match stretches.last_mut() {

@@ -91,6 +91,24 @@ impl Rows {
         }
     }
 
+    /// These rows and `others`, in a row group of `total` rows.
+    pub fn or(&self, others: &Rows, total: u32) -> Rows {
+        match (self, others) {
+            (Rows::All, _) | (_, Rows::All) => Rows::All,
+            (Rows::None, rows) | (rows, Rows::None) => rows.clone(),
+            (Rows::Some(a), Rows::Some(b)) => Rows::of(a | b, total),
+        }
+    }
+
+    /// These rows without `others`, in a row group of `total` rows.
+    pub fn without(&self, others: &Rows, total: u32) -> Rows {
+        match (self, others) {
+            (rows, Rows::None) => rows.clone(),
+            (Rows::None, _) | (_, Rows::All) => Rows::None,
+            (rows, others) => Rows::of(rows.positions(total) - others.positions(total), total),
+        }
+    }
+
     /// The number of these rows in a row group of `total` rows.
     pub fn count(&self, total: u32) -> u64 {
         match self {

@@ -107,7 +107,8 @@ impl Table {
         if self.rows_seq == then.rows_seq {
             return false;
         }
-        // The part that accepted writes at that time still has its rows, even if it has been flushed.
+        // The part that accepted writes at that time still has its rows, even if it has been flushed; unless the state was
+        // read again in between.
         let known = then.active().map_or(then.next_version(), |active| Version(active.version.0 + 1));
         if self.flushed != then.flushed && self.flushed >= known {
             return true;
@@ -119,6 +120,9 @@ impl Table {
         let mut wrote = false;
         let newer = self.parts.iter().filter(|part| part.version >= then.next_version());
         let flushed = then.active().filter(|active| self.flushed >= active.version);
+        if flushed.is_some_and(|part| part.rows().is_left()) {
+            return true;
+        }
         for part in newer.chain(flushed) {
             part.rows().memtable.get_many(keys.iter(), Seq(u64::MAX >> 1), |_, record| wrote |= record.seq() > since);
         }

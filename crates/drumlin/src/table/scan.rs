@@ -4,23 +4,22 @@
 //! Tasks run ahead of the consumer by a fixed number of row groups, which bounds memory.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
-use super::columns::{find, into_type, mask};
-use super::group_reader::GroupReader;
-use super::matching::{matching, truth};
+use super::columns::find;
 use super::overlay::{Overlay, OverlayRows};
+use super::piece_reader::PieceReader;
 use super::pieces::{Piece, arrange, output_types};
-use super::{Renew, RowGroup, Rows, TableCodec, View, order};
-use crate::base::{Cancel, Error, ErrorKind, Pool, Result, caught};
+use super::read_as::{Constants, ReadAs};
+use super::{Renew, RowGroup, Rows, TableCodec, View};
+use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
 use crate::block::BlockReader;
-use crate::filter::{BoundFilter, Filter};
-use crate::segment::{Form, filter_batch, join_batches};
+use crate::filter::Filter;
+use crate::segment::Form;
 
 /// What to read of a version.
 #[derive(Clone, Debug, Default)]
@@ -43,9 +42,11 @@ pub struct ScanOptions {
 
 /// Reads a version of a table, batch by batch.
 pub struct Scan {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<PieceReader>,
     /// In the order of the result; each cluster makes one batch.
-    pieces: VecDeque<Piece>,
+    pub(super) pieces: VecDeque<Piece>,
+    /// How many pieces at the front are known to have rows that the filter may keep.
+    pruned: usize,
     /// How many pieces at the front storage has been asked to prefetch.
     fetching: usize,
     running: VecDeque<Receiver<Result<Option<RecordBatch>>>>,
@@ -61,33 +62,42 @@ pub struct Scan {
     renewals: usize,
 }
 
+/// What of a version is read, in the order of the result.
+pub(super) struct Selected {
+    pub pieces: Vec<Piece>,
+    /// Rows written by key since.
+    pub overlay: Option<(OverlayRows, TableCodec)>,
+}
+
+impl Selected {
+    /// All that `view` shows. Reads directories if the order needs them.
+    fn all(reader: &BlockReader, view: &View) -> Result<Self> {
+        let (table, version) = (&*view.table, view.read_point.version);
+        let groups: Vec<(Arc<RowGroup>, Rows)> = table
+            .groups
+            .iter()
+            .map(|group| (group.clone(), table.visible(group, version)))
+            .filter(|(_, rows)| *rows != Rows::None)
+            .collect();
+        let overlay = Overlay::new(table, view.read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
+        let pieces = arrange(reader, table, groups, overlay.as_ref())?;
+        Ok(Self { pieces, overlay })
+    }
+}
+
 /// How often a scan may continue in a newer state.
 const RENEWALS_MAX: usize = 5;
+
+/// The number of pieces that are pruned at once, before tasks for the others are started: a task for each would take longer.
+const PRUNE_AHEAD: usize = 1024;
 
 /// The number of pieces that are fetched before they are read.
 const FETCH_AHEAD: usize = 16;
 
-struct Shared {
-    reader: Arc<BlockReader>,
-    pool: Pool,
-    view: View,
-    schema: SchemaRef,
-    /// The columns to decode, by position in the version's schema; from `width` on, those needed only for sorting.
-    columns: Vec<usize>,
-    types: Vec<DataType>,
-    width: usize,
-    filter: Option<BoundFilter>,
-    version_schema: SchemaRef,
-    form: Form,
-    /// Rows written by key since.
-    overlay: Option<(OverlayRows, TableCodec)>,
-    /// What messages call the table.
-    name: Option<String>,
-}
-
 impl Scan {
     /// Prepares to read what `view` shows. Reads directories if the order or the types need them, but no rows. If blocks
-    /// turn out to be gone, now or later, it continues with the view that `renew` returns.
+    /// turn out to be gone, now or later, it continues with the view that `renew` returns. `read_as` are the columns in
+    /// which the table is read, if they are not its own.
     ///
     /// # Errors
     /// `NotFound` or `InvalidArgument` if a column or the filter is not of the schema; `Corrupt` or `Unavailable` if a directory cannot be
@@ -96,23 +106,39 @@ impl Scan {
         reader: Arc<BlockReader>,
         pool: Pool,
         mut view: View,
+        read_as: Option<&ReadAs>,
         options: &ScanOptions,
         renew: Option<Renew>,
     ) -> Result<Self> {
         for _ in 0..RENEWALS_MAX {
-            let prepared = Self::prepare(reader.clone(), pool.clone(), view.clone(), options, renew.clone());
+            let prepared =
+                Self::prepare(reader.clone(), pool.clone(), view.clone(), None, read_as, options, renew.clone());
             match (prepared, &renew) {
                 (Err(e), Some(renew)) if e.kind() == ErrorKind::SnapshotExpired => view = renew(&view)?,
                 (prepared, _) => return prepared,
             }
         }
-        Self::prepare(reader, pool, view, options, renew)
+        Self::prepare(reader, pool, view, None, read_as, options, renew)
+    }
+
+    /// Prepares to read part of what `view` shows.
+    pub(super) fn of_selected(
+        reader: Arc<BlockReader>,
+        pool: Pool,
+        view: View,
+        selected: Selected,
+        read_as: &ReadAs,
+        options: &ScanOptions,
+    ) -> Result<Self> {
+        Self::prepare(reader, pool, view, Some(selected), Some(read_as), options, None)
     }
 
     fn prepare(
         reader: Arc<BlockReader>,
         pool: Pool,
         view: View,
+        selected: Option<Selected>,
+        read_as: Option<&ReadAs>,
         options: &ScanOptions,
         renew: Option<Renew>,
     ) -> Result<Self> {
@@ -122,7 +148,9 @@ impl Scan {
         }
         let version = read_point.version;
         let record = table.record(version)?;
-        let version_schema = table.schemas[record.schema as usize].0.clone();
+        let own = || ReadAs::new(table.schemas[record.schema as usize].0.clone(), Constants::new());
+        let read_as = read_as.cloned().unwrap_or_else(own);
+        let version_schema = read_as.schema().clone();
         let mut columns: Vec<usize> = match &options.columns {
             None => (0..version_schema.fields().len()).collect(),
             Some(names) => names.iter().map(|name| find(&version_schema, name)).collect::<Result<_>>()?,
@@ -136,14 +164,7 @@ impl Scan {
             return Err(Error::invalid(format!("column '{name}' was requested twice")));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
-        let groups: Vec<(Arc<RowGroup>, Rows)> = table
-            .groups
-            .iter()
-            .map(|group| (group.clone(), table.visible(group, version)))
-            .filter(|(_, rows)| *rows != Rows::None)
-            .collect();
-        let overlay = Overlay::new(&table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
-        let pieces = arrange(&reader, &table, groups, overlay.as_ref())?;
+        let Selected { pieces, overlay } = selected.map_or_else(|| Selected::all(&reader, &view), Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
             for name in &table.spec.sort {
                 let index = find(&version_schema, name)?;
@@ -160,7 +181,7 @@ impl Scan {
             groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
             pool.map(groups, |group| reader.directory(&group.address).map(drop))?;
         }
-        let types = output_types(&reader, &table, &version_schema, &columns, &pieces, form)?;
+        let types = output_types(&reader, &table, read_as.shown(), &columns, &pieces, form)?;
         let fields: Vec<FieldRef> = columns[..width]
             .iter()
             .zip(&types)
@@ -176,10 +197,11 @@ impl Scan {
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
         let name = options.name.clone();
         let shared =
-            Shared { reader, pool, view, schema, columns, types, width, filter, version_schema, form, overlay, name };
+            PieceReader { reader, pool, view, read_as, schema, columns, types, width, filter, form, overlay, name };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
+            pruned: 0,
             fetching: 0,
             running: VecDeque::new(),
             left: options.limit,
@@ -204,6 +226,16 @@ impl Scan {
     /// Makes another flag than the options' stop the scan. Must be called before the first batch.
     pub fn stop_by(&mut self, cancel: Cancel) {
         self.options.cancel = cancel;
+    }
+
+    /// What stops it.
+    pub(super) fn cancel(&self) -> Cancel {
+        self.options.cancel.clone()
+    }
+
+    /// The filter.
+    pub(super) fn filter(&self) -> Option<&Filter> {
+        self.options.filter.as_ref()
     }
 
     /// What it reads.
@@ -288,7 +320,8 @@ impl Scan {
     /// `SnapshotExpired` if the version is gone.
     pub fn anew(&self) -> Result<Scan> {
         let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
-        Scan::new(reader, pool, self.shared.view.clone(), &self.options, self.renew.clone())
+        let (view, read_as) = (self.shared.view.clone(), Some(&self.shared.read_as));
+        Scan::new(reader, pool, view, read_as, &self.options, self.renew.clone())
     }
 
     fn is_bounded(&self) -> bool {
@@ -308,16 +341,16 @@ impl Scan {
 
     /// If blocks are gone, continues in a newer state, after the rows already returned. The order of a version's rows is the
     /// same in all states.
-    fn go_on(&mut self, mut error: Error) -> Result<()> {
+    pub(super) fn go_on(&mut self, mut error: Error) -> Result<()> {
         while let Some(renew) = self.renew.clone().filter(|_| error.kind() == ErrorKind::SnapshotExpired) {
             if self.renewals == RENEWALS_MAX {
                 break;
             }
             self.renewals += 1;
             let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
-            match renew(&self.shared.view)
-                .and_then(|view| Scan::prepare(reader, pool, view, &self.options, Some(renew)))
-            {
+            match renew(&self.shared.view).and_then(|view| {
+                Scan::prepare(reader, pool, view, None, Some(&self.shared.read_as), &self.options, Some(renew))
+            }) {
                 Ok(next) if next.schema() == self.schema() => {
                     let (handed, renewals) = (self.handed, self.renewals);
                     *self = Self { handed, skip: handed, renewals, ..next };
@@ -337,23 +370,61 @@ impl Scan {
     fn fetch_ahead(&mut self) {
         let shared = &self.shared;
         let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
+        let ahead = if shared.filter.is_some() { ahead.min(self.pruned) } else { ahead };
         for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flat_map(|piece| &piece.groups) {
             let own = &shared.view.table.schemas[group.schema as usize].0;
-            let index = |index: &usize| own.index_of(shared.version_schema.field(*index).name()).ok();
+            let index = |index: &usize| own.index_of(shared.read_as.schema().field(*index).name()).ok();
             let columns: Vec<usize> = shared.columns.iter().filter_map(index).collect();
             shared.reader.prefetch(&group.address, &columns);
         }
         self.fetching = self.fetching.max(ahead.min(self.pieces.len()));
     }
 
+    /// Drops pieces at the front whose statistics rule out the filter, until one may have rows.
+    fn prune_ahead(&mut self) {
+        if self.shared.filter.is_none() {
+            return;
+        }
+        // A limit may end the scan before many directories are needed.
+        let ahead = if self.left.is_some() { self.tasks_ahead() } else { PRUNE_AHEAD };
+        while self.pruned == 0 && !self.pieces.is_empty() {
+            let next: Vec<Piece> = self.pieces.drain(..ahead.min(self.pieces.len())).collect();
+            let groups = next.iter().flat_map(|piece| &piece.groups);
+            groups.for_each(|(group, _)| self.shared.reader.prefetch(&group.address, &[]));
+            let kept = self.shared.pool.map(next, |piece| Ok(self.shared.pruned(piece)));
+            let kept: Vec<Piece> = kept.into_iter().flatten().flatten().collect();
+            self.pruned = kept.len();
+            kept.into_iter().rev().for_each(|piece| self.pieces.push_front(piece));
+        }
+    }
+
+    /// Starts tasks, `running` of other scans being under way: how many are now, and how many are enough.
+    pub fn start(&mut self, running: usize) -> (usize, usize) {
+        if self.tail.is_none() {
+            self.run_ahead_of(running);
+        }
+        (running + self.running.len(), self.tasks_ahead())
+    }
+
     /// Starts tasks until enough run ahead.
     fn run_ahead(&mut self) {
+        self.run_ahead_of(0);
+    }
+
+    /// How many tasks run ahead: unlimited scans keep every thread busy, with one finished result per thread; a limit may
+    /// end the scan soon.
+    fn tasks_ahead(&self) -> usize {
+        self.shared.pool.threads() * if self.left.is_some() { 1 } else { 2 }
+    }
+
+    fn run_ahead_of(&mut self, others: usize) {
+        self.prune_ahead();
         self.fetch_ahead();
-        // Unlimited scans keep every thread busy, with one finished result per thread; a limit may end the scan soon.
-        let ahead = self.shared.pool.threads() * if self.left.is_some() { 1 } else { 2 };
-        while self.running.len() < ahead
+        let ahead = self.tasks_ahead();
+        while others + self.running.len() < ahead
             && let Some(piece) = self.pieces.pop_front()
         {
+            self.pruned = self.pruned.saturating_sub(1);
             self.fetching = self.fetching.saturating_sub(1);
             let (sender, receiver) = sync_channel(1);
             let shared = self.shared.clone();
@@ -435,7 +506,7 @@ impl Scan {
 
 /// Part of a scan, whose rows are counted before they are read.
 pub struct ScanPart {
-    shared: Arc<Shared>,
+    shared: Arc<PieceReader>,
     piece: Piece,
     cancel: Cancel,
 }
@@ -488,86 +559,5 @@ impl Iterator for Scan {
                 return Some(Ok(batch.slice(skipped as usize, (rows - skipped) as usize)));
             }
         }
-    }
-}
-
-impl Shared {
-    /// Reads the rows of a piece that the filter keeps, in order; `None` if there are none.
-    fn read(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
-        caught(|| self.read_piece(piece)).map_err(|e| match (e.kind(), &self.name) {
-            (ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch, Some(name)) => {
-                e.context(format!("'{name}'"))
-            }
-            _ => e,
-        })
-    }
-
-    fn read_piece(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
-        let mut batches = Vec::with_capacity(piece.groups.len() + 1);
-        for (group, rows) in &piece.groups {
-            batches.extend(self.read_group(group, rows)?);
-        }
-        if let Some((overlay, codec)) = &self.overlay {
-            batches.extend(self.read_rows(overlay, codec, piece.rows.clone())?);
-        }
-        let Some(first) = batches.first() else { return Ok(None) };
-        let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
-        let batch = if piece.needs_sort() { order::sorted(batch, &self.view.table.spec.sort)? } else { batch };
-        if self.width == self.columns.len() {
-            return Ok(Some(batch));
-        }
-        Ok(Some(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?))
-    }
-
-    fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
-        let reader = GroupReader::open(&self.reader, &self.view.table, group)?;
-        let mut rows = match &self.filter {
-            None => rows.clone(),
-            Some(filter) => matching(&reader, &self.version_schema, rows, filter)?,
-        };
-        if let Some((overlay, codec)) = &self.overlay {
-            rows = overlay.hide(&reader, codec, rows)?;
-        }
-        if rows == Rows::None {
-            return Ok(None);
-        }
-        let arrays = reader.decode(&self.version_schema, &self.columns, self.form)?;
-        let arrays: Vec<ArrayRef> = arrays
-            .into_iter()
-            .zip(&self.types)
-            .map(|(array, data_type)| into_type(array, data_type))
-            .collect::<Result<_>>()?;
-        let batch = self.batch(arrays)?;
-        Ok(Some(match &rows {
-            Rows::Some(rows) => filter_batch(&batch, &mask(rows, group.rows))?,
-            _ => batch,
-        }))
-    }
-
-    /// Rows written by key since.
-    fn read_rows(&self, overlay: &OverlayRows, codec: &TableCodec, range: Range<usize>) -> Result<Option<RecordBatch>> {
-        let (keys, rows) = overlay.rows_at(range);
-        if keys.is_empty() {
-            return Ok(None);
-        }
-        let arrays = codec.decode(&keys, &rows, &self.columns)?;
-        let arrays = arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type));
-        let batch = self.batch(arrays.collect::<Result<_>>()?)?;
-        let Some(filter) = &self.filter else { return Ok(Some(batch)) };
-        let truth = truth(filter, &self.version_schema, keys.len(), codec.decode(&keys, &rows, filter.columns())?)?;
-        let batch = filter_batch(&batch, &BooleanArray::new(truth, None))?;
-        Ok((batch.num_rows() > 0).then_some(batch))
-    }
-
-    /// The columns read, as a batch, including those needed only for sorting.
-    fn batch(&self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
-        if self.width == self.columns.len() {
-            return Ok(RecordBatch::try_new(self.schema.clone(), arrays)?);
-        }
-        let field = |(index, data_type): (&usize, &DataType)| {
-            Field::new(self.version_schema.field(*index).name(), data_type.clone(), true)
-        };
-        let fields: Vec<Field> = self.columns.iter().zip(&self.types).map(field).collect();
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
     }
 }

@@ -226,10 +226,7 @@ impl Table {
         next.next_version += 1;
         let mut rows = self.newest().map_or(0, |newest| newest.rows);
         let schema = match (&change.schema, self.newest()) {
-            (Some(schema), _) => match self.schemas.iter().position(|known| known.0 == schema.0) {
-                Some(known) => known as u32,
-                None => next.keep_schema(schema),
-            },
+            (Some(schema), _) => next.place_of_schema(schema),
             (None, Some(newest)) => newest.schema,
             (None, None) => return Err(Error::invalid("the first version of a table must bring its schema")),
         };
@@ -282,26 +279,18 @@ impl Table {
     pub(super) fn add_group(&mut self, group: &NewGroup, schema: u32, run: Run) -> Result<()> {
         let id = GroupId(self.next_group);
         self.next_group += 1;
-        let dead = group.dead.iter().map(|rows| Deletion { born: run.born, rows: rows.clone() });
-        let group = RowGroup {
-            id,
-            address: group.address,
-            rows: group.rows,
-            schema,
-            runs: vec![run],
-            deletions: dead.collect(),
-            ordered: true,
-            only: None,
-            bounds: Memo::default(),
-        };
+        let group = group.record(id, schema, run);
         group.check(self.schemas.len())?;
         self.groups.push_back(Arc::new(group));
         Ok(())
     }
 
-    /// Finds a place for a schema: one that nothing refers to any more, or a new one. Otherwise, frames whose metadata
+    /// The place of a schema: its own, one that nothing refers to any more, or a new one. Otherwise, frames whose metadata
     /// differ each time would make the list grow forever.
-    fn keep_schema(&mut self, schema: &StoredSchema) -> u32 {
+    pub(super) fn place_of_schema(&mut self, schema: &StoredSchema) -> u32 {
+        if let Some(known) = self.schemas.iter().position(|known| known.0 == schema.0) {
+            return known as u32;
+        }
         let mut used = vec![false; self.schemas.len()];
         self.parts.iter().for_each(|part| used[part.schema as usize] = true);
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
@@ -445,7 +434,6 @@ impl Table {
     }
 
     /// Moves row groups to other addresses. Returns the table and, for each, the number of records that name it.
-    /// `Conflict` if none does.
     pub fn moved(&self, moves: &[(Address, Address)]) -> Result<(Table, Vec<u64>)> {
         let places: BTreeMap<Address, usize> = moves.iter().enumerate().map(|(at, (from, _))| (*from, at)).collect();
         let mut records = vec![0; moves.len()];
@@ -467,9 +455,6 @@ impl Table {
                 }
             }
         }
-        match records.iter().position(|records| *records == 0) {
-            Some(at) => Err(Error::conflict(format!("a row group in block {} is gone", moves[at].0.block))),
-            None => Ok((next, records)),
-        }
+        Ok((next, records))
     }
 }

@@ -3,8 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
+use serde::{Deserialize, Serialize};
+
 use super::{History, MemRows, ReadPoint, Since, Table, VersionKind};
-use crate::base::{Error, Result, Seq, Timestamp};
+use crate::base::{Error, Result, Seq, Timestamp, Version};
 
 /// What is visible of a table as it was at some commit.
 #[derive(Clone)]
@@ -23,7 +26,60 @@ pub struct View {
 /// longer there.
 pub type Renew = Arc<dyn Fn(&View) -> Result<View> + Send + Sync>;
 
+/// What a view shows, in a few bytes: enough to find it again in a later state, by any process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewPoint {
+    version: Version,
+    /// When that version was made.
+    made: Timestamp,
+    /// The last commit whose rows are visible, if rows that belong to no version yet are.
+    since: Option<Seq>,
+    /// The requested time, if it is between two versions.
+    pub time: Option<Timestamp>,
+    /// The version that those rows will belong to.
+    next_version: Version,
+    /// The last commit that changed which rows there are.
+    rows_seq: Seq,
+}
+
+impl ViewPoint {
+    /// The read point that shows the same in `newer`, the table at the later commit `seq`. `SnapshotExpired` if there is
+    /// none: the version was deleted, or rows that belonged to no version now belong to one, together with later rows.
+    pub fn read_point_in(&self, newer: &Table, seq: Seq) -> Result<ReadPoint> {
+        let version = self.version;
+        if newer.version(version).is_none_or(|record| record.time != self.made) {
+            return Err(Error::snapshot_expired(format!("version {version} is gone")));
+        }
+        let Some(since) = self.since else { return Ok(ReadPoint { version, since: false, seq }) };
+        let still = newer.active().is_some_and(|part| part.version == self.next_version);
+        if still && newer.newest().is_some_and(|newest| newest.version == version) {
+            // Rows keep the number of the commit that wrote them.
+            return Ok(ReadPoint { version, since: true, seq: since });
+        }
+        let own = newer.version(self.next_version).filter(|own| own.kind == VersionKind::Rows);
+        match own.filter(|_| newer.rows_seq == self.rows_seq) {
+            Some(own) => Ok(ReadPoint { version: own.version, since: false, seq }),
+            None => Err(Error::snapshot_expired(format!(
+                "the rows written by key since version {version} are part of a later version, with others; read again"
+            ))),
+        }
+    }
+}
+
 impl View {
+    /// What it shows.
+    pub fn point(&self) -> ViewPoint {
+        let ReadPoint { version, seq, .. } = self.read_point;
+        ViewPoint {
+            version,
+            made: self.table.version(version).map_or(Timestamp(0), |record| record.time),
+            since: self.shows_unnumbered_rows().then_some(seq),
+            time: self.time,
+            next_version: self.table.next_version(),
+            rows_seq: self.table.rows_seq,
+        }
+    }
+
     /// Whether it shows rows written by key that belong to no version yet.
     pub fn shows_unnumbered_rows(&self) -> bool {
         self.read_point.since && self.table.active().is_some()
@@ -59,28 +115,10 @@ impl View {
         })
     }
 
-    /// The read point that shows the same in `newer`, this table at the later commit `seq`. `SnapshotExpired` if there is
-    /// none: the version was deleted, or rows that belonged to no version now belong to one, together with later rows.
-    pub fn read_point_of(&self, newer: &Table, seq: Seq) -> Result<ReadPoint> {
-        let ReadPoint { version, .. } = self.read_point;
-        if newer.version(version).is_none() {
-            return Err(self.gone());
-        }
-        if !self.shows_unnumbered_rows() {
-            return Ok(ReadPoint { version, since: false, seq });
-        }
-        let still = newer.active().is_some_and(|part| part.version == self.table.next_version());
-        if still && newer.newest().is_some_and(|newest| newest.version == version) {
-            // Rows keep the number of the commit that wrote them.
-            return Ok(self.read_point);
-        }
-        let own = newer.version(self.table.next_version()).filter(|own| own.kind == VersionKind::Rows);
-        match own.filter(|_| newer.rows_seq == self.table.rows_seq) {
-            Some(own) => Ok(ReadPoint { version: own.version, since: false, seq }),
-            None => Err(Error::snapshot_expired(format!(
-                "the rows written by key since version {version} are part of a later version, with others; read again"
-            ))),
-        }
+    /// The columns of its version.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        let record = self.table.record(self.read_point.version)?;
+        Ok(self.table.schemas[record.schema as usize].0.clone())
     }
 
     /// The error if its version is gone.

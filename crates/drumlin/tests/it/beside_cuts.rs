@@ -100,7 +100,7 @@ const WORK: [Work; 8] = [
         let to = SimDisk::in_memory();
         let target = SalvageTarget::Folder(Arc::new(to.clone()));
         let env = env(clock, 99, 1);
-        let report = Store::salvage_to(Arc::new(bucket.clone()), target, env, Options::default(), &Default::default())?;
+        let report = target.salvage(Arc::new(bucket.clone()), env, Options::default(), &Default::default())?;
         // A salvage is for stores that no process writes: it names what is deleted while it reads.
         let store = crate::support::open(&to)?;
         assert_eq!(store.verify(&Default::default())?.faults, []);
@@ -187,7 +187,7 @@ fn a_salvage_from_lists_that_are_not_whole_names_what_it_lost() {
         let to = SimDisk::in_memory();
         let target = SalvageTarget::Folder(Arc::new(to.clone()));
         let source = Arc::new(client);
-        let done = Store::salvage_to(source, target, env(&clock, 5, 1), Options::default(), &Default::default());
+        let done = target.salvage(source, env(&clock, 5, 1), Options::default(), &Default::default());
         match done {
             Ok(report) => {
                 let new = crate::support::open(&to).unwrap();

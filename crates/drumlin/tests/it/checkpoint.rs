@@ -24,7 +24,7 @@ fn checkpoint(store: &Store) -> drumlin::store::CheckpointReport {
 /// Small blocks travel in commits.
 fn open_with_options(disk: &SimDisk, options: Options) -> Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
+    drumlin::store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
 }
 
 fn blocks(store: &Store) -> (u64, u64, u64) {
@@ -337,10 +337,10 @@ fn the_log_is_kept_short_without_being_asked() {
     }
     // What is written during one checkpoint counts towards the next.
     for n in 0..3 {
-        store.wait_for_checkpoint();
+        drumlin::store::wait_for_checkpoint(&store);
         store.tree().put("last", Payload::from(n)).unwrap();
     }
-    store.wait_for_checkpoint();
+    drumlin::store::wait_for_checkpoint(&store);
     let log = |disk: &SimDisk| {
         disk.files().iter().filter(|(name, _)| name.starts_with("log/")).map(|(_, b)| b.len()).sum::<usize>()
     };
@@ -351,7 +351,7 @@ fn the_log_is_kept_short_without_being_asked() {
     let quiet = SimDisk::in_memory();
     let store = open_with_options(&quiet, Options { checkpoint_log_bytes: 0, ..Options::default() }).unwrap();
     (0..400).for_each(|n| drop(store.tree().put(&format!("n/{n}"), Payload::bytes(&[n as u8; 300]).unwrap()).unwrap()));
-    store.wait_for_checkpoint();
+    drumlin::store::wait_for_checkpoint(&store);
     assert!(log(&quiet) > 120_000 && !quiet.files().iter().any(|(name, _)| name.starts_with("catalog/")));
 }
 
@@ -365,11 +365,11 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
     let refused = loop {
         n += 1;
         assert!(n < 500, "no automatic checkpoint failed");
-        store.wait_for_checkpoint();
+        drumlin::store::wait_for_checkpoint(&store);
         // Each commit makes a write, a sync and a write of the mark.
         disk.plan(disk.counters().changes + 3, DiskFault::Fail);
         let answer = put(n);
-        store.wait_for_checkpoint();
+        drumlin::store::wait_for_checkpoint(&store);
         disk.heal();
         match answer.and_then(|_| put(n)) {
             Err(e) if e.to_string().contains("automatic checkpoint") => break e,
@@ -381,7 +381,7 @@ fn a_failed_automatic_checkpoint_is_told_once_and_tried_again() {
     for n in 0..200 {
         put(n).unwrap();
     }
-    store.wait_for_checkpoint();
+    drumlin::store::wait_for_checkpoint(&store);
     assert!(disk.files().iter().any(|(name, _)| name.starts_with("catalog/")));
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
 }
@@ -516,7 +516,7 @@ fn a_checkpoint_of_its_own_waits_for_nobody_and_ends_with_the_last_handle() {
     let inner = store.clone();
     let tell = move |_: Progress| {
         (0..30).for_each(|n| drop(inner.tree().put("n", Payload::bytes(&[n; 400]).unwrap()).unwrap()));
-        inner.wait_for_checkpoint();
+        drumlin::store::wait_for_checkpoint(&inner);
     };
     let task = Task { progress: Some(Arc::new(tell)), ..Task::default() };
     store.checkpoint(&CheckpointOptions { task, ..Default::default() }).unwrap();

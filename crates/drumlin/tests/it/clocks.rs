@@ -38,7 +38,7 @@ pub fn beside_a_wrong_clock(ahead: i64, told: bool) -> Result<(), String> {
     pass(0);
     let options = || Options { inline_bytes: 0, ..Options::default() };
     let open = |clock: &Arc<ManualClock>, seed| {
-        Store::open_bucket(Arc::new(bucket.client()), env(clock, seed, 2), "b", options()).unwrap()
+        drumlin::store::open_bucket(Arc::new(bucket.client()), env(clock, seed, 2), "b", options()).unwrap()
     };
     let (a, b) = (open(&right, 1), open(&wrong, 2));
     a.write("t", batch(&numbered(0, 2)), &Default::default()).unwrap();
@@ -106,7 +106,7 @@ fn a_store_that_was_idle_for_a_year_has_the_right_time_at_once() {
     let bucket = SimBucket::new();
     bucket.set_time(Timestamp(NOW));
     let open = |clock: i64| {
-        Store::open_bucket(Arc::new(bucket.client()), env(&at(clock), 5, 2), "b", Options::default()).unwrap()
+        drumlin::store::open_bucket(Arc::new(bucket.client()), env(&at(clock), 5, 2), "b", Options::default()).unwrap()
     };
     open(NOW).write("t", batch(&numbered(0, 1)), &Default::default()).unwrap();
     bucket.set_time(Timestamp(NOW + YEAR));

@@ -174,7 +174,7 @@ fn salvage(disk: &SimDisk, to: &SimDisk, task: &drumlin::base::Task) -> Result<d
     let source = Arc::new(FileStorage::new(Arc::new(disk.clone())));
     let target = SalvageTarget::Folder(Arc::new(to.clone()));
     // With a single thread.
-    Store::salvage_to(source, target, env(&Arc::default(), 7, 1), Default::default(), task)
+    target.salvage(source, env(&Arc::default(), 7, 1), Default::default(), task)
 }
 
 // faults: crash x salvage

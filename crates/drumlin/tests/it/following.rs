@@ -20,7 +20,7 @@ fn large(n: u64) -> Payload {
 fn open_file(disk: &SimDisk, mode: Mode) -> Store {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let options = Options { mode, checkpoint_log_bytes: 0, ..Options::default() };
-    Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 1), "sim", options).unwrap()
+    drumlin::store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 1), "sim", options).unwrap()
 }
 
 #[test]

@@ -14,13 +14,16 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Int8Type, Int32Type};
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::{self, Action, Compare, Condition, Pattern, Payload, Projection, PutOptions, TriggerFilter};
-use drumlin::store::{AsOf, Mode, Options, TableOptions, WriteOptions};
-use drumlin::{ErrorKind, Store, Tables};
+use drumlin::store::{
+    AsOf, Mode, Options, Split, SplitOptions, SplitReader, Stage, StageOptions, StagedCommit, TableOptions, Ticket,
+    Token, WriteOptions,
+};
+use drumlin::{ErrorKind, Existing, Store, Tables, Task};
 
-use crate::support::{batch, numbered, read};
+use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 4] = ["v5", "v5-shared", "v6", "v6-shared"];
+const VERSIONS: [&str; 8] = ["v5", "v5-shared", "v6", "v6-shared", "v7", "v7-shared", "v8", "v8-shared"];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
@@ -153,6 +156,61 @@ fn check_times(store: &Store) {
     assert_eq!(read(store, "k/times", AsOf::Newest).unwrap(), [(1, Some("b".to_owned())), (2, None)]);
 }
 
+/// What catalogs hold since version 7: a job that was committed, one with staged rows, and a lease. Returns what they are carried
+/// as: a split, a ticket and a token. The checkpoint of [`build_times`] puts them into the catalog.
+fn build_holds(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
+    let tables = [("jobs/t".to_owned(), Some(batch(&[]).schema()))];
+    let [done, open] = ["done", "open"].map(|job| StageOptions { job: Some(job.into()), ..StageOptions::default() });
+    let stage = |ticket: &Ticket| {
+        Stage::of(store).write(ticket, "jobs/t", batch(&numbered(0, 20)).into(), Some((1, 0)), &Task::default())
+    };
+    let ticket = Ticket::open(store, &tables, &done)?;
+    ticket.commit(store, vec![stage(&ticket)?], &StagedCommit::default())?;
+    let ticket = Ticket::open(store, &tables, &open)?;
+    let token = stage(&ticket)?;
+    let splits = store.scan("k/t", &Default::default())?.splits(&Default::default(), &SplitOptions::default())?;
+    Ok([("split", splits.splits[0].to_bytes()?), ("ticket", ticket.to_bytes()?), ("token", token.to_bytes()?)])
+}
+
+fn check_holds(uri: &Path, store: &Store, carried: impl Fn(&str) -> Vec<u8>) {
+    assert_eq!(store.stat().unwrap().holds, 2);
+    assert_eq!(read(store, "jobs/t", AsOf::Newest).unwrap(), numbered(0, 20));
+    let split = Split::from_bytes(&carried("split")).unwrap();
+    let reader = SplitReader::open(uri.to_str().unwrap(), &Options::default()).unwrap();
+    let found: Vec<RecordBatch> =
+        reader.scan(&split, &Default::default()).unwrap().collect::<drumlin::Result<_>>().unwrap();
+    assert_eq!(rows(&found), read(store, "k/t", AsOf::Newest).unwrap());
+    assert_eq!(Ticket::from_bytes(&carried("ticket")).unwrap().job(), "open");
+    assert_eq!(Token::from_bytes(&carried("token")).unwrap().rows(), 20);
+}
+
+/// What catalogs hold since version 8: copied, moved and restored tables. The checkpoint of [`build_times`] puts them into the
+/// catalog.
+fn build_copies(store: &Store) -> drumlin::Result<()> {
+    store.copy("t/sorted", "copies/sorted", &AsOf::Newest, Existing::Refuse)?;
+    store.restore("copies/sorted", &AsOf::Version(Version(0)))?;
+    store.copy("t/a", "copies/one", &AsOf::Version(Version(1)), Existing::Refuse)?;
+    store.relocate("copies/one", "copies/moved", Existing::Refuse).map(drop)
+}
+
+/// The same in the log.
+fn build_copies_in_log(store: &Store) -> drumlin::Result<()> {
+    store.copy("copies", "more/copies", &AsOf::Newest, Existing::Refuse)?;
+    store.restore("more/copies/sorted", &AsOf::Version(Version(1)))?;
+    store.relocate("more", "later", Existing::Refuse).map(drop)
+}
+
+fn check_copies(store: &Store) {
+    let newest = |path: &str| read(store, path, AsOf::Newest).unwrap();
+    let version = |path: &str, number: u64| read(store, path, AsOf::Version(Version(number))).unwrap();
+    assert_eq!(newest("copies/sorted"), version("t/sorted", 0));
+    assert_eq!(version("copies/sorted", 1), newest("t/sorted"));
+    assert_eq!(newest("copies/moved"), version("t/a", 1));
+    assert_eq!(newest("later/copies/sorted"), newest("t/sorted"));
+    assert_eq!(newest("later/copies/moved"), version("t/a", 1));
+    assert_eq!(store.tables("**/copies/*").unwrap().len(), 4);
+}
+
 fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
@@ -203,8 +261,14 @@ fn stores_of_earlier_builds_open() {
         let uri = folder(version);
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
-        if version.starts_with("v6") {
+        if version >= "v6" {
             check_times(&store);
+        }
+        if version >= "v7" {
+            check_holds(&uri, &store, |name| std::fs::read(uri.with_extension(name)).unwrap());
+        }
+        if version >= "v8" {
+            check_copies(&store);
         }
     }
 }
@@ -233,11 +297,16 @@ fn what_this_build_writes_it_reads_alike() {
         let uri = folder.path().join("s");
         let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
         build(&store).unwrap();
+        let carried = std::collections::BTreeMap::from(build_holds(&store).unwrap());
+        build_copies(&store).unwrap();
         build_times(&store).unwrap();
+        build_copies_in_log(&store).unwrap();
         store.close().unwrap();
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
         check_times(&store);
+        check_holds(&uri, &store, |name| carried[name].clone());
+        check_copies(&store);
     }
 }
 
@@ -248,7 +317,12 @@ fn make_golden() {
         let shared = uri.to_str().unwrap().ends_with("-shared");
         let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
         build(&store).unwrap();
+        for (name, bytes) in build_holds(&store).unwrap() {
+            std::fs::write(uri.with_extension(name), bytes).unwrap();
+        }
+        build_copies(&store).unwrap();
         build_times(&store).unwrap();
+        build_copies_in_log(&store).unwrap();
         store.close().unwrap();
     }
 }

@@ -109,7 +109,7 @@ fn meet(first: &[Op], other: &[Op], pause: usize) -> bool {
     let store = open(&client, &clock).unwrap();
     // With its own pool: it works while the first's threads wait.
     let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
-    let beside = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
+    let beside = drumlin::store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
     let mut before: (Model, Trash) = Default::default();
     for op in setting() {
         assert_eq!(attempt(&mut before.0, &mut before.1, &op), End::Done);

@@ -45,7 +45,7 @@ fn rows(kind: Kind, ids: &[i64]) -> RecordBatch {
 
 fn open(row_write_bytes: u64, inline_bytes: u64) -> Store {
     let options = Options { row_write_bytes, inline_bytes, ..Options::default() };
-    Store::open_on(Arc::new(SimDisk::in_memory()), env(&Arc::default(), 1, 2), "sim", options).unwrap()
+    drumlin::store::open_on(Arc::new(SimDisk::in_memory()), env(&Arc::default(), 1, 2), "sim", options).unwrap()
 }
 
 fn found(store: &Store, kind: Kind, ids: &[i64], as_of: AsOf) -> Vec<bool> {

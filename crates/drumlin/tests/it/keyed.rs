@@ -111,7 +111,7 @@ fn a_refused_insert_names_keys_and_writes_nothing() {
 /// A store on a simulated disk with these options.
 fn open_set(disk: &SimDisk, options: Options) -> drumlin::Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
+    drumlin::store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn one_sync_serves_many_writers_and_each_key_is_inserted_once() {
     }
     let disk = SimDisk::new();
     let slow = drumlin::base::Env { clock: Arc::new(SlowClock), ..env(&Arc::default(), 1, 2) };
-    let store = Store::open_on(Arc::new(disk.clone()), slow, "sim", Options::default()).unwrap();
+    let store = drumlin::store::open_on(Arc::new(disk.clone()), slow, "sim", Options::default()).unwrap();
     keyed(&store, &[]);
     let syncs = disk.counters().syncs;
     let (won, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -263,7 +263,7 @@ fn what_takes_too_much_memory_is_checkpointed_by_itself() {
         store.table(PATH).upsert(batch(&rows), &WriteOptions::default()).unwrap();
         assert!(store.stat().unwrap().memtable_bytes < 1 << 20);
     }
-    store.wait_for_checkpoint();
+    drumlin::store::wait_for_checkpoint(&store);
     assert!(store.table(PATH).stat().unwrap().row_groups > 0);
     assert_eq!(read(&store, PATH, AsOf::Newest).unwrap().len(), 15_000);
 }

@@ -17,7 +17,7 @@ const T: &str = "t";
 
 fn open_set(disk: &SimDisk, options: Options) -> Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    Store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
+    drumlin::store::open_on(Arc::new(disk.clone()), env(&clock, disk.counters().changes, 2), "sim", options)
 }
 
 fn some(list: &[(i64, &str)]) -> Vec<Row> {

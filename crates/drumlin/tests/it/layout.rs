@@ -149,7 +149,7 @@ pub fn transactions_beside_checkpoints(seeds: std::ops::Range<u64>) -> Result<()
 fn an_automatic_checkpoint_is_no_conflict() {
     let options = Options { checkpoint_log_bytes: 20_000, ..Options::default() };
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    let store = Store::open_on(Arc::new(SimDisk::new()), env(&clock, 3, 2), "sim", options).unwrap();
+    let store = drumlin::store::open_on(Arc::new(SimDisk::new()), env(&clock, 3, 2), "sim", options).unwrap();
     store.write("a", batch(&numbered(-1, 1)), &Default::default()).unwrap();
     store.table("k").create(batch(&[]).schema(), keyed()).unwrap();
     for i in 0..1500 {

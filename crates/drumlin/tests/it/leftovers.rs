@@ -58,7 +58,7 @@ fn temporary_files_of_a_shared_folder_are_deleted_once_the_log_has_passed_them()
     let (disk, clock) = (SimDisk::in_memory(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
     let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
     let storage = Arc::new(FileStorage::new(Arc::new(disk.clone())));
-    let store = Store::open_bucket(storage, env(&clock, 1, 1), "folder", options).unwrap();
+    let store = drumlin::store::open_bucket(storage, env(&clock, 1, 1), "folder", options).unwrap();
     work(&store, 1).unwrap();
     let seq = store.seq().unwrap().0;
     let later = [
@@ -222,7 +222,7 @@ fn a_reclaim_without_file_descriptors_says_what_it_did() {
     let disk = Arc::new(Starved(SimDisk::in_memory(), AtomicBool::new(false)));
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let options = Options { inline_bytes: 0, ..Options::default() };
-    let store = Store::open_on(disk.clone(), env(&clock, 1, 1), "sim", options).unwrap();
+    let store = drumlin::store::open_on(disk.clone(), env(&clock, 1, 1), "sim", options).unwrap();
     work(&store, 1).unwrap();
     store.reclaim(&Default::default()).unwrap();
     // No table was given up, so nothing was done.

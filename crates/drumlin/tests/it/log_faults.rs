@@ -18,7 +18,7 @@ pub fn open(disk: &SimDisk, options: Options) -> Result<Store> {
 
 fn open_on(disk: Arc<dyn Disk>, seed: u64, options: Options) -> Result<Store> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    Store::open_on(disk, env(&clock, seed, 2), "sim", options)
+    drumlin::store::open_on(disk, env(&clock, seed, 2), "sim", options)
 }
 
 pub fn by_time() -> Options {

@@ -38,6 +38,8 @@ pub struct Model {
     pub tables: BTreeMap<String, ModelTable>,
     /// By name: path to rows.
     pub snapshots: BTreeMap<String, BTreeMap<String, Vec<Row>>>,
+    /// The tables as they were, and the numbers of the versions that are held.
+    pub held: BTreeMap<String, BTreeMap<String, (u64, ModelTable)>>,
     /// How many of the last versions to keep, by path.
     pub keep_last: BTreeMap<String, u64>,
     /// How many microseconds versions are kept after they were the newest, by path.

@@ -159,7 +159,7 @@ fn names_are_refused_or_come_back_as_they_were() {
         let source = Arc::new(drumlin::storage::FileStorage::new(Arc::new(disk.fork())));
         let target = drumlin::store::SalvageTarget::Folder(Arc::new(to.clone()));
         let env = crate::support::env(&Arc::default(), 1, 1);
-        Store::salvage_to(source, target, env, Default::default(), &Default::default()).unwrap();
+        target.salvage(source, env, Default::default(), &Default::default()).unwrap();
         assert_eq!(tables(&open(&to).unwrap()), left);
     }
     assert!(taken > 100 && refused > 100, "{taken} taken, {refused} refused");

@@ -41,7 +41,7 @@ fn purge(store: &Store) {
 
 fn open(disk: &SimDisk, inline_bytes: u64) -> Store {
     let options = Options { inline_bytes, ..Options::default() };
-    Store::open_on(Arc::new(disk.clone()), env(&Arc::default(), 1, 2), "sim", options).unwrap()
+    drumlin::store::open_on(Arc::new(disk.clone()), env(&Arc::default(), 1, 2), "sim", options).unwrap()
 }
 
 #[test]

@@ -5,9 +5,11 @@ use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
 use drumlin::{Store, Tables};
 
+use crate::copy_op::{self, CopyOp};
+use crate::diffs;
 use crate::keyed_model::{self, KeyedOp, Place};
 use crate::model::{Model, ModelTable, Trash};
-use crate::support::{Row, batch, read};
+use crate::support::{Row, batch, read, rows};
 use crate::wide_op::{self, WideOp};
 
 /// One operation, so that the crash tests can replay the same ones.
@@ -33,6 +35,8 @@ pub enum Op {
     Keyed(KeyedOp),
     /// One of the operations of `wide`.
     Wide(WideOp),
+    /// A restore, a copy or a move.
+    Copy(CopyOp),
     Checkpoint,
     Reclaim,
     Reopen,
@@ -57,7 +61,8 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
             _ => Op::Write(path, fresh, rng.bool()),
         };
     };
-    match rng.u8(..32) {
+    match rng.u8(..36) {
+        32.. => Op::Copy(copy_op::draw(rng, model, &path)),
         0..3 => Op::Write(path, fresh, table.sorted),
         3..10 => Op::Append(path, fresh),
         10..13 if table.sorted => Op::Update(path, fresh),
@@ -134,8 +139,14 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
             }
             let pins = model.tables.iter().map(|(path, table)| (path.clone(), table.newest().clone())).collect();
             model.snapshots.insert(name.clone(), pins);
+            let newest = |table: &ModelTable| *table.versions.keys().next_back().expect("a table has a version");
+            let held = model.tables.iter().map(|(path, table)| (path.clone(), (newest(table), table.clone())));
+            model.held.insert(name.clone(), held.collect());
         }
-        Op::DropSnapshot(name) => return model.snapshots.remove(name).is_some(),
+        Op::DropSnapshot(name) => {
+            model.held.remove(name);
+            return model.snapshots.remove(name).is_some();
+        }
         Op::Drop(path) => trash.push((path.clone(), model.tables.remove(path).unwrap())),
         Op::Undrop(path) => {
             let Some(at) = trash.iter().rposition(|(dropped, _)| dropped == path) else { return false };
@@ -161,6 +172,7 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
         Op::Project => model.projected = true,
         Op::Keyed(op) => return keyed_model::apply(&mut model.keyed, &mut model.nodes, op),
         Op::Wide(op) => return wide_op::apply(model, trash, op),
+        Op::Copy(op) => return copy_op::apply(model, op),
         Op::Checkpoint => model.checkpoint(),
         Op::Reclaim => model.reclaim(trash),
         Op::Reopen => {}
@@ -208,6 +220,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         }
         Op::Keyed(op) => keyed_model::run(store, op)?,
         Op::Wide(op) => wide_op::run(store, op)?,
+        Op::Copy(op) => copy_op::run(store, op)?,
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {
@@ -236,9 +249,19 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
             same(&read(store, path, AsOf::Version(Version(*number))).map_err(text)?, expected, &what)?;
         }
         same(&read(store, path, AsOf::Newest).map_err(text)?, table.newest(), path)?;
+        if let [first, .., last] = numbers.as_slice() {
+            let version = |number: &u64| AsOf::Version(Version(*number));
+            diffs::check(store, path, &version(first), &version(last), last % 2 == 0)?;
+            diffs::check(store, path, &version(last), &version(first), false)?;
+        }
         let kept = model.keep_last.get(path).map(|n| Retention::KeepLast(*n));
         let kept = kept.or_else(|| model.keep_for.get(path).map(|micros| Retention::KeepMicros(*micros)));
         same(&store.retention(path).map_err(text)?, &kept.unwrap_or_default(), &format!("retention of {path}"))?;
+    }
+    if !model.tables.is_empty() {
+        let found = store.scan("t/**", &Default::default()).and_then(|all| all.collect(&Default::default()));
+        let newest: Vec<Row> = model.tables.values().flat_map(|table| table.newest().clone()).collect();
+        same(&rows(&found.map_err(text)?), &newest, "all tables as one")?;
     }
     let names = store.snapshots().map_err(text)?.into_iter().map(|snapshot| snapshot.name);
     let of_keyed = model.keyed.iter().flat_map(|keyed| keyed.snapshots.keys());

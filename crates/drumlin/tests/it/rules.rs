@@ -8,7 +8,7 @@ use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::storage::{BucketFault, BucketOp, SimBucket, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Frame, Options, ReclaimOptions, TableOptions};
 use drumlin::table::PlanOptions;
-use drumlin::{Store, Tables};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::shared_support;
 use crate::support::{Row, batch, env, numbered, open, open_with, read, rows};
@@ -112,7 +112,7 @@ pub fn snapshots_hold_their_versions() -> Outcome {
 pub fn readers_keep_what_they_read() -> Outcome {
     let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
     let disk = Arc::new(SimDisk::in_memory());
-    let store = Store::open_on(disk, env(&at(1_000), 1, 2), "sim", options).unwrap();
+    let store = drumlin::store::open_on(disk, env(&at(1_000), 1, 2), "sim", options).unwrap();
     store.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();
     let scan = store.read("t", &Default::default()).unwrap();
     store.drop(&["t".into()], Default::default()).unwrap();
@@ -320,6 +320,36 @@ pub fn projections_follow_other_processes() -> Outcome {
     Ok(())
 }
 
+/// A key that another process has written is a conflict, also if its row has been flushed and the log was cut, so that this
+/// process has to read the whole state again.
+pub fn keys_written_before_the_state_is_read_again() -> Outcome {
+    let (bucket, clock) = (SimBucket::new(), shared_support::clock());
+    let a = shared_support::open(&bucket, &clock).unwrap();
+    let b = shared_support::open(&bucket.client(), &clock).unwrap();
+    keyed(&a, "k");
+    let one = |id: i64, n: i64| batch(&[(id, Some(n.to_string()))]);
+    a.table("k").upsert(batch(&numbered(0, 10)), &Default::default()).unwrap();
+    for round in 0..4_i64 {
+        b.refresh().unwrap();
+        let tx = b.transaction().unwrap();
+        let key = batch(&numbered(3, 1)).project(&[0]).unwrap();
+        tx.table("k").get_many(&key, &Default::default()).unwrap();
+        tx.table("k").upsert(one(3, -round), &Default::default()).unwrap();
+        a.table("k").upsert(one(3, 100 + round), &Default::default()).unwrap();
+        if round % 2 == 1 {
+            a.snapshot("s", "k").unwrap();
+            a.drop_snapshot("s").unwrap();
+        }
+        a.checkpoint(&Default::default()).unwrap();
+        match tx.commit() {
+            Err(e) if e.kind() == ErrorKind::Conflict => {}
+            other => return Err(format!("round {round}: {:?}", other.map(drop))),
+        }
+        b.table("k").upsert(one(4, round), &Default::default()).unwrap();
+    }
+    Ok(())
+}
+
 #[test]
 fn times_show_what_was_there() {
     times_between_commits_survive_a_flush().unwrap();
@@ -361,4 +391,9 @@ fn a_damaged_byte_is_never_a_value() {
 #[test]
 fn projections_of_a_shared_store_follow_others() {
     projections_follow_other_processes().unwrap();
+}
+
+#[test]
+fn keys_written_by_others_are_conflicts_after_a_reload() {
+    keys_written_before_the_state_is_read_again().unwrap();
 }

@@ -65,7 +65,7 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
 
 fn salvage(source: Arc<dyn Storage>, target: SalvageTarget) -> Result<SalvageReport> {
     let clock = Arc::new(ManualClock::new(Timestamp(5_000_000)));
-    Store::salvage_to(source, target, env(&clock, 77, 2), Options::default(), &Task::default())
+    target.salvage(source, env(&clock, 77, 2), Options::default(), &Task::default())
 }
 
 /// Salvages the store on `disk`; checks that the disk is unchanged.

@@ -231,6 +231,7 @@ fn all_operations_over_a_network_that_fails_are_done_once_or_not() {
 #[test]
 fn a_process_that_slept_through_commits_cuts_and_deletions_goes_on() {
     shared_faults::sleepers().unwrap();
+    shared_faults::sleeper_in_a_folder().unwrap();
 }
 
 // faults: crash x checkpoint

@@ -1,15 +1,17 @@
 //! Faults of processes that share a store, one at a time; each function returns what is wrong afterwards, if anything.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use drumlin::base::ManualClock;
 use drumlin::catalog::Payload;
-use drumlin::storage::{BucketFault, BucketOp, SimBucket};
-use drumlin::store::{AsOf, Mode, Options, ReclaimOptions};
+use drumlin::storage::{BucketFault, BucketOp, FileStorage, ObjectMeta, SimBucket, SimDisk, Storage, Tag, WriteMode};
+use drumlin::store::{AsOf, Mode, Options, ReclaimOptions, open_bucket};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::shared_support::{clock, open, open_as, settled};
-use crate::support::{batch, numbered, read};
+use crate::support::{batch, env, numbered, read};
 
 type Outcome = std::result::Result<(), String>;
 
@@ -109,6 +111,78 @@ pub fn sleepers() -> Outcome {
         pauses += 1;
     }
     if pauses > 10 { Ok(()) } else { Err(format!("it slept only {pauses} times")) }
+}
+
+/// A folder in which something happens before the next conditional put.
+struct Asleep(FileStorage, Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl std::fmt::Debug for Asleep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Asleep")
+    }
+}
+
+impl Storage for Asleep {
+    fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
+        let sleep = self.1.lock().unwrap().take();
+        sleep.into_iter().for_each(|sleep| sleep());
+        self.0.put_if_match(name, parts, known)
+    }
+
+    fn get(&self, name: &str) -> Result<Bytes> {
+        self.0.get(name)
+    }
+
+    fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.0.get_ranges(name, ranges)
+    }
+
+    fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
+        self.0.put(name, parts, mode)
+    }
+
+    fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
+        self.0.get_tagged(name, known)
+    }
+
+    fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
+        self.0.delete_many(names)
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
+        self.0.list(folder)
+    }
+
+    fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
+        self.0.list_folders(folder)
+    }
+}
+
+/// A process that is suspended before a put to a folder, for longer than the log remembers, knows that the put was refused.
+pub fn sleeper_in_a_folder() -> Outcome {
+    let (disk, clock) = (SimDisk::new(), clock());
+    let folder = || FileStorage::new(Arc::new(disk.clone()));
+    let open = |storage: Arc<dyn Storage>, seed: u64| {
+        open_bucket(storage, env(&clock, seed, 1), "folder", Options::default()).map_err(text)
+    };
+    let other = open(Arc::new(folder()), 4)?;
+    other.tree().put("count", Payload::from(0)).map_err(text)?;
+    let asleep = Arc::new(Asleep(folder(), Mutex::default()));
+    let sleeper = open(asleep.clone(), 5)?;
+    let awake = other.clone();
+    *asleep.1.lock().unwrap() = Some(Box::new(move || {
+        for n in 0..300 {
+            awake.tree().put("others", Payload::from(n)).expect("nothing disturbs the others");
+        }
+        awake.checkpoint(&Default::default()).expect("nothing disturbs the others");
+    }));
+    let done = sleeper.tree().put("count", Payload::from(1));
+    done.map_err(|e| format!("nothing failed, but the put returned: {e}"))?;
+    other.refresh().map_err(text)?;
+    match other.tree().get("count").map_err(text)? {
+        Some(count) if count == Payload::from(1) => Ok(()),
+        count => Err(format!("the count is {count:?}")),
+    }
 }
 
 /// A process dies before and after each request of a checkpoint that cuts the log.

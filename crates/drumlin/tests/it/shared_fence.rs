@@ -224,7 +224,7 @@ pub fn in_a_folder() -> Outcome {
             let place = |what: String| format!("{name}, ended before operation {at}: {what}");
             let (disk, clock) = (SimDisk::in_memory(), clock());
             let open = |disk: Arc<dyn Disk>, seed: u64| {
-                Store::open_bucket(Arc::new(FileStorage::new(disk)), env(&clock, seed, 1), "folder", options())
+                drumlin::store::open_bucket(Arc::new(FileStorage::new(disk)), env(&clock, seed, 1), "folder", options())
             };
             let hooked = Hooked { disk: disk.clone(), hook: Arc::default(), locked: Arc::default() };
             let store = open(Arc::new(hooked.clone()), 1).map_err(text)?;

@@ -233,7 +233,7 @@ fn a_change_of_rows_beside_a_rewrite_is_made_to_what_is_there() {
     let (bucket, clock) = (SimBucket::new(), clock());
     // With its own pool: it works while a thread of the other waits.
     let options = Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
-    let writer = Store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
+    let writer = drumlin::store::open_bucket(Arc::new(bucket.clone()), env(&clock, 77, 1), "bucket", options).unwrap();
     let client = bucket.client();
     let other = open(&client, &clock).unwrap();
     for n in 0..5 {

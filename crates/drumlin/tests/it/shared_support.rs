@@ -24,7 +24,7 @@ pub fn open(bucket: &SimBucket, clock: &Arc<ManualClock>) -> Result<Store> {
 pub fn open_as(bucket: &SimBucket, clock: &Arc<ManualClock>, options: Options) -> Result<Store> {
     let options = Options { block_grace_micros: 0, ..options };
     let seed = SEEDS.fetch_add(1, Ordering::Relaxed);
-    Store::open_bucket(Arc::new(bucket.clone()), env(clock, seed, 2), "bucket", options)
+    drumlin::store::open_bucket(Arc::new(bucket.clone()), env(clock, seed, 2), "bucket", options)
 }
 
 pub fn clock() -> Arc<ManualClock> {

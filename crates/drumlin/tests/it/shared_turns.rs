@@ -22,7 +22,7 @@ fn open(bucket: &SimBucket, time: &Arc<SimTime>, seed: u64) -> Store {
     let (entropy, threads) = (Arc::new(SeededEntropy::new(seed)), Arc::new(OsThreads));
     let env = Env { clock: time.clone(), entropy, pool: pool(1), threads };
     let options = Options { checkpoint_log_bytes: 0, ..Options::default() };
-    Store::open_bucket(Arc::new(bucket.clone()), env, "bucket", options).unwrap()
+    drumlin::store::open_bucket(Arc::new(bucket.clone()), env, "bucket", options).unwrap()
 }
 
 /// What some processes do repeatedly until a given time.

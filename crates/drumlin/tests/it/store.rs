@@ -53,7 +53,7 @@ fn a_reader_whose_blocks_are_reclaimed_is_told() {
     store.write("t", batch(&numbered(0, 100)), &Default::default()).unwrap();
     let follow = Options { mode: Mode::Read, cache_bytes: 0, ..Options::default() };
     let env = crate::support::env(&Arc::new(ManualClock::default()), 1, 2);
-    let reader = Store::open_on(Arc::new(disk.clone()), env, "sim", follow).unwrap();
+    let reader = drumlin::store::open_on(Arc::new(disk.clone()), env, "sim", follow).unwrap();
     store.drop(&["t".into()], Missing::Refuse).unwrap();
     store.reclaim(&Default::default()).unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::SnapshotExpired);
@@ -126,7 +126,7 @@ fn a_scan_keeps_its_blocks_until_it_ends() {
     // Nothing of it is in the cache when the scan reads it.
     let options = Options { cache_bytes: 0, inline_bytes: 0, ..Options::default() };
     drop(store);
-    let store = Store::open_on(
+    let store = drumlin::store::open_on(
         Arc::new(disk.clone()),
         crate::support::env(&Arc::new(ManualClock::default()), 1, 2),
         "sim",

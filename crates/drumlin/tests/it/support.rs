@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use drumlin::base::{Env, ManualClock, OsThreads, Pool, SeededEntropy, Timestamp};
-use drumlin::storage::SimDisk;
+use drumlin::storage::{Disk, FileStorage, SimDisk};
 use drumlin::store::{AsOf, Options, ReadOptions};
 use drumlin::{Result, Store, Tables};
 
@@ -48,12 +48,11 @@ pub fn open_inline(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> 
 
 /// Opens the store on `disk` as one that other processes write too.
 pub fn open_shared(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize) -> Result<Store> {
-    open_as(
-        disk,
-        clock,
-        threads,
-        Options { shared: true, inline_bytes: 0, block_grace_micros: 0, ..Options::default() },
-    )
+    let options = Options { shared: true, inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
+    // Names must differ from those that were drawn before a crash, which counts from 0 again.
+    let left = ["", drumlin::storage::names::PROBE].map(|folder| disk.list(folder).map_or(0, |entries| entries.len()));
+    let env = env(clock, disk.counters().changes + 1000 * left.iter().sum::<usize>() as u64, threads);
+    drumlin::store::open_bucket(Arc::new(FileStorage::new(Arc::new(disk.clone()))), env, "sim", options)
 }
 
 /// How a test opens its store.
@@ -66,7 +65,7 @@ pub fn opener(seed: u64) -> Opener {
 
 fn open_as(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize, options: Options) -> Result<Store> {
     let seed = disk.counters().changes;
-    Store::open_on(Arc::new(disk.clone()), env(clock, seed, threads), "sim", options)
+    drumlin::store::open_on(Arc::new(disk.clone()), env(clock, seed, threads), "sim", options)
 }
 
 pub fn batch(rows: &[Row]) -> RecordBatch {

@@ -18,7 +18,7 @@ const T: &str = "t";
 type Rows = BTreeMap<i64, Option<String>>;
 
 fn open(disk: &SimDisk, clock: &Arc<ManualClock>, options: Options) -> Store {
-    Store::open_on(Arc::new(disk.clone()), env(clock, disk.counters().changes, 2), "sim", options).unwrap()
+    drumlin::store::open_on(Arc::new(disk.clone()), env(clock, disk.counters().changes, 2), "sim", options).unwrap()
 }
 
 fn batch_of(rows: &Rows) -> RecordBatch {

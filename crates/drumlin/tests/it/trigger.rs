@@ -206,7 +206,7 @@ fn the_feed_tells_nodes_and_tables_and_says_when_it_cannot() {
     assert_eq!(store.changes(Seq(99)).err().unwrap().kind(), ErrorKind::InvalidArgument);
     // Another process follows.
     let read = Options { mode: Mode::Read, ..Options::default() };
-    let reader = Store::open_on(
+    let reader = drumlin::store::open_on(
         Arc::new(disk.clone()),
         crate::support::env(&Arc::new(drumlin::base::ManualClock::new(drumlin::base::Timestamp(0))), 1, 1),
         "sim",

@@ -56,7 +56,7 @@ pub fn too_large_alone(store: &Store) -> Result<(), String> {
 /// The same, with its own store.
 pub fn too_large_together() -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    too_large_alone(&Store::open_on(Arc::new(SimDisk::new()), env(&clock, 1, 2), "sim", options()).unwrap())
+    too_large_alone(&drumlin::store::open_on(Arc::new(SimDisk::new()), env(&clock, 1, 2), "sim", options()).unwrap())
 }
 
 // faults: hostile sizes x nodes, transaction
@@ -65,13 +65,13 @@ fn a_commit_too_large_for_the_log_is_refused_alone() {
     too_large_together().unwrap();
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let disk = SimDisk::new();
-    let open = || Store::open_on(Arc::new(disk.clone()), env(&clock, 1, 2), "sim", options()).unwrap();
+    let open = || drumlin::store::open_on(Arc::new(disk.clone()), env(&clock, 1, 2), "sim", options()).unwrap();
     let store = open();
     too_large_alone(&store).unwrap();
     drop(store);
     assert_eq!(open().tree().count("n/*/*").unwrap(), 90);
     let bucket = SimBucket::new();
-    let store = Store::open_bucket(Arc::new(bucket), env(&clock, 2, 2), "bucket", options()).unwrap();
+    let store = drumlin::store::open_bucket(Arc::new(bucket), env(&clock, 2, 2), "bucket", options()).unwrap();
     too_large_alone(&store).unwrap();
     // It names what is large.
     let tx = store.transaction().unwrap();
@@ -97,7 +97,7 @@ fn a_missing_block_is_a_fault_whoever_verifies() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let read = || {
         let options = Options { mode: Mode::Read, ..Options::default() };
-        Store::open_on(Arc::new(disk.clone()), env(&clock, 9, 2), "sim", options).unwrap()
+        drumlin::store::open_on(Arc::new(disk.clone()), env(&clock, 9, 2), "sim", options).unwrap()
     };
     // What was rewritten and reclaimed since it refreshed is looked up again.
     let reader = read();

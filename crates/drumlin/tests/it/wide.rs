@@ -14,6 +14,7 @@ use drumlin::storage::{SimDisk, Storage};
 use drumlin::store::{AsOf, ChangeFeed, Options, SalvageTarget};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
+use crate::copy_op::CopyOp;
 use crate::keyed_model::{KeyedModel, PATH, Place};
 use crate::model::Model;
 use crate::random::{self, Op, compare};
@@ -39,6 +40,7 @@ impl Op {
         match self {
             Op::Write(..) | Op::Drop(_) | Op::Undrop(_) | Op::Reclaim => true,
             Op::Keyed(crate::keyed_model::KeyedOp::Create) => true,
+            Op::Copy(copy) => matches!(copy, CopyOp::Move(..) | CopyOp::All(..) | CopyOp::RestoreAll(_)),
             Op::Wide(wide) => {
                 matches!(wide, Audit | DropNow(_) | UndropTo(..) | WriteMany(_) | DropKeyed | UndropKeyed)
             }
@@ -200,7 +202,7 @@ impl Mirror {
 pub fn salvaged(source: Arc<dyn Storage>, clock: &Arc<ManualClock>, model: &Model) -> std::result::Result<(), String> {
     let to = SimDisk::in_memory();
     let target = SalvageTarget::Folder(Arc::new(to.clone()));
-    let report = Store::salvage_to(source, target, env(clock, 77, 2), Options::default(), &Task::default());
+    let report = target.salvage(source, env(clock, 77, 2), Options::default(), &Task::default());
     let report = report.map_err(|e| format!("salvage: {e}"))?;
     if !report.losses.is_empty() {
         return Err(format!("salvage of a sound store: {report:?}"));

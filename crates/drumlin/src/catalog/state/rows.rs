@@ -72,4 +72,10 @@ impl State {
         let parts = self.tables.values().flat_map(|table| &table.parts);
         parts.map(|part| part.rows().memtable.bytes()).sum()
     }
+
+    /// Notes that another state takes the place of this one, whose memtables get no rows of later commits.
+    pub fn leave_parts(&self) {
+        let parts = self.tables.values().flat_map(|table| &table.parts);
+        parts.for_each(|part| part.rows().leave());
+    }
 }

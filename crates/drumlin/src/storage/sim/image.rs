@@ -22,12 +22,12 @@ pub enum Moment {
 /// What goes wrong at the struck operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// The process dies: this and every later call fails until [`SimDisk::crash`].
+    /// The process dies: this and every later call fails until [`SimDisk::crash`](super::SimDisk::crash).
     Crash(Moment),
     /// The operation fails once. A failed write may still have written everything; a failed sync drops the file's dirty
     /// data, as on Linux.
     Fail,
-    /// The disk is full from here on: every change that needs space fails, until [`SimDisk::heal`].
+    /// The disk is full from here on: every change that needs space fails, until [`SimDisk::heal`](super::SimDisk::heal).
     Full,
 }
 

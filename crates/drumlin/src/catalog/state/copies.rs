@@ -1,0 +1,83 @@
+//! Copies, moves and restores of tables, and where tables are in the tree.
+
+use std::sync::Arc;
+
+use super::State;
+use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
+use crate::block::Address;
+use crate::catalog::Path;
+
+impl State {
+    pub(super) fn copy_table(
+        &mut self,
+        from: TableId,
+        table: TableId,
+        path: &Path,
+        version: Option<Version>,
+        seq: Seq,
+    ) -> Result<()> {
+        if table != self.next_table() {
+            return Err(Error::conflict(format!("table id {table} is not the next")));
+        }
+        self.last_table = table;
+        let copy = self.get(from)?.copied(table, version, seq)?;
+        copy.addresses().for_each(|address| self.ledger.share(address));
+        self.tables.insert(table, Arc::new(copy));
+        self.link(path, table, seq)
+    }
+
+    pub(super) fn restore_table(
+        &mut self,
+        table: TableId,
+        from: TableId,
+        version: Version,
+        seq: Seq,
+        time: Timestamp,
+    ) -> Result<()> {
+        let restored = self.get(table)?.restored(self.get(from)?, version, seq, time);
+        let (next, taken) = restored.map_err(|e| match self.paths.get(&table) {
+            Some(path) => e.context(format!("'{path}'")),
+            None => e,
+        })?;
+        taken.iter().for_each(|address| self.ledger.share(address));
+        self.tables.insert(table, Arc::new(next));
+        Ok(())
+    }
+
+    /// Moves row groups that some tables have, to addresses that nothing names yet.
+    pub(super) fn move_groups(&mut self, tables: &[TableId], moves: &[(Address, Address)], seq: Seq) -> Result<()> {
+        let mut records = vec![0; moves.len()];
+        for id in tables {
+            let (next, own) = self.get(*id)?.moved(moves)?;
+            self.tables.insert(*id, Arc::new(next));
+            records.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        for ((from, to), records) in moves.iter().zip(records) {
+            if records == 0 {
+                return Err(Error::conflict(format!("a row group in block {} is gone", from.block)));
+            }
+            self.ledger.add(to)?;
+            (1..records).for_each(|_| self.ledger.share(to));
+            (0..records).try_for_each(|_| self.ledger.release(from, seq))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a table off the tree; returns the path that it had.
+    pub(super) fn unlink(&mut self, id: TableId, seq: Seq) -> Result<Path> {
+        let missing = || Error::not_found(format!("table {id} is not in the tree"));
+        let path = self.paths.remove(&id).ok_or_else(missing)?;
+        self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = None));
+        Ok(path)
+    }
+
+    /// Puts a table into the tree.
+    pub(super) fn link(&mut self, path: &Path, id: TableId, seq: Seq) -> Result<()> {
+        if self.table_at(path).is_some() {
+            return Err(Error::already_exists(format!("'{path}' holds a table")));
+        }
+        self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = Some(id)));
+        self.paths.insert(id, path.clone());
+        Ok(())
+    }
+}

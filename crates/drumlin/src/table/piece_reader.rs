@@ -1,0 +1,187 @@
+//! Reads the pieces of a scan: decodes the columns of row groups, and of rows written by key, and keeps the rows that the
+//! filter keeps.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::columns::{into_type, mask};
+use super::group_reader::GroupReader;
+use super::matching::{matching, truth};
+use super::overlay::OverlayRows;
+use super::pieces::Piece;
+use super::read_as::ReadAs;
+use super::{RowGroup, Rows, TableCodec, View, order};
+use crate::base::{ErrorKind, Pool, Result, caught};
+use crate::block::BlockReader;
+use crate::filter::{BoundFilter, Verdict};
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::{Form, filter_batch, join_batches};
+
+/// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
+const PICK_SHARE: u64 = 128;
+
+/// What a scan reads, of each of its pieces.
+pub(super) struct PieceReader {
+    pub reader: Arc<BlockReader>,
+    pub pool: Pool,
+    pub view: View,
+    /// The columns as the table is read: those of its version, or of the data set that it is part of.
+    pub read_as: ReadAs,
+    /// The schema of the batches.
+    pub schema: SchemaRef,
+    /// The columns to decode, by position in `read_as`; from `width` on, those needed only for sorting.
+    pub columns: Vec<usize>,
+    pub types: Vec<DataType>,
+    pub width: usize,
+    pub filter: Option<BoundFilter>,
+    pub form: Form,
+    /// Rows written by key since.
+    pub overlay: Option<(OverlayRows, TableCodec)>,
+    /// What messages call the table.
+    pub name: Option<String>,
+}
+
+impl PieceReader {
+    /// Reads the rows of a piece that the filter keeps, in order; `None` if there are none.
+    pub fn read(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        self.named(|| self.read_piece(piece))
+    }
+
+    /// The number of rows of a piece that the filter keeps. Decodes no more than the filter needs.
+    pub fn count(&self, piece: &Piece) -> Result<u64> {
+        self.named(|| {
+            let mut rows = 0;
+            for (group, visible) in &piece.groups {
+                rows += match self.filter.is_none() && self.overlay.is_none() {
+                    true => visible.count(group.rows),
+                    false => self.kept(&self.open(group)?, visible)?.count(group.rows),
+                };
+            }
+            let Some((overlay, codec)) = &self.overlay else { return Ok(rows) };
+            let (keys, bytes) = overlay.rows_at(piece.rows.clone());
+            let kept = self.truth_of(codec, &keys, &bytes)?;
+            Ok(rows + kept.map_or(keys.len() as u64, |kept| kept.true_count() as u64))
+        })
+    }
+
+    /// A piece without the row groups whose statistics rule out the filter; `None` if nothing is left.
+    pub fn pruned(&self, mut piece: Piece) -> Option<Piece> {
+        let Some(filter) = &self.filter else { return Some(piece) };
+        piece.groups.retain(|(group, _)| {
+            let verdict = caught(|| {
+                let reader = self.open(group)?;
+                Ok(filter.verdict(u64::from(group.rows), &|index| reader.stats(self.read_as.schema(), index)))
+            });
+            // What is wrong with it shows when it is read.
+            verdict.map_or(true, |verdict| verdict != Verdict::None)
+        });
+        (!piece.groups.is_empty() || !piece.rows.is_empty()).then_some(piece)
+    }
+
+    /// Opens a row group of the table.
+    pub fn open<'a>(&'a self, group: &'a RowGroup) -> Result<GroupReader<'a>> {
+        Ok(GroupReader::open(&self.reader, &self.view.table, group)?.with_constants(self.read_as.constants()))
+    }
+
+    /// Does `work`, so that its errors name the table.
+    pub fn named<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        caught(work).map_err(|e| match (e.kind(), &self.name) {
+            (ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch, Some(name)) => {
+                e.context(format!("'{name}'"))
+            }
+            _ => e,
+        })
+    }
+
+    fn read_piece(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        let mut batches = Vec::with_capacity(piece.groups.len() + 1);
+        for (group, rows) in &piece.groups {
+            batches.extend(self.read_group(group, rows)?);
+        }
+        if let Some((overlay, codec)) = &self.overlay {
+            batches.extend(self.read_rows(overlay, codec, piece.rows.clone())?);
+        }
+        let Some(first) = batches.first() else { return Ok(None) };
+        let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
+        let batch = if piece.needs_sort() { order::sorted(batch, &self.view.table.spec.sort)? } else { batch };
+        if self.width == self.columns.len() {
+            return Ok(Some(batch));
+        }
+        Ok(Some(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?))
+    }
+
+    /// Those of `visible` that the filter keeps and no row written by key since hides.
+    fn kept(&self, group: &GroupReader<'_>, visible: &Rows) -> Result<Rows> {
+        let rows = match &self.filter {
+            None => visible.clone(),
+            Some(filter) => matching(group, self.read_as.schema(), visible, filter)?,
+        };
+        match &self.overlay {
+            Some((overlay, codec)) => overlay.hide(group, codec, rows),
+            None => Ok(rows),
+        }
+    }
+
+    fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
+        let reader = self.open(group)?;
+        let rows = self.kept(&reader, rows)?;
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        let schema = self.read_as.shown();
+        if let Rows::Some(picked) = &rows
+            && picked.len() <= u64::from(group.rows) / PICK_SHARE
+        {
+            let picked: Vec<u32> = picked.iter().collect();
+            return Ok(Some(self.batch(reader.pick(schema, &self.columns, &picked)?)?));
+        }
+        let Rows::Some(rows) = &rows else {
+            return Ok(Some(self.batch(reader.decode(schema, &self.columns, self.form)?)?));
+        };
+        // In their cheapest types there is less to move; then what is left gets its own.
+        let arrays = reader.decode(schema, &self.columns, Form::Native)?;
+        let named = self.columns.iter().map(|index| schema.field(*index).name()).zip(arrays);
+        let kept = filter_batch(
+            &RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))?,
+            &mask(rows, group.rows),
+        )?;
+        Ok(Some(self.batch(kept.columns().to_vec())?))
+    }
+
+    /// Rows written by key since.
+    fn read_rows(&self, overlay: &OverlayRows, codec: &TableCodec, range: Range<usize>) -> Result<Option<RecordBatch>> {
+        let (keys, rows) = overlay.rows_at(range);
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let batch = self.batch(self.read_as.decode_rows(codec, &keys, &rows, &self.columns)?)?;
+        let Some(kept) = self.truth_of(codec, &keys, &rows)? else { return Ok(Some(batch)) };
+        let batch = filter_batch(&batch, &kept)?;
+        Ok((batch.num_rows() > 0).then_some(batch))
+    }
+
+    /// Which rows written by key the filter keeps, if there is one.
+    fn truth_of(&self, codec: &TableCodec, keys: &Keys, rows: &RowBytes) -> Result<Option<BooleanArray>> {
+        let Some(filter) = &self.filter else { return Ok(None) };
+        let columns = self.read_as.decode_rows(codec, keys, rows, filter.columns())?;
+        let truth = truth(filter, self.read_as.schema(), keys.len(), columns)?;
+        Ok(Some(BooleanArray::new(truth, None)))
+    }
+
+    /// The columns read, in the scan's types, as a batch, including those needed only for sorting.
+    fn batch(&self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+        let arrays = arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type));
+        let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
+        if self.width == self.columns.len() {
+            return Ok(RecordBatch::try_new(self.schema.clone(), arrays)?);
+        }
+        let field = |(index, data_type): (&usize, &DataType)| {
+            Field::new(self.read_as.schema().field(*index).name(), data_type.clone(), true)
+        };
+        let fields: Vec<Field> = self.columns.iter().zip(&self.types).map(field).collect();
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    }
+}

@@ -1,0 +1,90 @@
+//! The type that holds the values of two others.
+
+use arrow::datatypes::{DataType, Field, TimeUnit};
+
+use super::conform::keeps_values;
+
+/// A column that holds the values of both; `None` if no type holds all values of both types. Metadata that differs is left
+/// out.
+pub(super) fn field(a: &Field, b: &Field) -> Option<Field> {
+    let same_extension = a.extension_type_name() == b.extension_type_name();
+    if !same_extension {
+        return None;
+    }
+    let data_type = common(a.data_type(), b.data_type())?;
+    let field = Field::new(a.name(), data_type, a.is_nullable() || b.is_nullable());
+    Some(if a.metadata() == b.metadata() { field.with_metadata(a.metadata().clone()) } else { field })
+}
+
+/// The type that holds the values of both; `None` if there is none.
+fn common(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType::*;
+    if a == b || *b == Null {
+        return Some(a.clone());
+    }
+    if *a == Null || widens(a, b) {
+        return Some(b.clone());
+    }
+    if widens(b, a) {
+        return Some(a.clone());
+    }
+    match (a, b) {
+        (Dictionary(_, a), Dictionary(_, b)) => common(a, b),
+        // Signed and unsigned.
+        _ if a.is_integer() && b.is_integer() => {
+            [Int16, Int32, Int64].into_iter().find(|wider| keeps_values(a, wider) && keeps_values(b, wider))
+        }
+        _ if a.is_integer() && b.is_floating() || a.is_floating() && b.is_integer() => {
+            [Float32, Float64].into_iter().find(|wider| widens(a, wider) && widens(b, wider))
+        }
+        (Timestamp(one, zone), Timestamp(other, other_zone)) if zone == other_zone => {
+            Some(Timestamp(finer(*one, *other), zone.clone()))
+        }
+        (Duration(one), Duration(other)) => Some(Duration(finer(*one, *other))),
+        (Time32(one) | Time64(one), Time32(other) | Time64(other)) => Some(match finer(*one, *other) {
+            unit @ (TimeUnit::Second | TimeUnit::Millisecond) => Time32(unit),
+            unit => Time64(unit),
+        }),
+        _ => {
+            let (a, b) = (decimal(a)?, decimal(b)?);
+            let (scale, whole) = (a.1.max(b.1), (i16::from(a.0) - i16::from(a.1)).max(i16::from(b.0) - i16::from(b.1)));
+            match whole + i16::from(scale) {
+                digits @ 1..=38 => Some(Decimal128(digits as u8, scale)),
+                digits @ 39..=76 => Some(Decimal256(digits as u8, scale)),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// Whether every value of type `from` is one of type `to`, which is not nested.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    match (from, to) {
+        // A dictionary may be too small for the values of another.
+        (_, Dictionary(..)) => false,
+        (Int8 | UInt8 | Int16 | UInt16, Float32 | Float64) | (Int32 | UInt32, Float64) => true,
+        (Int8 | UInt8, Float16) => true,
+        _ => keeps_values(from, to),
+    }
+}
+
+fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
+    let order = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 1,
+        TimeUnit::Microsecond => 2,
+        TimeUnit::Nanosecond => 3,
+    };
+    if order(&a) >= order(&b) { a } else { b }
+}
+
+fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
+    use DataType::*;
+    match data_type {
+        Decimal32(digits, scale) | Decimal64(digits, scale) | Decimal128(digits, scale) | Decimal256(digits, scale) => {
+            Some((*digits, *scale))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,304 @@
+"""Data sets: a table, or all tables that a pattern matches, to be read as one."""
+
+import datetime as dt
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from drumlin import _drumlin
+from drumlin._arguments import column_names, count, filter_text
+from drumlin._drumlin import DatasetPlan
+from drumlin._errors import InvalidArgument
+from drumlin._expr import Expr
+from drumlin._named import names_arguments
+from drumlin._optional import have, need
+from drumlin._result import polars_frame
+from drumlin._splits import Splits, splits_of
+
+if TYPE_CHECKING:
+    import pandas as _pd  # type: ignore[import-untyped, unused-ignore]
+    import polars as _pl
+    import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
+
+__all__ = ["Dataset"]
+
+_D = TypeVar("_D", bound="Dataset")
+
+
+@names_arguments()
+class Dataset:
+    """A table, or all tables that a pattern matches, as of one instant; made by :meth:`Store.scan
+    <drumlin.Store.scan>`. Nothing is read before rows are asked for, and it can be read any number of times.
+
+    It is an Arrow stream, and where pyarrow is installed a :class:`pyarrow.dataset.Dataset`: DuckDB, Polars, DataFusion
+    and pyarrow read only the columns that they need, and row groups that may have rows that they ask for.
+
+    It can be pickled: another process that opens the same store reads the same rows. What is pickled has no secrets; a
+    bucket's credentials come from the environment of the process.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> _ = store.write_many({"prices/AAPL": {"day": [1, 2]}, "prices/MSFT": {"day": [2, 3]}})
+    >>> ds = store.scan("prices/*", path_columns=["symbol"], where="day > 1")
+    >>> ds.to_arrow().to_pydict()
+    {'day': [2, 2, 3], 'symbol': ['AAPL', 'MSFT', 'MSFT']}
+    >>> ds.count_rows()
+    3
+    """
+
+    _core: _drumlin.Dataset
+    _store: Any
+    _columns: list[str] | None
+    _filters: list[str]
+    _limit: int | None
+
+    def _set(
+        self, core: _drumlin.Dataset, store: Any, columns: list[str] | None, filters: list[str], limit: int | None
+    ) -> None:
+        self._core, self._store = core, store
+        self._columns, self._filters, self._limit = columns, filters, limit
+
+    @property
+    def pattern(self) -> str:
+        """The path, or the pattern."""
+        return self._core.pattern
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of its tables, in order, which is that of their rows."""
+        return self._core.paths
+
+    @property
+    def path_columns(self) -> list[str]:
+        """The columns made of the names in the tables' paths."""
+        return self._core.path_columns
+
+    @property
+    def schema(self) -> Any:
+        """The columns: a pyarrow Schema where pyarrow is installed, else a :class:`drumlin.Schema`."""
+        return self._stream(self._columns, limit=0).schema
+
+    def where(self, where: str | Expr) -> Self:
+        """The same, with only the rows for which ``where`` is true, too.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.scan("numbers").where("n > 1").where(drumlin.col("n") < 3).to_arrow()["n"].to_pylist()
+        [2]
+        """
+        text = filter_text(where)
+        if text is None:
+            raise InvalidArgument("where is None; expected a filter")
+        self._unlimited("where")
+        return self._changed(filters=[*self._filters, text])
+
+    def select(self, columns: Iterable[Any]) -> Self:
+        """The same, with only ``columns``, in that order."""
+        chosen = column_names(columns) or []
+        self._stream(chosen, limit=0)
+        return self._changed(columns=chosen)
+
+    def limit(self, rows: int) -> Self:
+        """The same, with at most ``rows`` of the first rows."""
+        wanted = count(rows, "rows")
+        if wanted is None:
+            raise TypeError("rows is a number, not None")
+        return self._changed(limit=wanted if self._limit is None else min(wanted, self._limit))
+
+    def to_arrow(self) -> "_pa.Table":
+        """All rows as a pyarrow Table, decoded by all threads."""
+        pyarrow = need("pyarrow", "to_arrow()", "pyarrow")
+        return pyarrow.table(self._core.collect(self._columns, self._filters, self._limit))
+
+    def to_pandas(self, **options: Any) -> "_pd.DataFrame":
+        """All rows as a pandas DataFrame. An index that all tables have alike comes back as the index; rows are
+        numbered from 0 if there is none. ``options`` go to ``pyarrow.Table.to_pandas``."""
+        need("pandas", "to_pandas()", "pandas")
+        from drumlin import _pandas
+
+        return _pandas.from_arrow(self.to_arrow(), whole=False, options=options)
+
+    def to_polars(self) -> "_pl.DataFrame":
+        """All rows as a Polars DataFrame, decoded by all threads."""
+        return polars_frame(self._core.collect(self._columns, self._filters, self._limit))
+
+    def to_lazy(self) -> "_pl.LazyFrame":
+        """A Polars LazyFrame: a query on it reads only the columns that it needs, and row groups that may have rows
+        that it asks for.
+
+        >>> import drumlin, polars
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3], "s": ["a", "b", "c"]})
+        >>> store.scan("numbers").to_lazy().filter(polars.col("n") > 2).select("s").collect().item()
+        'c'
+        """
+        from drumlin._engines.lazy import lazy_frame
+
+        return lazy_frame(self)
+
+    def count_rows(self, where: str | Expr | None = None) -> int:
+        """The number of rows. Without a filter, and where statistics decide it, no rows are read.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.scan("numbers").count_rows("n > 1")
+        2
+        """
+        text = filter_text(where)
+        if text is not None:
+            self._unlimited("where")
+        return self._core.count_rows(self._filters + ([] if text is None else [text]), self._limit)
+
+    def explain(self) -> DatasetPlan:
+        """What reading it costs, and what its filter spares: tables, row groups and bytes. Reads no rows.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"prices/AAPL": {"day": [1, 2]}, "prices/MSFT": {"day": [2, 3]}})
+        >>> plan = store.scan("prices/*", path_columns=["symbol"], where="symbol = 'MSFT'").explain()
+        >>> plan.tables, plan.pruned_tables
+        (['prices/MSFT'], ['prices/AAPL'])
+        """
+        return self._core.plan(self._columns, self._filters)
+
+    def splits(
+        self, *, split_bytes: int | None = None, at_least: int | None = None, life: dt.timedelta | None = None
+    ) -> Splits:
+        """Parts of it, each of about ``split_bytes`` encoded bytes (default 128 MiB; less if they would be fewer
+        than ``at_least``), for other processes: each is
+        small, can be pickled, and is read without the log and the catalog. One after the other they are its rows, rows
+        in memory included. They hold a lease, renewed by this process, so that nothing that they show is deleted; if
+        this process dies, the lease ends after ``life`` (default 10 minutes). The store must lie where other processes
+        reach it: in a folder or a bucket.
+
+        >>> import drumlin, tempfile
+        >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
+        >>> _ = store.write("t", {"n": [1, 2, 3]})
+        >>> with store.scan("t", where="n > 1").splits() as splits:
+        ...     [split.to_arrow()["n"].to_pylist() for split in splits]
+        [[2, 3]]
+        """
+        return splits_of(self, count(split_bytes, "split_bytes"), count(at_least, "at_least"), life)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._stream(self._columns).__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches, read as they are asked for: pyarrow RecordBatches, or without pyarrow objects with
+        ``__arrow_c_array__``."""
+        stream = self._stream(self._columns)
+        if not have("pyarrow"):
+            return iter(stream)
+        return map(need("pyarrow", "", "").record_batch, stream)
+
+    def __repr__(self) -> str:
+        schema = self._stream(self._columns, limit=0).schema
+        columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(schema.names, schema.types, strict=True))
+        tables = len(self.paths)
+        return f"Dataset({self.pattern!r}, {tables} {'table' if tables == 1 else 'tables'}, {columns})"
+
+    def __reduce__(self) -> Any:
+        described = self._core.describe()
+        core = self._store
+        uri = core.uri
+        if uri.startswith("memory://"):
+            raise InvalidArgument(f"a data set of {uri} cannot be pickled: no other process can open the store")
+        place = (uri, core.storage_options())
+        return (_again, (*place, described, self._columns, self._filters, self._limit))
+
+    def _stream(
+        self, columns: list[str] | None, filters: Iterable[str] = (), limit: int | None = None
+    ) -> "_drumlin.Stream":
+        limits = [rows for rows in (limit, self._limit) if rows is not None]
+        return self._core.stream(columns, [*self._filters, *filters], min(limits, default=None))
+
+    def _unlimited(self, what: str) -> None:
+        if self._limit is not None:
+            raise InvalidArgument(
+                f"{what} comes before limit: of rows that are limited, which ones are left is not told"
+            )
+
+    def _changed(self, **changes: Any) -> Self:
+        state = {"columns": self._columns, "filters": self._filters, "limit": self._limit} | changes
+        return made(type(self), self._core, self._store, **state)
+
+
+def made(
+    kind: type[_D],
+    core: _drumlin.Dataset,
+    store: Any,
+    columns: list[str] | None,
+    filters: list[str],
+    limit: int | None,
+) -> _D:
+    """A data set of a class."""
+    dataset = kind.__new__(kind)
+    dataset._set(core, store, columns, filters, limit)
+    return dataset
+
+
+def dataset(
+    core: _drumlin.Dataset,
+    store: Any,
+    columns: list[str] | None,
+    filters: list[str],
+    limit: int | None,
+) -> Dataset:
+    """A data set, of the class that there is: pyarrow's too if it is installed."""
+    if not have("pyarrow"):
+        # Columns and filters are checked now.
+        core.stream(columns, filters, 0)
+        return made(Dataset, core, store, columns, filters, limit)
+    from drumlin._engines.arrow_dataset import ArrowDataset
+
+    return made(ArrowDataset, core, store, columns, filters, limit)
+
+
+#: Stores that this process has open, or has opened for what was unpickled, by where they are.
+_open: "WeakValueDictionary[tuple[int, str], Any]" = WeakValueDictionary()
+_unpickled: dict[tuple[int, str], Any] = {}
+
+
+def remember(core: "_drumlin.Store") -> None:
+    """Notes an open store, so that what is unpickled here is of it."""
+    _open[(os.getpid(), core.uri)] = core
+
+
+def _again(
+    uri: str,
+    options: dict[str, str],
+    described: bytes,
+    columns: list[str] | None,
+    filters: list[str],
+    limit: int | None,
+) -> Dataset:
+    """What was pickled, in this process."""
+    place = (os.getpid(), uri)
+    core = _open.get(place) or _unpickled.get(place)
+    for fresh in (False, True):
+        if core is None or (fresh and _is_closed(core)):
+            from drumlin._open import open as open_store
+
+            core = _unpickled[place] = open_store(uri, mode="read", storage_options=options)._core
+        elif fresh:
+            core.refresh()
+        try:
+            return dataset(core.dataset(described), core, columns, filters, limit)
+        except Exception:
+            # The store may have been read before the data set was made, or be closed.
+            if fresh:
+                raise
+    raise AssertionError
+
+
+def _is_closed(core: "_drumlin.Store") -> bool:
+    from drumlin._errors import Closed
+
+    try:
+        core.seq()
+    except Closed:
+        return True
+    return False

@@ -1,0 +1,1 @@
+"""How engines read data sets. Each module imports its engine, so none is imported before it is used."""

@@ -1,0 +1,390 @@
+"""Data sets as pyarrow has them, for DuckDB, DataFusion, Polars and pyarrow itself.
+
+What pyarrow would do in C++ with a data set of its own is overridden here, in terms of streams with columns and filters
+pushed down. What is not exact in the filter language is filtered by pyarrow, batch by batch.
+"""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.dataset as pads  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.fs as fs  # type: ignore[import-untyped, unused-ignore]
+
+from drumlin import _drumlin
+from drumlin._arguments import count as count_argument
+from drumlin._dataset import Dataset, made
+from drumlin._engines import arrow_filter
+from drumlin._errors import InvalidArgument
+from drumlin._expr import Expr
+
+__all__ = ["ArrowDataset", "Fragment", "Scanner"]
+
+
+class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ignore]
+    """A data set of Drumlin that is one of pyarrow."""
+
+    def _set(
+        self, core: _drumlin.Dataset, store: Any, columns: list[str] | None, filters: list[str], limit: int | None
+    ) -> None:
+        super()._set(core, store, columns, filters, limit)
+        self._narrowed: ArrowDataset | None = None
+        self._schema: Any = pa.schema(core.stream(columns, filters, 0).schema)
+        # Code in C++ that is given the data set does not ask the methods below: it finds an error, not a lack of rows.
+        pads.UnionDataset.__init__(self, self._schema, [_unreadable(self._schema)])
+
+    @property
+    def children(self) -> list[Any]:
+        """Its tables one by one."""
+        return self._tables([])
+
+    def _tables(self, filters: list[str]) -> "list[ArrowDataset]":
+        """Its tables one by one, without those that filters rule out."""
+        if self._limit is not None:
+            raise InvalidArgument("a data set with a limit has no tables of its own: take them before limit")
+        tables = self._core.split_by_table([*self._filters, *filters])
+        return [made(ArrowDataset, table, self._store, self._columns, self._filters, None) for table in tables]
+
+    @property
+    def schema(self) -> Any:
+        """The columns, as a pyarrow Schema.
+
+        DuckDB sees other types of the same values, which it takes in less time, and in which it pushes down more:
+        dictionaries, plain strings in the place of views, microseconds in the place of nanoseconds that are whole ones.
+        """
+        return self._for_duckdb()._schema if _is_called_by("duckdb._sources") else self._schema
+
+    def _for_duckdb(self) -> "ArrowDataset":
+        if self._narrowed is None:
+            core = self._core.for_engines()
+            self._narrowed = made(ArrowDataset, core, self._store, self._columns, self._filters, self._limit)
+        return self._narrowed
+
+    @property
+    def partition_expression(self) -> Any:
+        """What is true for all rows: nothing in particular."""
+        return _TRUE
+
+    def scanner(
+        self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **options: Any
+    ) -> "Scanner | pads.Scanner":
+        """Reads ``columns`` (names, or a dict of names and expressions) of the rows for which ``filter`` is true."""
+        if _is_called_by("duckdb._sources"):
+            return Scanner(self._for_duckdb(), columns, filter, batch_size)
+        scanner = Scanner(self, columns, filter, batch_size)
+        # The code in C++ of pyarrow's functions, such as the one that writes data sets, reads a Scanner of its own
+        # only.
+        return pads.Scanner.from_batches(scanner.to_reader()) if _is_called_by("pyarrow") else scanner
+
+    def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[Any]:
+        """The batches, as they are read."""
+        return Scanner(self, columns, filter, options.get("batch_size")).to_batches()
+
+    def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """All rows."""
+        return Scanner(self, columns, filter, None).to_table()
+
+    def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """The first rows; no more is read than they need."""
+        return Scanner(self, columns, filter, None).head(num_rows)
+
+    def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """The rows at these places."""
+        return Scanner(self, columns, filter, None).take(indices)
+
+    def count_rows(self, where: str | Expr | None = None, filter: Any = None, **options: Any) -> int:
+        """The number of rows: see :meth:`Dataset.count_rows`; ``filter`` is an expression of pyarrow, which may be
+        given in the place of ``where`` too."""
+        if isinstance(where, pads.Expression):
+            where, filter = None, where if filter is None else where & filter
+        if filter is None:
+            return super().count_rows(where)
+        of = self if where is None else self.where(where)
+        return Scanner(of, None, filter, None).count_rows()
+
+    def filter(self, expression: Any) -> "Dataset | pads.Dataset":
+        """The same, with only the rows for which an expression of pyarrow is true, too. One that is not exact in the
+        filter language is applied by pyarrow to the rows in memory."""
+        if isinstance(expression, (str, Expr)):
+            return self.where(expression)
+        if self._limit is None:
+            mine, rest = arrow_filter.split(expression, self._schema_of_all())
+            if rest is None:
+                return made(ArrowDataset, self._core, self._store, self._columns, [*self._filters, *mine], None)
+        return _in_memory(self.to_table(filter=expression))
+
+    def get_fragments(self, filter: Any = None) -> Iterator["Fragment"]:
+        """Its tables one by one; with ``filter``, those that may have rows for which it is true."""
+        if self._limit is not None:
+            # The rows of all tables together are limited.
+            return iter([Fragment(self)])
+        mine = [] if filter is None else arrow_filter.split(filter, self._schema_of_all())[0]
+        return map(Fragment, self._tables(mine))
+
+    def replace_schema(self, schema: Any) -> Any:
+        """Rows in memory with another schema."""
+        return _in_memory(self.to_table().cast(schema))
+
+    def sort_by(self, sorting: Any, **options: Any) -> Any:
+        """Rows in memory, sorted."""
+        return _in_memory(self.to_table().sort_by(sorting, **options))
+
+    def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> Any:
+        """Rows in memory, joined with those of another data set."""
+        right = _in_memory(right_dataset.to_table())
+        return _in_memory(self.to_table()).join(right, *arguments, **options)
+
+    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> Any:
+        """Rows in memory, joined with the nearest ones of another data set."""
+        right = _in_memory(right_dataset.to_table())
+        return _in_memory(self.to_table()).join_asof(right, *arguments, **options)
+
+    def __reduce__(self) -> Any:
+        return Dataset.__reduce__(self)
+
+    def _schema_of_all(self) -> Any:
+        """The columns, those that are not shown among them, which filters may name."""
+        return pa.schema(self._core.schema)
+
+
+_TRUE = pa.compute.scalar(True)
+
+
+def _is_called_by(package: str) -> bool:
+    """Whether the method that asks is called by a module of ``package``. Code in C that calls has no module."""
+    caller = inspect.currentframe()
+    for _ in range(2):
+        caller = None if caller is None else caller.f_back
+    module = "" if caller is None else str(caller.f_globals.get("__name__"))
+    return module == package or module.startswith(f"{package}.")
+
+
+def _without_views(data_type: Any) -> Any:
+    types = pa.types
+    return (
+        pa.large_string()
+        if types.is_string_view(data_type)
+        else pa.large_binary()
+        if types.is_binary_view(data_type)
+        else data_type
+    )
+
+
+def _unreadable(schema: Any) -> Any:
+    """A data set that pyarrow fails to read, with a message that says why."""
+    fragment = pads.IpcFileFormat().make_fragment(_TOLD, fs.LocalFileSystem())
+    return pads.FileSystemDataset([fragment], schema, pads.IpcFileFormat(), fs.LocalFileSystem())
+
+
+_TOLD = "a data set of drumlin is read by its own methods: give pyarrow its scanner(), or its to_table()"
+
+
+def _in_memory(table: Any) -> Any:
+    return pads.InMemoryDataset(table, table.schema)
+
+
+class Scanner:
+    """Some columns and rows of a data set, to be read any number of times, as pyarrow's Scanner does."""
+
+    __slots__ = ("_batch_size", "_columns", "_dataset", "_filter", "_keys", "_mine", "_projected", "_rest")
+
+    def __init__(
+        self, dataset: ArrowDataset, columns: Any, filter: Any, batch_size: int | None, *, total_order: bool = False
+    ) -> None:
+        self._dataset = dataset
+        #: Integers that are compared in the place of floats.
+        self._keys: dict[str, str] = {}
+        self._batch_size = count_argument(batch_size, "batch_size")
+        if self._batch_size == 0:
+            raise InvalidArgument("batch_size=0; expected 1 or more")
+        if isinstance(filter, Expr):
+            filter = str(filter)
+        elif isinstance(filter, pa.Scalar):
+            # DataFusion says so of what is true for no row.
+            filter = pa.compute.scalar(filter)
+        self._filter = filter
+        self._mine: list[str] = []
+        self._rest: Any = None
+        if isinstance(filter, str):
+            dataset._unlimited("filter")
+            self._mine = [filter]
+        elif filter is not None and total_order and dataset._limit is None:
+            self._mine, self._rest, self._keys = arrow_filter.split_by_total_order(filter, dataset._schema_of_all())
+        elif filter is not None and dataset._limit is None:
+            self._mine, self._rest = arrow_filter.split(filter, dataset._schema_of_all())
+        elif filter is not None:
+            self._rest = filter
+        # Names are projected by us, expressions by pyarrow.
+        self._projected: Any = columns if isinstance(columns, dict) else None
+        self._columns = dataset._columns if columns is None or self._projected is not None else list(columns)
+        if self._columns is not None and self._projected is None:
+            for name in self._columns:
+                if name not in dataset.schema.names:
+                    raise InvalidArgument(f"column {name!r} does not exist; the columns are {dataset.schema.names}")
+
+    @property
+    def dataset_schema(self) -> Any:
+        """The columns of the data set."""
+        return self._dataset.schema
+
+    @property
+    def projected_schema(self) -> Any:
+        """The columns that are read."""
+        if self._projected is not None:
+            return self._by_pyarrow(pa.RecordBatchReader.from_batches(self._dataset.schema, [])).projected_schema
+        return pa.schema(self._stream(limit=0).schema)
+
+    def to_reader(self) -> Any:
+        """The rows, as a reader of batches that reads them as they are asked for."""
+        if self._projected is None and self._rest is None:
+            reader = pa.RecordBatchReader.from_stream(self._stream())
+        else:
+            reader = self._filtered()
+        size = self._batch_size
+        if size is None:
+            return reader
+        cut = (batch.slice(at, size) for batch in reader for at in range(0, batch.num_rows, size))
+        return pa.RecordBatchReader.from_batches(reader.schema, cut)
+
+    def to_batches(self) -> Iterator[Any]:
+        """The batches, as they are read."""
+        return iter(self.to_reader())
+
+    def scan_batches(self) -> Iterator[Any]:
+        """The batches, each with the fragment that it is of."""
+        for fragment in self._dataset.get_fragments():
+            for batch in fragment.scanner(columns=self._projected or self._columns, filter=self._filter).to_batches():
+                yield pads.TaggedRecordBatch(batch, fragment)
+
+    def to_table(self) -> Any:
+        """All rows, decoded by all threads."""
+        if self._projected is not None or self._rest is not None:
+            return self.to_reader().read_all()
+        of = self._dataset
+        return pa.table(of._core.collect(self._columns, [*of._filters, *self._mine], of._limit))
+
+    def head(self, num_rows: int) -> Any:
+        """The first rows; no more is read than they need."""
+        wanted = count_argument(num_rows, "num_rows") or 0
+        if self._projected is None and self._rest is None:
+            return pa.RecordBatchReader.from_stream(self._stream(limit=wanted)).read_all()
+        batches, left = [], wanted
+        with self.to_reader() as reader:
+            schema = reader.schema
+            while left > 0 and (batch := next(reader, None)) is not None:
+                batches.append(batch.slice(0, left))
+                left -= batches[-1].num_rows
+        return pa.Table.from_batches(batches, schema)
+
+    def take(self, indices: Any) -> Any:
+        """The rows at these places, counted from 0."""
+        places = pa.array(indices, pa.int64()) if not isinstance(indices, (pa.Array, pa.ChunkedArray)) else indices
+        if len(places) == 0:
+            return self.head(0)
+        last = pa.compute.max(places).as_py()
+        return self.head(last + 1).take(places)
+
+    def count_rows(self) -> int:
+        """The number of rows."""
+        if self._rest is not None:
+            return sum(batch.num_rows for batch in self._by_pyarrow(self._source(counts=True), counts=True).to_reader())
+        of = self._dataset
+        return of._core.count_rows([*of._filters, *self._mine], of._limit)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def _stream(self, limit: int | None = None) -> "_drumlin.Stream":
+        return self._dataset._stream(self._columns, self._mine, limit)
+
+    def _source(self, *, counts: bool = False) -> Any:
+        """What pyarrow filters and projects."""
+        of = self._dataset
+        if self._projected is not None:
+            shown = arrow_filter.columns_of_all(self._projected.values())
+        else:
+            shown = [] if counts else self.dataset_schema.names if self._columns is None else self._columns
+        needed = [] if self._rest is None else arrow_filter.columns_of(self._rest)
+        columns = of._columns
+        if shown is not None and needed is not None:
+            needed = [name for name in needed if name not in self._keys]
+            columns = list(dict.fromkeys([*shown, *needed, *self._keys.values()]))
+        source = pa.RecordBatchReader.from_stream(of._stream(columns, self._mine))
+        prepared = (self._prepared(batch) for batch in source)
+        schema = self._prepared(pa.RecordBatch.from_pylist([], source.schema)).schema
+        return pa.RecordBatchReader.from_batches(schema, prepared)
+
+    def _prepared(self, batch: Any) -> Any:
+        """A batch as pyarrow can filter it: without views, which it does not filter, and with keys for floats."""
+        plain = [field.with_type(_without_views(field.type)) for field in batch.schema]
+        return arrow_filter.with_order_keys(batch.cast(pa.schema(plain, batch.schema.metadata)), self._keys)
+
+    def _by_pyarrow(self, source: Any, *, counts: bool = False) -> Any:
+        shown = self._columns if self._columns is not None else self.dataset_schema.names
+        columns = [] if counts else self._projected if self._projected is not None else shown
+        return pads.Scanner.from_batches(source, columns=columns, filter=self._rest)
+
+    def _filtered(self) -> Any:
+        """What pyarrow has filtered and projected, in the types of the data set."""
+        reader = self._by_pyarrow(self._source()).to_reader()
+        if self._projected is not None:
+            return reader
+        wanted = pa.schema(self._stream(limit=0).schema)
+        if reader.schema.equals(wanted):
+            return reader
+        return pa.RecordBatchReader.from_batches(wanted, (batch.cast(wanted) for batch in reader))
+
+
+class Fragment:
+    """One of the tables of a data set, as pyarrow's Fragment is a part of one."""
+
+    __slots__ = ("_dataset",)
+
+    def __init__(self, dataset: ArrowDataset) -> None:
+        self._dataset = dataset
+
+    @property
+    def path(self) -> str:
+        """The path of the table."""
+        return self._dataset.paths[0]
+
+    @property
+    def physical_schema(self) -> Any:
+        """The columns."""
+        return self._dataset.schema
+
+    @property
+    def partition_expression(self) -> Any:
+        """What is true for all of its rows."""
+        return self._dataset.partition_expression
+
+    def scanner(self, schema: Any = None, **options: Any) -> Any:
+        """Reads some columns and rows; ``schema``, which says what all parts of a data set look like, is theirs
+        anyway."""
+        columns, filter, batch_size = (options.get(name) for name in ("columns", "filter", "batch_size"))
+        # With a schema it is DataFusion that asks, which compares floats by their total order.
+        return Scanner(self._dataset, columns, filter, batch_size, total_order=schema is not None)
+
+    def to_batches(self, **options: Any) -> Iterator[Any]:
+        """The batches, as they are read."""
+        return iter(self.scanner(**options).to_batches())
+
+    def to_table(self, **options: Any) -> Any:
+        """All rows."""
+        return self.scanner(**options).to_table()
+
+    def head(self, num_rows: int, **options: Any) -> Any:
+        """The first rows."""
+        return self.scanner(**options).head(num_rows)
+
+    def take(self, indices: Any, **options: Any) -> Any:
+        """The rows at these places."""
+        return self.scanner(**options).take(indices)
+
+    def count_rows(self, **options: Any) -> int:
+        """The number of rows."""
+        return int(self.scanner(**options).count_rows())
+
+    def __repr__(self) -> str:
+        return f"Fragment({self.path!r})"

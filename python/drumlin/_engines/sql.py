@@ -1,0 +1,99 @@
+"""SQL over the tables of a store, by DuckDB."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from drumlin._arguments import AsOf
+from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
+from drumlin._optional import need
+
+if TYPE_CHECKING:
+    from drumlin._tables import Tables
+
+__all__ = ["query"]
+
+#: Comments, texts between dollar signs and with escapes, and what stands in quotes, in which a quote is written twice.
+_QUOTED = re.compile(
+    r"--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|[eE]'(?:[^'\\]|\\.|'')*'"
+    r"|'(?P<single>(?:[^']|'')*)'|\"(?P<double>(?:[^\"]|\"\")*)\"",
+    re.DOTALL,
+)
+_NAMED = re.compile(r"\{([^{}/]+)\}")
+_NUMBER = re.compile(r"[0-9]{1,18}\Z")
+
+
+def query(tables: "Tables[Any]", text: str, as_of: AsOf | None, parameters: Any) -> Any:
+    """The relation of a query, in which tables of one instant stand in quotes."""
+    duckdb = need("duckdb", "sql()", "duckdb")
+    need("pyarrow", "sql()", "duckdb")
+    connection = duckdb.connect()
+    # Variables of this program are no tables.
+    connection.execute("set python_enable_replacements = false")
+    # What stands in quotes may be a table or a plain text: what is wrong with it matters if DuckDB looks for a table.
+    wrong: dict[str, Exception] = {}
+    known: dict[str, str] = {}
+    for name in dict.fromkeys(_names(text)):
+        try:
+            found = _dataset(tables, name, as_of)
+        except (InvalidArgument, NotFound, SchemaMismatch) as error:
+            wrong[name] = error
+            continue
+        if found is None:
+            continue
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise InvalidArgument(f"{other!r} and {name!r} differ in case alone: they are one table to DuckDB")
+        connection.register(name, found)
+    try:
+        return connection.sql(text) if parameters is None else connection.sql(text, params=parameters)
+    except duckdb.Error as error:
+        for name, reason in wrong.items():
+            if name in str(error):
+                raise reason from None
+        raise
+
+
+def _names(text: str) -> Iterator[str]:
+    for match in _QUOTED.finditer(text):
+        if (single := match["single"]) is not None:
+            yield single.replace("''", "'")
+        elif (double := match["double"]) is not None:
+            yield double.replace('""', '"')
+
+
+def _dataset(tables: "Tables[Any]", name: str, as_of: AsOf | None) -> Any:
+    """What a name in quotes means, if it is a path or pattern; None if it is another text."""
+    for path, when in _readings(name, as_of):
+        pattern, columns = _pattern(path)
+        try:
+            return tables.scan(pattern, path_columns=columns, as_of=when)
+        except NotFound as error:
+            # A version or snapshot that is not there, of a table that is.
+            if _matches(tables, pattern):
+                raise NotFound(f"{name!r}: {error}") from None
+        except InvalidArgument:
+            if _matches(tables, pattern):
+                raise
+    return None
+
+
+def _readings(name: str, as_of: AsOf | None) -> Iterator[tuple[str, AsOf | None]]:
+    yield name, as_of
+    path, at, when = name.rpartition("@")
+    if at and path and when:
+        yield path, int(when) if _NUMBER.match(when) else when
+
+
+def _pattern(path: str) -> tuple[str, Sequence[str] | None]:
+    """A pattern, and the columns made of its names: ``{symbol}`` is ``*``, called symbol."""
+    names = _NAMED.findall(path)
+    return _NAMED.sub("*", path), names or None
+
+
+def _matches(tables: "Tables[Any]", pattern: str) -> bool:
+    """Whether there are such tables."""
+    try:
+        return bool(tables.tables(pattern))
+    except InvalidArgument:
+        return False

@@ -1,0 +1,234 @@
+//! A data set: a table, or all tables that a pattern matches, and expressions of pyarrow over it.
+
+use arrow::ipc::root_as_footer;
+use drumlin::base::Cancel;
+use drumlin::filter::Filter;
+use drumlin::table::ScanOptions;
+use drumlin::{Error, Result};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::call::{Detached, detached, long};
+use crate::errors::raise;
+use crate::open_store::Store;
+use crate::result::{Batches, Prepared, Stream};
+use crate::schema::Schema;
+use crate::splits::{Lease, Split, split};
+
+/// A table, or all tables that a pattern matches, as of one instant.
+#[pyclass(frozen, module = "drumlin._drumlin")]
+pub struct Dataset {
+    core: Detached<drumlin::Dataset>,
+    /// For the garbage collector, which must see whose functions the tables keep alive.
+    store: Py<Store>,
+}
+
+impl Dataset {
+    pub fn new(core: drumlin::Dataset, store: Py<Store>) -> Self {
+        Self { core: Detached::new(core), store }
+    }
+
+    fn prepare(&self, py: Python<'_>, options: ScanOptions) -> PyResult<(drumlin::DatasetScan, Cancel)> {
+        let cancel = Cancel::default();
+        let options = ScanOptions { cancel: cancel.clone(), ..options };
+        Ok((detached(py, || self.core.scan(&options))?, cancel))
+    }
+}
+
+/// What to read: the columns, what all of the filters keep, and at most `limit` rows.
+fn options(columns: Option<Vec<String>>, filters: &[String], limit: Option<u64>) -> PyResult<ScanOptions> {
+    let filter = || -> Result<Option<Filter>> {
+        let parsed: Vec<Filter> = filters.iter().map(|text| Filter::parse(text)).collect::<Result<_>>()?;
+        Ok(parsed.into_iter().reduce(Filter::and))
+    };
+    Ok(ScanOptions { columns, filter: filter().map_err(raise)?, limit, ..ScanOptions::default() })
+}
+
+#[pymethods]
+impl Dataset {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.store)
+    }
+
+    /// The schema of all columns.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.core.schema())
+    }
+
+    /// The same rows in types that cost an engine less, or in which it pushes down more.
+    fn for_engines(&self, py: Python<'_>) -> PyResult<Dataset> {
+        let core = detached(py, || self.core.for_engines())?;
+        Ok(Dataset::new(core, self.store.clone_ref(py)))
+    }
+
+    /// The pattern.
+    #[getter]
+    fn pattern(&self) -> &str {
+        self.core.pattern()
+    }
+
+    /// The columns that hold names of paths.
+    #[getter]
+    fn path_columns(&self) -> Vec<String> {
+        self.core.path_columns().to_vec()
+    }
+
+    /// The paths of the tables.
+    #[getter]
+    fn paths(&self) -> Vec<String> {
+        self.core.paths()
+    }
+
+    /// Scans it, batch by batch.
+    fn stream(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        filters: Vec<String>,
+        limit: Option<u64>,
+    ) -> PyResult<Stream> {
+        let (scan, cancel) = self.prepare(py, options(columns, &filters, limit)?)?;
+        Ok(Stream::new(scan.schema(), Prepared { scan: Box::new(scan), cancel }))
+    }
+
+    /// Scans it, all at once and with all threads.
+    fn collect(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        filters: Vec<String>,
+        limit: Option<u64>,
+    ) -> PyResult<Batches> {
+        let (scan, cancel) = self.prepare(py, options(columns, &filters, limit)?)?;
+        let schema = scan.schema();
+        let batches = long(py, &[cancel], || scan.collect())?;
+        Ok(Batches { schema, batches })
+    }
+
+    /// The number of rows.
+    fn count_rows(&self, py: Python<'_>, filters: Vec<String>, limit: Option<u64>) -> PyResult<u64> {
+        let cancel = Cancel::default();
+        let options = ScanOptions { cancel: cancel.clone(), ..options(None, &filters, limit)? };
+        long(py, &[cancel], || self.core.count_rows(&options))
+    }
+
+    /// What reading it costs.
+    fn plan(&self, py: Python<'_>, columns: Option<Vec<String>>, filters: Vec<String>) -> PyResult<DatasetPlan> {
+        let options = options(columns, &filters, None)?;
+        Ok(DatasetPlan(detached(py, || self.core.plan(&options))?))
+    }
+
+    /// Its tables one by one, each with the columns of all; without those that the filters rule out by paths and columns.
+    fn split_by_table(&self, py: Python<'_>, filters: Vec<String>) -> PyResult<Vec<Dataset>> {
+        let options = options(None, &filters, None)?;
+        let tables = detached(py, || self.core.split_by_table(&options))?;
+        Ok(tables.into_iter().map(|core| Dataset::new(core, self.store.clone_ref(py))).collect())
+    }
+
+    /// Parts for other processes, and the lease that keeps them.
+    #[expect(clippy::too_many_arguments, reason = "one for each of the call")]
+    fn splits(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        filters: Vec<String>,
+        limit: Option<u64>,
+        bytes: u64,
+        at_least: u64,
+        life_micros: u64,
+    ) -> PyResult<(Vec<Split>, Lease)> {
+        let options = ScanOptions { cancel: Cancel::default(), ..options(columns, &filters, limit)? };
+        split(py, &self.core, self.store.clone_ref(py), options, drumlin::SplitOptions { bytes, at_least, life_micros })
+    }
+
+    /// A description, from which a store makes it again.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.core.describe().map_err(raise)?))
+    }
+}
+
+/// What reading a data set costs, and what its filter spares.
+#[pyclass(frozen, module = "drumlin")]
+pub struct DatasetPlan(drumlin::DatasetPlan);
+
+#[pymethods]
+impl DatasetPlan {
+    /// The paths of the tables that are opened.
+    #[getter]
+    fn tables(&self) -> Vec<String> {
+        self.0.opened.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The paths of those that are not.
+    #[getter]
+    fn pruned_tables(&self) -> Vec<String> {
+        self.0.pruned.clone()
+    }
+
+    /// Row groups with visible rows in the tables that are opened.
+    #[getter]
+    fn row_groups(&self) -> u64 {
+        self.0.total.row_groups
+    }
+
+    /// Those among them of which nothing is read: their statistics say that the filter is true for none of their rows.
+    #[getter]
+    fn pruned_row_groups(&self) -> u64 {
+        self.0.total.pruned
+    }
+
+    /// Those among them whose rows the filter all keeps, as statistics say.
+    #[getter]
+    fn whole_row_groups(&self) -> u64 {
+        self.0.total.whole
+    }
+
+    /// Encoded bytes that are read.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.0.total.bytes
+    }
+
+    /// Encoded bytes of the same columns in row groups that are pruned.
+    #[getter]
+    fn pruned_bytes(&self) -> u64 {
+        self.0.total.pruned_bytes
+    }
+
+    /// Rows in memory that are looked at.
+    #[getter]
+    fn memory_rows(&self) -> u64 {
+        self.0.total.memory_rows
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "DatasetPlan({} tables, {} row groups, {} bytes)",
+            self.0.opened.len(),
+            self.0.total.row_groups - self.0.total.pruned,
+            self.0.total.bytes
+        )
+    }
+}
+
+/// The parts of an expression of pyarrow in order, from its serialised form: an Arrow file whose schema has them as metadata,
+/// of which pyarrow itself shows each key only once.
+#[pyfunction]
+pub fn expression_parts(serialised: &[u8]) -> PyResult<Vec<(String, String)>> {
+    let parts = || -> Option<Vec<(String, String)>> {
+        let (rest, magic) = serialised.split_last_chunk::<6>()?;
+        let (rest, length) = rest.split_last_chunk::<4>()?;
+        let start = rest.len().checked_sub(usize::try_from(i32::from_le_bytes(*length)).ok()?)?;
+        let footer = root_as_footer(&rest[start..]).ok().filter(|_| magic == b"ARROW1")?;
+        let metadata = footer.schema()?.custom_metadata()?;
+        metadata.iter().map(|part| Some((part.key()?.to_owned(), part.value()?.to_owned()))).collect()
+    };
+    parts().ok_or_else(|| raise(Error::invalid("this is no serialised expression of pyarrow")))
+}
