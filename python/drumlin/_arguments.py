@@ -3,13 +3,14 @@
 import datetime as dt
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._expr import Expr
-from drumlin._input import Fit, FrameLike, to_stream
+from drumlin._input import Fit, FrameLike, to_schema, to_stream
 from drumlin._json import plain_json, to_json
-from drumlin._names import field_name
+from drumlin._names import check_name, field_name
+from drumlin._optional import need
 from drumlin.tree import P, PatternLike, plain_text
 
 #: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
@@ -18,6 +19,8 @@ AsOf: TypeAlias = int | str | dt.datetime
 #: Is called at each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the
 #: seconds left (None while unknown). What it raises stops the call.
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
+#: Which columns rows may have that are brought into a table: those of the table, or others too.
+SchemaMode: TypeAlias = Literal["strict", "evolve"]
 
 _SETTINGS = (
     "memory_bytes",
@@ -93,6 +96,56 @@ def filter_text(where: str | Expr | None) -> str | None:
 def note(metadata: Any) -> str | None:
     """What is noted with a version, as JSON text."""
     return None if metadata is None else to_json(plain_json(metadata), "metadata")
+
+
+def evolves(schema: Any) -> bool:
+    """Whether rows may have other columns than their table."""
+    if not isinstance(schema, str):
+        raise TypeError(f"schema is 'strict' or 'evolve', not a {type(schema).__name__}")
+    if schema not in ("strict", "evolve"):
+        raise InvalidArgument(f"schema={schema!r}; expected 'strict' or 'evolve'")
+    return schema == "evolve"
+
+
+def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any]:
+    """Columns to add: a schema, and a frame of one row with the defaults of those that have one."""
+    if not isinstance(columns, Mapping) or hasattr(columns, "__arrow_c_schema__"):
+        return to_schema(columns, "columns"), None
+    types, defaults = {}, {}
+    for name, column in columns.items():
+        types[name] = column
+        if isinstance(column, (tuple, list)):
+            if len(column) != 2:
+                raise InvalidArgument(f"column {name!r} has {len(column)} parts; expected a type, or a type and a default")
+            types[name], defaults[name] = column
+    schema = to_schema(types, "columns")
+    if not defaults:
+        return schema, None
+    pyarrow = need("pyarrow", "a default", "pyarrow")
+    fields = [schema.field(name) for name in defaults]
+    try:
+        arrays = [
+            pyarrow.array([plain(value)], field.type) for value, field in zip(defaults.values(), fields, strict=True)
+        ]
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"a default does not fit its type: {error}") from error
+    return schema, pyarrow.table(arrays, names=list(defaults))
+
+
+def plain(value: Any) -> Any:
+    """A scalar of pyarrow as a value of Python."""
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """From which name to which."""
+    if not isinstance(names, Mapping):
+        raise TypeError(f"names is a dict of old and new names, not a {type(names).__name__}")
+    for old, new in names.items():
+        if not isinstance(old, str) or not isinstance(new, str):
+            raise TypeError(f"names is a dict of old and new names, each a str, not {old!r}: {new!r}")
+        check_name(new, f"the name {new!r}")
+    return list(names.items())
 
 
 def listed(values: Iterable[Any], name: str) -> list[Any]:

@@ -181,21 +181,21 @@ def _check_values(name: str, values: list[Any] | tuple[Any, ...]) -> None:
             raise InvalidArgument(f"column {name!r} has values of several types: {told}; convert them to one")
 
 
-def to_schema(schema: Any) -> Any:
+def to_schema(schema: Any, name: str = "schema") -> Any:
     """``schema`` as an object with ``__arrow_c_schema__``."""
     if isinstance(schema, Mapping) and not hasattr(schema, "__arrow_c_schema__"):
         pyarrow = need("pyarrow", "a schema as a dict", "pyarrow")
         try:
-            return to_schema(pyarrow.schema(list(schema.items())))
+            return to_schema(pyarrow.schema(list(schema.items())), name)
         except InvalidArgument:
             raise
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"the dict is no schema: {error}") from error
+            raise InvalidArgument(f"{name}: the dict is no schema: {error}") from error
     if hasattr(schema, "__arrow_c_schema__"):
         if (pyarrow := loaded("pyarrow")) is not None and isinstance(schema, pyarrow.Schema):
             check_arrow_names(schema)
         return schema
     raise TypeError(
-        f"schema: a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, "
+        f"{name}: a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, "
         "anything else with __arrow_c_schema__, or a dict of names and pyarrow types"
     )

@@ -27,6 +27,16 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
     return to_stream(data, fit or Fit(), "rows")
 
 
+def typed(values: list[Any], name: str) -> Any:
+    """Values for a column that has no type yet, with the type that they have in Arrow."""
+    try:
+        return need("pyarrow", f"a column without a type ({name!r})", "pyarrow").array(values)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise InvalidArgument(f"column {name!r} has no Arrow form: {error}") from error
+
+
 def to_keys(keys: Any) -> Any:
     """Keys as the core takes them: columns, a list, or a tuple of one array."""
     if isinstance(keys, Mapping):

@@ -250,11 +250,16 @@ class Store(Tables[Version]):
         attempt = 1
         while True:
             transaction = self.transaction()
+            core = transaction._core
             try:
                 answer = function(transaction)
-            except BaseException:
-                transaction._core.abort()
-                raise
+            except BaseException as error:
+                again = isinstance(error, Conflict) and core.again and attempt < _ATTEMPTS_MAX
+                core.abort()
+                if not again:
+                    raise
+                attempt += 1
+                continue
             try:
                 transaction.commit()
             except Conflict:

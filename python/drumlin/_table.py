@@ -1,16 +1,20 @@
 """One table: everything that is done to it, in a store or in a transaction."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 
 from drumlin import _drumlin
 from drumlin._arguments import (
     AsOf,
     Progress,
+    SchemaMode,
     as_of_argument,
     column_names,
+    evolves,
     names,
+    new_columns,
     note,
+    renamed,
     rows_filter,
     selection,
     sort_columns,
@@ -114,18 +118,32 @@ class Table(Generic[_V]):
         return cast(_V, self._core.write(stream, note(metadata), order, progress))
 
     def append(
-        self, data: FrameLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+        self,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        schema: SchemaMode = "strict",
+        coerce: bool = False,
+        progress: Progress | None = None,
     ) -> _V:
         """Makes a version with the rows of ``data`` after those there are. See :meth:`Store.append
         <drumlin.Store.append>`."""
-        return cast(_V, self._core.append(to_stream(data, self._fit_to_add(coerce)), note(metadata), progress))
+        new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
+        return cast(_V, self._core.append(stream, note(metadata), new, progress))
 
     def replace(
-        self, data: FrameLike, *, metadata: Any = None, coerce: bool = False, progress: Progress | None = None
+        self,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        schema: SchemaMode = "strict",
+        coerce: bool = False,
+        progress: Progress | None = None,
     ) -> _V:
         """Makes a version in which the rows of ``data`` replace all rows of the range that they cover. See
         :meth:`Store.replace <drumlin.Store.replace>`."""
-        return cast(_V, self._core.replace(to_stream(data, self._fit_to_add(coerce)), note(metadata), progress))
+        new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
+        return cast(_V, self._core.replace(stream, note(metadata), new, progress))
 
     def delete(
         self,
@@ -149,6 +167,7 @@ class Table(Generic[_V]):
         rows: RowsLike,
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> RowsReport:
@@ -157,7 +176,8 @@ class Table(Generic[_V]):
 
         ``rows`` are a frame, a list of dicts or a dict of one row; values without a type take that of their column. A
         call with few rows is one write of the log and makes no version: its rows belong to the version that the next
-        checkpoint, snapshot or large write makes. One with many, or with ``metadata``, makes one.
+        checkpoint, snapshot or large write makes. One with many, with ``metadata``, or with new columns, makes one. See
+        :meth:`Store.append <drumlin.Store.append>` for ``schema``.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -169,13 +189,15 @@ class Table(Generic[_V]):
         >>> store.read("people").to_arrow()["name"].to_pylist()
         ['Ada', 'Grace H.']
         """
-        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), progress)
+        new = evolves(schema)
+        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)
 
     def insert(
         self,
         rows: RowsLike,
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> RowsReport:
@@ -192,7 +214,8 @@ class Table(Generic[_V]):
         ...     print(error)
         'names' has rows with the key 1; nothing was written
         """
-        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), progress)
+        new = evolves(schema)
+        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)
 
     def delete_keys(
         self,
@@ -267,6 +290,61 @@ class Table(Generic[_V]):
         <drumlin.Store.read>`."""
         selected = selection(as_of, columns, where, limit, tail, native)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
+
+    def add_columns(self, columns: SchemaLike, *, metadata: Any = None) -> _V:
+        """Makes a version with more columns, after those there are. ``columns`` are names and Arrow types, or for a
+        name a pair of a type and the value that the rows have which are there; rows that are added later and lack the
+        column (``schema="evolve"``) have it too. Without such a value they are null. No rows are written.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2]})
+        >>> _ = store.table("numbers").add_columns({"note": pyarrow.string(), "weight": (pyarrow.float64(), 0.5)})
+        >>> store.read("numbers").to_arrow().to_pylist()[0]
+        {'n': 1, 'note': None, 'weight': 0.5}
+        """
+        schema, defaults = new_columns(columns)
+        return cast(_V, self._core.add_columns(schema, defaults, note(metadata)))
+
+    def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
+        """Makes a version without the columns called ``columns``. Older versions keep them, and with them their bytes.
+        Columns of the key and of the sort order stay.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1], "m": [2]})
+        >>> _ = store.table("numbers").drop_columns(["m"])
+        >>> store.read("numbers").to_arrow().to_pylist(), store.read("numbers", as_of=0).to_arrow().to_pylist()
+        ([{'n': 1}], [{'n': 1, 'm': 2}])
+        """
+        return cast(_V, self._core.drop_columns(names(columns, "columns"), note(metadata)))
+
+    def rename_columns(self, names: Mapping[str, str], *, metadata: Any = None) -> _V:
+        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Columns of
+        the key and of the sort order keep theirs.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"a": [1], "b": [2]})
+        >>> _ = store.table("numbers").rename_columns({"a": "b", "b": "a"})
+        >>> store.read("numbers").to_arrow().to_pylist()
+        [{'b': 1, 'a': 2}]
+        """
+        return cast(_V, self._core.rename_columns(renamed(names), note(metadata)))
+
+    def widen(self, types: SchemaLike, *, metadata: Any = None) -> _V:
+        """Makes a version in which columns have wider Arrow types, which must hold all of their values: integers and
+        floats of more bits, decimals of more digits, plain values instead of dictionaries, any type instead of null;
+        finer times, and floats instead of integers, if every value is one of them. No rows are written.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", pyarrow.table({"n": pyarrow.array([1, 2], pyarrow.int8())}))
+        >>> _ = store.table("numbers").widen({"n": pyarrow.int64()})
+        >>> store.table("numbers").schema()
+        Schema(n: Int64)
+        """
+        return cast(_V, self._core.widen(to_schema(types, "types"), note(metadata)))
 
     def schema(self, *, as_of: AsOf | None = None) -> Schema:
         """The columns of a version: names and Arrow types.

@@ -7,9 +7,11 @@ from drumlin import _drumlin
 from drumlin._arguments import (
     AsOf,
     Progress,
+    SchemaMode,
     as_of_argument,
     column_names,
     count,
+    evolves,
     filter_text,
     names,
     note,
@@ -100,12 +102,26 @@ class Tables(Generic[_V]):
         data: FrameLike,
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
         """Makes a version of the table at ``path`` with the rows of ``data`` after those there are. The columns must
-        be the table's, in any order."""
-        return self.table(path).append(data, metadata=metadata, coerce=coerce, progress=progress)
+        be the table's, in any order, and every value one of its column's type. A column that has held nothing but nulls
+        of no type takes any type.
+
+        With ``schema="evolve"`` the table gets columns that it lacks, and wider types; columns that ``data`` lacks have
+        their default (:meth:`Table.add_columns <drumlin.Table.add_columns>`), or are null.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1]})
+        >>> _ = store.append("numbers", {"n": [2], "note": ["two"]}, schema="evolve")
+        >>> store.read("numbers").to_arrow().to_pylist()
+        [{'n': 1, 'note': None}, {'n': 2, 'note': 'two'}]
+        """
+        table = self.table(path)
+        return table.append(data, metadata=metadata, schema=schema, coerce=coerce, progress=progress)
 
     def replace(
         self,
@@ -113,6 +129,7 @@ class Tables(Generic[_V]):
         data: FrameLike,
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
@@ -126,7 +143,8 @@ class Tables(Generic[_V]):
         >>> store.read("ticks").to_arrow()["n"].to_pylist()
         [0, 7, 7, 0]
         """
-        return self.table(path).replace(data, metadata=metadata, coerce=coerce, progress=progress)
+        table = self.table(path)
+        return table.replace(data, metadata=metadata, schema=schema, coerce=coerce, progress=progress)
 
     def read(
         self,
@@ -285,6 +303,7 @@ class Tables(Generic[_V]):
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         return_exceptions: Literal[False] = False,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -295,6 +314,7 @@ class Tables(Generic[_V]):
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         return_exceptions: bool,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -304,6 +324,7 @@ class Tables(Generic[_V]):
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
+        schema: SchemaMode = "strict",
         return_exceptions: bool = False,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -318,9 +339,10 @@ class Tables(Generic[_V]):
         >>> answers["a"].rows, answers["b"]
         (2, NotFound("no table at 'b'"))
         """
+        new = evolves(schema)
         wrong: dict[str, Any] | None = {} if return_exceptions else None
         streams = to_streams(frames, wrong, lambda path: self.table(path)._fit_to_add(coerce))
-        answers = self._tables.append_many(streams, note(metadata), progress, return_exceptions)
+        answers = self._tables.append_many(streams, note(metadata), new, progress, return_exceptions)
         return _by_path(frames, streams, answers, wrong)
 
     @overload

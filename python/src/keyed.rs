@@ -12,7 +12,7 @@ use arrow::ffi::FFI_ArrowArray;
 use drumlin::base::{Cancel, Task, caught};
 use drumlin::segment::join;
 use drumlin::store::{Frame, LookupOptions, TableView, WriteOptions};
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, SchemaMode};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyTuple};
@@ -57,6 +57,18 @@ impl<'py> Column<'py> {
         }
     }
 
+    /// The column called `name`; values without types get the one that they have in Arrow.
+    fn typed(self, name: &str) -> PyResult<Self> {
+        match self {
+            Self::Values(values) if values.iter().any(|value| !value.is_none()) => {
+                let py = values[0].py();
+                let typed = py.import("drumlin._rows")?.getattr("typed")?;
+                Self::of(&typed.call1((values, name))?, &format!("column '{name}'"))
+            }
+            other => Ok(other),
+        }
+    }
+
     /// The column called `name`; values without types get type `wanted`.
     fn into_array(self, wanted: &DataType, name: &str) -> PyResult<(FieldRef, ArrayRef)> {
         let (metadata, array) = match self {
@@ -81,8 +93,8 @@ fn columns_of<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Columns<'py>> {
 }
 
 /// Columns as a batch, with the types of those of `schema`. Columns that `schema` lacks are reported by the code that
-/// takes the batch.
-fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch> {
+/// takes the batch; if they are `new`, values get the type that they have in Arrow, as they do if a column has none yet.
+fn batch_of(columns: Columns<'_>, schema: &ArrowSchema, new: bool) -> PyResult<RecordBatch> {
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if let [(first, _), ..] = columns.as_slice()
         && let Some((name, other)) = columns.iter().find(|(_, column)| column.len() != rows)
@@ -90,9 +102,15 @@ fn batch_of(columns: Columns<'_>, schema: &ArrowSchema) -> PyResult<RecordBatch>
         return refuse(format!("columns differ in length: '{first}' has {rows}, '{name}' has {}", other.len()));
     }
     let array = |(name, column): (String, Column<'_>)| -> PyResult<(FieldRef, ArrayRef)> {
-        match schema.field_with_name(&name) {
-            Ok(field) => column.into_array(field.data_type(), &name),
-            Err(_) => Ok((Arc::new(Field::new(name, DataType::Null, true)), Arc::new(NullArray::new(rows)))),
+        let wanted = schema.field_with_name(&name).map(|field| field.data_type().clone());
+        let untyped = wanted.as_ref().map_or(new, |wanted| *wanted == DataType::Null);
+        let column = if untyped { column.typed(&name)? } else { column };
+        match wanted {
+            Ok(wanted) => column.into_array(&wanted, &name),
+            Err(_) if new => column.into_array(&DataType::Null, &name),
+            Err(_) => {
+                Ok((Arc::new(Field::new(name, DataType::Null, true)), Arc::new(NullArray::new(rows)) as ArrayRef))
+            }
         }
     };
     let (fields, arrays): (Vec<_>, Vec<_>) =
@@ -124,13 +142,14 @@ impl<'py> FromPyObject<'_, 'py> for Rows<'py> {
 }
 
 impl Rows<'_> {
-    /// The rows in the form in which they are written to a table with the schema that `schema` returns.
-    pub fn given(self, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
+    /// The rows in the form in which they are written to a table with the schema that `schema` returns, which gets columns
+    /// that it lacks if `new` says so.
+    pub fn given(self, new: bool, schema: impl FnOnce() -> PyResult<SchemaRef>) -> PyResult<Given> {
         match self {
             Self::Frame(input) => Ok(Given::Input(input, None)),
             // A list without rows names no columns.
             Self::Columns(columns) if columns.is_empty() => Ok(Given::Batch(RecordBatch::new_empty(schema()?))),
-            Self::Columns(columns) => Ok(Given::Batch(batch_of(columns, &*schema()?)?)),
+            Self::Columns(columns) => Ok(Given::Batch(batch_of(columns, &*schema()?, new)?)),
         }
     }
 }
@@ -178,7 +197,7 @@ impl<'py> Keys<'py> {
             },
             Self::List(keys) => columns_of_keys(&keys, &schema)?,
         };
-        let batch = batch_of(columns, &schema)?;
+        let batch = batch_of(columns, &schema, false)?;
         fitted(&batch, &schema).map(Given::Batch).map_err(raise)
     }
 }
@@ -325,13 +344,14 @@ pub fn write<T: Send>(
     py: Python<'_>,
     given: Given,
     metadata: Option<String>,
+    schema: SchemaMode,
     progress: Option<Py<PyAny>>,
     call: impl FnOnce(Frame<'static>, &WriteOptions) -> Result<T> + Send,
 ) -> PyResult<T> {
     let few = progress.is_none() && given.is_few();
     let write = |task: Task| {
         let rows = given.into_frame(task.cancel.clone());
-        call(rows, &WriteOptions { metadata, sort: None, task })
+        call(rows, &WriteOptions { metadata, sort: None, schema, task })
     };
     if few { detached(py, || write(Task::default())) } else { with_progress(py, progress, write) }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use drumlin::SchemaMode;
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::Retention;
 use drumlin::filter::Filter;
@@ -164,4 +165,9 @@ pub fn plan_options(dead_share_min: Option<f64>, budget: Option<f64>) -> PlanOpt
         budget: budget.unwrap_or(default.budget),
         ..default
     }
+}
+
+/// Which columns rows may have.
+pub fn schema_mode(evolve: bool) -> SchemaMode {
+    if evolve { SchemaMode::Evolve } else { SchemaMode::Strict }
 }

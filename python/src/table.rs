@@ -1,6 +1,12 @@
 //! One table, in a store or in a transaction.
 
-use drumlin::{AsOf, Cancel, DiffOptions, Frame, ReadOptions, Result, TableOptions, UpdateOptions, WriteOptions};
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use drumlin::base::Task;
+use drumlin::{
+    Alter, AsOf, Cancel, DiffOptions, Frame, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions,
+    WriteOptions,
+};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -12,7 +18,7 @@ use crate::foreign::GivenSchema;
 use crate::input::Input;
 use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::open_store::Store;
-use crate::options::{When, lookup_options, missing};
+use crate::options::{When, lookup_options, missing, schema_mode};
 use crate::reports::{DeleteReport, DropReport, RowsReport, Version};
 use crate::result::{Prepared, Reading, Stream};
 use crate::schema::Schema;
@@ -36,11 +42,18 @@ impl Table {
         py: Python<'_>,
         metadata: Option<String>,
         sort: Option<Vec<String>>,
+        schema: SchemaMode,
         progress: Option<Py<PyAny>>,
         write: impl FnOnce(&drumlin::Table, &WriteOptions) -> Result<Option<drumlin::VersionInfo>> + Send,
     ) -> PyResult<Option<Version>> {
-        let write = |task| write(&self.core, &WriteOptions { metadata, sort, task });
+        let write = |task| write(&self.core, &WriteOptions { metadata, sort, schema, task });
         Ok(with_progress(py, progress, write)?.map(Version::from))
+    }
+
+    /// Changes columns.
+    fn alter(&self, py: Python<'_>, alter: &Alter, metadata: Option<String>) -> PyResult<Option<Version>> {
+        let change = |task: Task| self.core.alter(alter, &UpdateOptions { metadata, task });
+        Ok(with_progress(py, None, change)?.map(Version::from))
     }
 
     /// Writes rows by key by `write`.
@@ -49,12 +62,23 @@ impl Table {
         py: Python<'_>,
         rows: Rows<'_>,
         metadata: Option<String>,
+        evolve: bool,
         progress: Option<Py<PyAny>>,
         write: impl FnOnce(&drumlin::Table, Frame<'static>, &WriteOptions) -> Result<drumlin::RowsReport> + Send,
     ) -> PyResult<RowsReport> {
-        let rows = rows.given(|| detached(py, || self.core.schema(&AsOf::Newest)))?;
-        Ok(keyed::write(py, rows, metadata, progress, |rows, options| write(&self.core, rows, options))?.into())
+        let rows = rows.given(evolve, || detached(py, || self.core.schema(&AsOf::Newest)))?;
+        let schema = schema_mode(evolve);
+        Ok(keyed::write(py, rows, metadata, schema, progress, |rows, options| write(&self.core, rows, options))?.into())
     }
+}
+
+/// All rows of a frame.
+fn rows_of(frame: Input) -> Result<RecordBatch> {
+    let (schema, batches) = match frame {
+        Input::Scan(scan) => (scan.schema(), scan.collect::<Result<Vec<_>>>()?),
+        Input::Foreign(foreign) => (foreign.schema.clone(), foreign.checked().collect::<Result<Vec<_>>>()?),
+    };
+    Ok(concat_batches(&schema, &batches)?)
 }
 
 #[pymethods]
@@ -92,29 +116,31 @@ impl Table {
         sort: Option<Vec<String>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, sort, progress, |table, options| table.write(frame, options))
+        self.write_by(py, metadata, sort, SchemaMode::Strict, progress, |table, options| table.write(frame, options))
     }
 
-    #[pyo3(signature = (frame, metadata=None, progress=None))]
+    #[pyo3(signature = (frame, metadata=None, evolve=false, progress=None))]
     fn append(
         &self,
         py: Python<'_>,
         frame: Input,
         metadata: Option<String>,
+        evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, progress, |table, options| table.append(frame, options))
+        self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| table.append(frame, options))
     }
 
-    #[pyo3(signature = (frame, metadata=None, progress=None))]
+    #[pyo3(signature = (frame, metadata=None, evolve=false, progress=None))]
     fn replace(
         &self,
         py: Python<'_>,
         frame: Input,
         metadata: Option<String>,
+        evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, progress, |table, options| table.replace(frame, options))
+        self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| table.replace(frame, options))
     }
 
     #[pyo3(signature = (filter, metadata=None, progress=None))]
@@ -129,26 +155,76 @@ impl Table {
         Ok(with_progress(py, progress, delete)?.into())
     }
 
-    #[pyo3(signature = (rows, metadata=None, progress=None))]
+    #[pyo3(signature = (rows, metadata=None, evolve=false, progress=None))]
     fn upsert(
         &self,
         py: Python<'_>,
         rows: Rows<'_>,
         metadata: Option<String>,
+        evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
-        self.write_by_key(py, rows, metadata, progress, |table, rows, options| table.upsert(rows, options))
+        self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.upsert(rows, options))
     }
 
-    #[pyo3(signature = (rows, metadata=None, progress=None))]
+    #[pyo3(signature = (rows, metadata=None, evolve=false, progress=None))]
     fn insert(
         &self,
         py: Python<'_>,
         rows: Rows<'_>,
         metadata: Option<String>,
+        evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
-        self.write_by_key(py, rows, metadata, progress, |table, rows, options| table.insert(rows, options))
+        self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.insert(rows, options))
+    }
+
+    /// `defaults` is a frame of one row, with the columns that have one.
+    #[pyo3(signature = (columns, defaults=None, metadata=None))]
+    fn add_columns(
+        &self,
+        py: Python<'_>,
+        columns: GivenSchema,
+        defaults: Option<Input>,
+        metadata: Option<String>,
+    ) -> PyResult<Option<Version>> {
+        let schema = columns.into_inner();
+        let add = || {
+            let rows = defaults.map(rows_of).transpose()?;
+            let new = schema.fields().iter().map(|field| NewColumn {
+                field: field.as_ref().clone(),
+                default: rows.as_ref().and_then(|row| row.column_by_name(field.name()).cloned()),
+            });
+            self.core.alter(&Alter::Add(new.collect()), &UpdateOptions { metadata, ..UpdateOptions::default() })
+        };
+        Ok(detached(py, add)?.map(Version::from))
+    }
+
+    #[pyo3(signature = (columns, metadata=None))]
+    fn drop_columns(
+        &self,
+        py: Python<'_>,
+        columns: Vec<String>,
+        metadata: Option<String>,
+    ) -> PyResult<Option<Version>> {
+        self.alter(py, &Alter::Drop(columns), metadata)
+    }
+
+    #[pyo3(signature = (names, metadata=None))]
+    fn rename_columns(
+        &self,
+        py: Python<'_>,
+        names: Vec<(String, String)>,
+        metadata: Option<String>,
+    ) -> PyResult<Option<Version>> {
+        self.alter(py, &Alter::Rename(names), metadata)
+    }
+
+    #[pyo3(signature = (types, metadata=None))]
+    fn widen(&self, py: Python<'_>, types: GivenSchema, metadata: Option<String>) -> PyResult<Option<Version>> {
+        let types = types.into_inner();
+        let types = types.fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
+        self.alter(py, &Alter::Widen(types.collect()), metadata)
     }
 
     #[pyo3(signature = (keys, metadata=None, progress=None))]
@@ -160,7 +236,10 @@ impl Table {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
         let keys = keys.given(|| Ok(detached(py, || self.core.view(&AsOf::Newest))?.key_schema().clone()))?;
-        Ok(keyed::write(py, keys, metadata, progress, |keys, options| self.core.delete_keys(keys, options))?.into())
+        Ok(keyed::write(py, keys, metadata, SchemaMode::Strict, progress, |keys, options| {
+            self.core.delete_keys(keys, options)
+        })?
+        .into())
     }
 
     #[pyo3(signature = (key, as_of=None, columns=None))]

@@ -10,7 +10,7 @@ use crate::dataset::Dataset;
 use crate::errors::{all, answers};
 use crate::input::{Handed, to_frames, write_each};
 use crate::open_store::Store;
-use crate::options::{Versions, When, existing, missing, scan_options};
+use crate::options::{Versions, When, existing, missing, scan_options, schema_mode};
 use crate::pattern::PatternLike;
 use crate::reports::{CopyReport, DropReport, VersionsReport};
 use crate::result::Reading;
@@ -60,7 +60,8 @@ impl Tables {
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let write = |frames, task| {
-            let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort, task });
+            let (frames, options) =
+                (to_frames(frames), WriteOptions { metadata, sort, task, ..WriteOptions::default() });
             match each {
                 true => self.place.write_each(frames, &options),
                 false => all(self.place.write_many(frames, &options)),
@@ -70,17 +71,19 @@ impl Tables {
     }
 
     /// Like `write_many`.
-    #[pyo3(signature = (frames, metadata=None, progress=None, each=false))]
+    #[pyo3(signature = (frames, metadata=None, evolve=false, progress=None, each=false))]
     fn append_many<'py>(
         &self,
         py: Python<'py>,
         frames: Vec<(String, Handed)>,
         metadata: Option<String>,
+        evolve: bool,
         progress: Option<Py<PyAny>>,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let append = |frames, task| {
-            let (frames, options) = (to_frames(frames), WriteOptions { metadata, sort: None, task });
+            let (frames, options) =
+                (to_frames(frames), WriteOptions { metadata, sort: None, schema: schema_mode(evolve), task });
             match each {
                 true => self.place.append_each(frames, &options),
                 false => all(self.place.append_many(frames, &options)),

@@ -68,5 +68,6 @@ pub use log::LogOptions;
 pub use segment::Stat;
 pub use store::*;
 pub use table::{
-    LeftAlone, Lookup, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, VersionKind, Window,
+    Alter, LeftAlone, Lookup, NewColumn, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode,
+    VersionKind, Window,
 };

@@ -13,6 +13,10 @@ mod copies;
 mod copy_op;
 #[path = "it/diffs.rs"]
 mod diffs;
+#[path = "it/evolve.rs"]
+mod evolve;
+#[path = "it/evolve_model.rs"]
+mod evolve_model;
 #[path = "it/key_types.rs"]
 mod key_types;
 #[path = "it/keyed_model.rs"]
@@ -308,7 +312,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 53] = [
+    let single: [(Bug, Check); 57] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -359,6 +363,10 @@ fn main() {
         (Bug::CopyInMemory, copies::rows_in_memory_go_along),
         (Bug::ForgetMovedRetention, copies::moved_tables_keep_their_retention),
         (Bug::MixShared, copies::shared_row_groups_are_kept_once),
+        (Bug::OneSchemaRestored, evolve::versions_of_mixed_row_groups_are_restored),
+        (Bug::ColumnsByName, evolve::names_are_swapped),
+        (Bug::ReuseColumns, evolve::a_new_column_is_not_the_old_one),
+        (Bug::AlterInMemory, evolve::rows_in_memory_go_along),
         (Bug::DiffRecords, diffs::only_what_differs),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),

@@ -127,8 +127,8 @@ impl Import {
             frames.push((path, Frame::new(schema, rows)));
         }
         let paths: Vec<String> = frames.iter().map(|(path, _)| path.clone()).collect();
-        let options =
-            WriteOptions { metadata: self.metadata.clone(), sort: self.sort.clone(), task: bar.task_beside(&cancel) };
+        let (metadata, sort, task) = (self.metadata.clone(), self.sort.clone(), bar.task_beside(&cancel));
+        let options = WriteOptions { metadata, sort, task, ..WriteOptions::default() };
         let done = if self.upsert || self.key.is_some() {
             self.write_by_key(&store, frames, &options)
         } else {

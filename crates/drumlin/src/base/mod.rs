@@ -32,6 +32,6 @@ pub use panic::caught;
 pub use patience::Patience;
 pub use pool::Pool;
 pub use progress::{Cancel, Meter, Progress, Task};
-pub use text::clip;
+pub use text::{clip, from_hex, to_hex};
 pub use threads::{OsThreads, Threads};
 pub use varint::{read_varint, write_varint};

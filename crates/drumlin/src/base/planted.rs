@@ -134,6 +134,14 @@ pub enum Bug {
     DiffRecords = 98,
     /// Whether a put that a folder has refused was done is looked for in the log, which may not know.
     DoubtRefusals = 99,
+    /// A restored version's row groups are read as if all had been written with its schema.
+    OneSchemaRestored = 100,
+    /// A column that is renamed is looked for in row groups by its new name.
+    ColumnsByName = 101,
+    /// A new column gets the id of one that was dropped.
+    ReuseColumns = 102,
+    /// The columns of a table change while rows written by key are in memory.
+    AlterInMemory = 103,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

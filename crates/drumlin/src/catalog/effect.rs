@@ -10,7 +10,7 @@ use crate::block::Address;
 use crate::table::{Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableChange, TableSpec};
 
 /// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES;
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES | FEATURE_SCHEMAS;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -18,6 +18,8 @@ pub const FEATURE_HOLDS: u64 = 2;
 
 /// The entry copies, moves or restores tables, or moves row groups of several.
 pub const FEATURE_COPIES: u64 = 4;
+/// The entry changes the columns of a table and keeps its rows.
+pub const FEATURE_SCHEMAS: u64 = 8;
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -290,6 +292,7 @@ impl Effect {
             | Effect::MoveTable { .. }
             | Effect::RestoreTable { .. }
             | Effect::MoveShared { .. } => FEATURE_COPIES,
+            Effect::ChangeTable { change, .. } if change.keeps_rows_of_other_schemas() => FEATURE_SCHEMAS,
             _ => 0,
         }
     }

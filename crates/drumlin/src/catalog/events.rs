@@ -75,15 +75,15 @@ pub fn events(
     found: &mut dyn FnMut(Event) -> bool,
 ) -> Result<()> {
     let mut tree = before.tree.clone();
-    // A table made and dropped by one commit is in neither state.
-    let place = |id: TableId| {
+    // Where the commit has put tables so far.
+    let mut put: BTreeMap<TableId, Path> = BTreeMap::new();
+    let place = |put: &BTreeMap<TableId, Path>, id: TableId| {
         let trash = || after.trash.get(&id).map(|trash| &trash.path);
-        before.path_of(id).or_else(|| after.path_of(id)).or_else(trash)
+        put.get(&id).or_else(|| before.path_of(id)).or_else(|| after.path_of(id)).or_else(trash).cloned()
     };
-    // Where tables that this commit has moved are now.
-    let mut moved: BTreeMap<TableId, Path> = BTreeMap::new();
-    let table_event =
-        |table: TableId, action| Some(Event::Table(TableEvent { path: place(table)?.to_string(), table, action }));
+    let table_event = |put: &BTreeMap<TableId, Path>, table: TableId, action| {
+        Some(Event::Table(TableEvent { path: place(put, table)?.to_string(), table, action }))
+    };
     for effect in transactions.iter().flat_map(|transaction| &transaction.effects) {
         let event = match effect {
             Effect::Nodes(nodes) => {
@@ -97,30 +97,34 @@ pub fn events(
                 None
             }
             Effect::CreateTable { table, path, .. } => {
+                put.insert(*table, path.clone());
                 set_table(&mut tree, path, seq, Some(*table));
                 None
             }
-            Effect::ChangeTable { table, change } => table_event(*table, TableAction::Version(change.kind)),
-            Effect::WriteRows { table, .. } => table_event(*table, TableAction::Rows),
-            Effect::FreezeRows { table } => table_event(*table, TableAction::Version(VersionKind::Rows)),
-            Effect::DeleteVersions { table, .. } => table_event(*table, TableAction::DeleteVersions),
+            Effect::ChangeTable { table, change } => table_event(&put, *table, TableAction::Version(change.kind)),
+            Effect::WriteRows { table, .. } => table_event(&put, *table, TableAction::Rows),
+            Effect::FreezeRows { table } => table_event(&put, *table, TableAction::Version(VersionKind::Rows)),
+            Effect::DeleteVersions { table, .. } => table_event(&put, *table, TableAction::DeleteVersions),
             Effect::DropTable { table } => {
-                if let Some(path) = place(*table) {
-                    set_table(&mut tree, path, seq, None);
+                if let Some(path) = place(&put, *table) {
+                    set_table(&mut tree, &path, seq, None);
                 }
-                table_event(*table, TableAction::Drop)
+                table_event(&put, *table, TableAction::Drop)
             }
             Effect::UndropTable { table, path } => {
+                put.insert(*table, path.clone());
                 set_table(&mut tree, path, seq, Some(*table));
                 Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Undrop }))
             }
             Effect::CopyTable { table, path, .. } => {
+                put.insert(*table, path.clone());
                 set_table(&mut tree, path, seq, Some(*table));
                 Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Copy }))
             }
             Effect::MoveTable { table, path } => {
                 let to = TableEvent { path: path.to_string(), table: *table, action: TableAction::Move };
-                let left = moved.insert(*table, path.clone()).or_else(|| place(*table).cloned());
+                let left = place(&put, *table);
+                put.insert(*table, path.clone());
                 if let Some(left) = left {
                     set_table(&mut tree, &left, seq, None);
                     let away = TableEvent { path: left.to_string(), action: TableAction::MoveAway, ..to.clone() };
@@ -131,7 +135,7 @@ pub fn events(
                 set_table(&mut tree, path, seq, Some(*table));
                 Some(Event::Table(to))
             }
-            Effect::RestoreTable { table, .. } => table_event(*table, TableAction::Version(VersionKind::Restore)),
+            Effect::RestoreTable { table, .. } => table_event(&put, *table, TableAction::Version(VersionKind::Restore)),
             _ => None,
         };
         if event.is_some_and(|event| !found(event)) {

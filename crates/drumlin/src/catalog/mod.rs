@@ -40,7 +40,9 @@ pub use changes::{Change, Changes, NodeChange};
 pub use chunks::{ChunkAddress, Index, LostChunk};
 pub use compare::Compare;
 pub use draft::{Draft, PutMode, PutOptions};
-pub use effect::{Effect, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS, FEATURES_KNOWN, TransactionRecord};
+pub use effect::{
+    Effect, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_SCHEMAS, FEATURES_KNOWN, TransactionRecord,
+};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;
 pub use footprint::{Footprint, Read, carry_over, check_written};

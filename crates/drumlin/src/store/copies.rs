@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Place;
 use super::commit::retry_conflicts;
 use super::resolve::{AsOf, is_younger, resolve, table_at};
+use super::transaction::run_again;
 use crate::base::{Error, ErrorKind, Result, TableId, Version};
 use crate::catalog::{CopyOf, CopyReport, Draft, Existing, Footprint, Path, Pattern, Read, Snapshot, State};
 use crate::table::Since;
@@ -200,10 +201,8 @@ impl Place {
                 let done = work(&mut open.draft);
                 if matches!(&done, Err(e) if e.kind() == ErrorKind::Conflict) {
                     store.settle_rows(&waiting, true)?;
-                    return Err(Error::conflict(
-                        "rows written by key had to be made row groups first: run the transaction again, after those that it \
-                         wrote itself are committed",
-                    ));
+                    open.doomed |= !waiting.is_empty();
+                    return Err(run_again());
                 }
                 open.apply(Footprint { reads }, Vec::new(), None)?;
                 done

@@ -153,8 +153,7 @@ impl Diff {
             false => Vec::new(),
         };
         let versions: Vec<Version> = [first].into_iter().chain(between).chain([last]).collect();
-        let schemas =
-            versions.iter().map(|version| Ok(table.schemas[table.record(*version)?.schema as usize].0.clone()));
+        let schemas = versions.iter().map(|version| Ok(table.schema_of(*version)?.0.clone()));
         let schemas: Vec<SchemaRef> = schemas.collect::<Result<_>>()?;
         let whole = union(&schemas).map_err(|(name, one, other)| {
             let told = |at: usize| {

@@ -8,7 +8,7 @@ use std::io::{BufRead, Write};
 use serde_json::{Map, Value};
 
 use super::{IntoPattern, Tree};
-use crate::base::{Error, Progress, Result, Task};
+use crate::base::{Error, Progress, Result, Task, from_hex, to_hex};
 use crate::catalog::{Condition, Content, Node, Payload, PutOptions, check_path};
 
 /// What an import did.
@@ -90,9 +90,7 @@ fn line(path: &str, payload: &Payload, node: &Node) -> Result<Value> {
     line.insert("path".into(), path.into());
     match payload.content() {
         Content::Json(value) => line.insert("payload".into(), value.to_json()),
-        Content::Bytes(bytes) => {
-            line.insert("bytes".into(), bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
-        }
+        Content::Bytes(bytes) => line.insert("bytes".into(), to_hex(bytes).into()),
     };
     if !node.keep_while().is_empty() {
         let keep = serde_json::to_value(node.keep_while());
@@ -111,7 +109,9 @@ fn parse(text: &str, under: Option<&str>) -> Result<Line> {
     check_path(&path)?;
     let payload = match (line.remove("payload"), line.remove("bytes")) {
         (Some(value), None) => Payload::json(&value)?,
-        (None, Some(Value::String(text))) => Payload::bytes(&from_hex(&text)?)?,
+        (None, Some(Value::String(text))) => {
+            Payload::bytes(&from_hex(&text).ok_or_else(|| Error::invalid("'bytes' is not hexadecimal"))?)?
+        }
         _ => return Err(Error::invalid(format!("'{path}': expected either 'payload' or 'bytes' in hexadecimal"))),
     };
     let keep: Vec<(String, Condition)> = match line.remove("keep_while") {
@@ -122,12 +122,4 @@ fn parse(text: &str, under: Option<&str>) -> Result<Line> {
         return Err(Error::invalid(format!("'{path}': unknown field '{unknown}'")));
     }
     Ok((path, payload, keep.into_iter().map(|(path, condition)| (place(&path), condition)).collect()))
-}
-
-fn from_hex(text: &str) -> Result<Vec<u8>> {
-    let bad = || Error::invalid("'bytes' is not hexadecimal");
-    if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(bad());
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| bad())).collect()
 }

@@ -14,7 +14,7 @@ use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{join_batches, take_batch};
-use crate::table::{Conform, RowPlace, RowsChange, Searcher, Table, TableCodec, batch_bytes};
+use crate::table::{Conform, RowPlace, RowsChange, SchemaMode, Searcher, StoredSchema, Table, TableCodec, batch_bytes};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +48,8 @@ pub(super) struct Gathered<'a> {
     pub drawn: Vec<RecordBatch>,
     /// The rest, to be pulled, if that was not all.
     pub rest: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>>,
+    /// The schema that the table had, and the one that it gets for these rows, if that is another.
+    pub evolved: Option<(SchemaRef, StoredSchema)>,
 }
 
 /// The batches of a frame in the table's schema.
@@ -55,12 +57,13 @@ fn conformed<'a>(
     what: ByKey,
     codec: Arc<TableCodec>,
     schema: SchemaRef,
+    fill: Option<StoredSchema>,
     frame: Frame<'a>,
     path: &Path,
     pool: &Pool,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
     let table = format!("'{path}'");
-    let mut conform = Conform::new(schema.clone()).named(&table);
+    let mut conform = Conform::new(schema.clone()).named(&table).filling(fill);
     frame.into_batches(pool, &table).map(move |batch| match what {
         ByKey::Delete => {
             let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
@@ -72,10 +75,16 @@ fn conformed<'a>(
 
 impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
-    pub fn of_rows(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
+    pub fn of_rows(
+        codec: Arc<TableCodec>,
+        fill: Option<StoredSchema>,
+        frame: Frame<'a>,
+        path: &Path,
+        pool: &Pool,
+    ) -> Self {
         let schema = codec.schema().clone();
-        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), frame, path, pool);
-        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)) }
+        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), fill, frame, path, pool);
+        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None }
     }
 }
 
@@ -90,10 +99,14 @@ impl Store {
     ) -> Result<RowsReport> {
         self.refresh_if_shared()?;
         self.wait_for_room()?;
+        if what != ByKey::Delete {
+            let name = path.to_string();
+            self.settle_before_evolving(std::iter::once((&name, &frame)), options.schema)?;
+        }
         let base = self.state()?;
-        let gathered = self.gather(&base, what, path, frame, &options.task.cancel)?;
-        // A note is kept with a version, and rows written without row groups make none.
-        if gathered.rest.is_some() || options.metadata.is_some() {
+        let gathered = self.gather(&base, what, path, frame, options)?;
+        // A note is kept with a version, and so is a schema; rows written without row groups make none.
+        if gathered.rest.is_some() || gathered.evolved.is_some() || options.metadata.is_some() {
             return self.write_many_by_key(what, path, gathered, options);
         }
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
@@ -119,9 +132,9 @@ impl Store {
         options: &WriteOptions,
     ) -> Result<u64> {
         let state = open.draft.state();
-        let gathered = self.gather(state, what, path, frame, &options.task.cancel)?;
+        let gathered = self.gather(state, what, path, frame, options)?;
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
-        if gathered.rest.is_none() && options.metadata.is_none() {
+        if gathered.rest.is_none() && gathered.evolved.is_none() && options.metadata.is_none() {
             if rows > 0 {
                 let few = SmallWrite::new(what, &gathered)?;
                 let (footprint, effect) = self.small_write(what, state, path, &few, &options.task.cancel)?;
@@ -129,9 +142,11 @@ impl Store {
             }
             return Ok(rows);
         }
+        let (table, evolves) = (table_at(state, path)?.id, gathered.evolved.is_some());
         let bulk = self.prepare_bulk(what, state, path, gathered, options)?;
         let rows = bulk.rows;
-        open.apply(bulk.footprint, bulk.effects, Some(bulk.writer))?;
+        let done = open.apply(bulk.footprint, bulk.effects, Some(bulk.writer));
+        if evolves { open.settled(self, table, done) } else { done }?;
         Ok(rows)
     }
 
@@ -142,25 +157,38 @@ impl Store {
         what: ByKey,
         path: &Path,
         frame: Frame<'a>,
-        cancel: &Cancel,
+        options: &WriteOptions,
     ) -> Result<Gathered<'a>> {
         let table = table_at(state, path)?;
-        let codec = table.codec().map_err(|e| e.context(format!("'{path}'")))?;
+        let named = |e: Error| e.context(format!("'{path}'"));
+        let mut codec = table.codec().map_err(named)?;
+        let (mut evolved, mut fill) = (None, None);
+        if what != ByKey::Delete {
+            let new = table.evolved(frame.schema(), options.schema).map_err(named)?;
+            if options.schema == SchemaMode::Evolve {
+                fill = new.as_ref().or(table.schema()).cloned();
+            }
+            if let Some(new) = new {
+                let own = codec.schema().clone();
+                codec = Arc::new(TableCodec::new(&new.0, &table.spec.sort)?);
+                evolved = Some((own, new));
+            }
+        }
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
-        let mut batches = conformed(what, codec.clone(), schema.clone(), frame, path, &self.inner.env.pool);
+        let mut batches = conformed(what, codec.clone(), schema.clone(), fill, frame, path, &self.inner.env.pool);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
         while bytes <= self.inner.options.row_write_bytes {
-            cancel.check()?;
+            options.task.cancel.check()?;
             match batches.next() {
                 Some(batch) => {
                     let batch = batch?;
                     bytes += batch_bytes(&batch);
                     drawn.extend((batch.num_rows() > 0).then_some(batch));
                 }
-                None => return Ok(Gathered { codec, schema, drawn, rest: None }),
+                None => return Ok(Gathered { codec, schema, drawn, rest: None, evolved }),
             }
         }
-        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)) })
+        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)), evolved })
     }
 
     /// The effect that writes a few rows to the table at `path`, as it is in `state`.

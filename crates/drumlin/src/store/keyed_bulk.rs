@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
@@ -22,8 +23,8 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, Table, TableChange, TableCodec, VersionKind,
-    batch_bytes, encode_group, key_filter,
+    GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table, TableChange, TableCodec,
+    VersionKind, batch_bytes, encode_group, key_filter,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -34,6 +35,8 @@ pub(super) struct Encoded {
     /// The row groups, in the order of the keys of one list after the other.
     pub groups: Vec<NewGroup>,
     pub rows: u64,
+    /// The schema that the table had, and the one that it gets for these rows, if that is another.
+    pub evolved: Option<(SchemaRef, StoredSchema)>,
 }
 
 /// The effects of a bulk write by key on one table, and what they depend on.
@@ -78,6 +81,7 @@ impl Store {
         let rows = encoded.rows;
         let (after, ()) = self.commit_placed(encoded, writer, |encoded, writer| {
             self.prepare_and_commit(|base| {
+                let (base, _pin) = self.settled_state(base, path, encoded.evolved.is_some())?;
                 let table = table_at(&base, path)?;
                 let mut bulk = self.bulk_change(what, &base, table, &codec, path, encoded, &options.task)?;
                 bulk.change.metadata.clone_from(&options.metadata);
@@ -122,12 +126,14 @@ impl Store {
         encoded: &Encoded,
         task: &Task,
     ) -> Result<BulkChange> {
-        if table.codec().ok().is_none_or(|own| own.schema() != codec.schema()) {
+        let expected = encoded.evolved.as_ref().map_or(codec.schema(), |(own, _)| own);
+        if table.codec().ok().is_none_or(|own| own.schema() != expected) {
             return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let mut change = TableChange::new(what.version_kind());
         change.groups.clone_from(&encoded.groups);
+        change.schema = encoded.evolved.as_ref().map(|(_, schema)| schema.clone());
         let mut in_memory = Keys::default();
         let searcher = self.searcher(state, table, codec, &task.cancel);
         // By row group, so that at most one bit a row is held.
@@ -162,11 +168,11 @@ impl Encoder<'_> {
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<Encoded> {
-        let Gathered { codec, schema, drawn, rest } = gathered;
+        let Gathered { codec, schema, drawn, rest, evolved } = gathered;
         // Rows are joined, sorted and encoded: each step takes as much memory again.
         let slice_bytes = (self.memory_bytes / 8).max(1);
         let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
-        let mut encoded = Encoded::default();
+        let mut encoded = Encoded { evolved, ..Encoded::default() };
         let mut done = Progress::default();
         loop {
             let (mut slice, mut bytes): (Vec<RecordBatch>, u64) = (Vec::new(), 0);

@@ -154,7 +154,7 @@ impl Dataset {
             left = left.map(|left| left - rows.map_or(left, |rows| rows.min(left)));
         }
         plans.retain(|(_, limit)| *limit != Some(0));
-        write_plans(store, state, hold, &StoredSchema(schema), plans)
+        write_plans(store, state, hold, &StoredSchema::plain(schema), plans)
     }
 }
 

@@ -40,7 +40,7 @@ impl State {
                 blocks.entry(group.address.block).or_default().insert(group.address, wanted);
             }
             for history in &table.instants.histories {
-                let schema = StoredSchema(history_schema(&table.schemas[history.schema as usize].0));
+                let schema = StoredSchema::plain(history_schema(&table.schemas[history.schema as usize].0));
                 for (address, rows) in &history.groups {
                     blocks.entry(address.block).or_default().insert(*address, (*rows, schema.clone()));
                 }

@@ -365,7 +365,7 @@ impl Stage {
         let encoder = Encoder { pool: &self.env.pool, memory_bytes: self.memory_bytes };
         let groups = if target.keyed {
             let codec = Arc::new(TableCodec::new(&target.schema.0, &target.sort)?);
-            let gathered = Gathered::of_rows(codec, frame, &target.path, &self.env.pool);
+            let gathered = Gathered::of_rows(codec, None, frame, &target.path, &self.env.pool);
             let what = if target.mode == StageMode::Upsert { ByKey::Upsert } else { ByKey::Insert };
             encoder.encode_by_key(what, gathered, &mut writer, task)?.groups
         } else {

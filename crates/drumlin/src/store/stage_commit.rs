@@ -431,7 +431,7 @@ impl Staged {
         let Target { path, mode, schema, sort, keyed, .. } = &self.target;
         if *keyed && *mode != StageMode::Overwrite {
             let what = if *mode == StageMode::Upsert { ByKey::Upsert } else { ByKey::Insert };
-            let encoded = Encoded { keys: self.keys.clone(), groups: self.groups(), rows: 0 };
+            let encoded = Encoded { keys: self.keys.clone(), groups: self.groups(), ..Encoded::default() };
             let codec = TableCodec::new(&schema.0, sort)?;
             return store.bulk_change(what, base, table_at(base, path)?, &codec, path, &encoded, task);
         }
@@ -445,7 +445,7 @@ impl Staged {
         if existing.is_none() || *mode == StageMode::Overwrite {
             change.kill = Kill::All;
             let differs = existing.and_then(|table| table.schema()).is_none_or(|known| known.0 != schema.0);
-            change.schema = differs.then(|| StoredSchema(schema.0.clone()));
+            change.schema = differs.then(|| StoredSchema::plain(schema.0.clone()));
         }
         Ok(BulkChange { footprint, before: Vec::new(), change })
     }

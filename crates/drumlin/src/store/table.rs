@@ -19,7 +19,7 @@ use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::Filter;
-use crate::table::{Lookup, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
+use crate::table::{Alter, Lookup, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
@@ -99,8 +99,48 @@ impl Table {
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let state = open.draft.state();
                 let (replacement, writer) = store.prepare_replace(state, &path, frame.into(), options)?;
+                let table = table_at(state, &path)?.id;
                 let change = store.replace_rows(state, &replacement, writer.written(), &options.task)?;
-                open.apply(change.footprint, change.effects, Some(writer))?;
+                let evolves = replacement.evolves();
+                let done = open.apply(change.footprint, change.effects, Some(writer));
+                if evolves { open.settled(store, table, done) } else { done }?;
+                Ok(None)
+            }),
+        }
+    }
+
+    /// Makes a version with other columns and the same rows. Writes no rows: row groups keep the columns that they were written
+    /// with, and older versions their schema. O(columns), and if values of a column must be looked at to tell whether
+    /// they fit a wider type, O(rows) of that column.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int32Array, RecordBatch};
+    /// # use drumlin::arrow::datatypes::{DataType, Field};
+    /// # use drumlin::{Alter, NewColumn, Tables};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
+    /// store.write("t", rows, &Default::default())?;
+    /// let table = store.table("t");
+    /// let column = NewColumn { field: Field::new("note", DataType::Utf8, true), default: None };
+    /// table.alter(&Alter::Add(vec![column]), &Default::default())?;
+    /// table.alter(&Alter::Rename(vec![("n".into(), "count".into())]), &Default::default())?;
+    /// table.alter(&Alter::Widen(vec![("count".into(), DataType::Int64)]), &Default::default())?;
+    /// let schema = table.schema(&Default::default())?;
+    /// assert_eq!((schema.field(0).name().as_str(), schema.field(0).data_type()), ("count", &DataType::Int64));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table; `InvalidArgument` if a column does not exist, or is one of the key or the sort order;
+    /// `AlreadyExists` if a new one does; `SchemaMismatch` if a type does not hold all values; in a transaction `Conflict` if
+    /// rows written by key are in memory.
+    pub fn alter(&self, alter: &Alter, options: &UpdateOptions) -> Result<Option<VersionInfo>> {
+        let path = Path::new(&self.path)?;
+        match &self.place {
+            Place::Store(store) => store.alter(&path, alter, options).map(Some),
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                open.alter(store, &path, alter, options)?;
                 Ok(None)
             }),
         }

@@ -113,8 +113,10 @@ impl Store {
     pub fn transact<T, E: From<Error>>(&self, mut work: impl FnMut(&Transaction) -> Result<T, E>) -> Result<T, E> {
         retry_conflicts(|| {
             let transaction = self.transaction()?;
-            let value = work(&transaction)?;
-            Ok(transaction.commit().map(|_| value))
+            match work(&transaction) {
+                Err(_) if transaction.must_run_again() => Ok(transaction.commit().and_then(|_| Err(run_again()))),
+                done => done.map(|value| transaction.commit().map(|_| value)),
+            }
         })
     }
 }
@@ -126,6 +128,14 @@ impl Drop for Shared {
             std::mem::forget(std::mem::replace(self.status.get_mut(), Status::Aborted));
         }
     }
+}
+
+/// The error of a transaction whose change needs rows in row groups that are in memory.
+pub(super) fn run_again() -> Error {
+    Error::conflict(
+        "rows written by key had to be made row groups first: run the transaction again, after those that it wrote itself are \
+         committed",
+    )
 }
 
 fn unusable(status: &Status) -> Error {
@@ -149,6 +159,12 @@ impl Transaction {
     /// Whether what it wrote has been discarded.
     pub fn is_aborted(&self) -> bool {
         matches!(*self.shared.status.lock(), Status::Aborted)
+    }
+
+    /// Whether it can no longer be committed, and would succeed if it were run from the beginning: rows in memory that were in
+    /// the way of an operation have been made row groups.
+    pub fn must_run_again(&self) -> bool {
+        matches!(&*self.shared.status.lock(), Status::Open(open) if open.doomed)
     }
 
     /// How many changes of tables have been begun in it.
@@ -353,7 +369,7 @@ impl Transaction {
 impl Open {
     fn commit(self: Box<Self>, store: &Store) -> Result<Seq> {
         if self.doomed {
-            return Err(Error::conflict("rows written by key had to be flushed first; run the transaction again"));
+            return Err(run_again());
         }
         if self.draft.effects().is_empty() {
             return Ok(self.base.seq);
@@ -384,6 +400,11 @@ impl Open {
     /// Whether a table was not created here.
     pub fn is_of_others(&self, table: TableId) -> bool {
         table < self.base.next_table()
+    }
+
+    /// Whether rows of a table were in memory when it began.
+    pub fn found_in_memory(&self, table: TableId) -> bool {
+        self.base.table(table).is_some_and(|table| !table.parts.is_empty())
     }
 
     /// Those reads that others may invalidate: not of tables that were created here.

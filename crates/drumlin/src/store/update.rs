@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 
 use super::blocks::{Placed, add_blocks};
 use super::keyed::check_distinct;
@@ -18,8 +17,8 @@ use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::table::{
-    Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, Schemes, Table, TableChange,
-    VersionKind, encode_group, matching_rows,
+    Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, SchemaMode, Schemes, StoredSchema,
+    Table, TableChange, VersionKind, encode_group, matching_rows,
 };
 
 /// How rows are updated or deleted.
@@ -50,7 +49,10 @@ pub(super) struct FullChange {
 pub(super) struct Replacement {
     path: Path,
     sort: Vec<String>,
-    schema: SchemaRef,
+    /// The table's.
+    schema: StoredSchema,
+    /// The one that it gets for these rows, if that is another.
+    evolved: Option<StoredSchema>,
     range: Option<KeyRange>,
     groups: Vec<NewGroup>,
     metadata: Option<String>,
@@ -95,9 +97,11 @@ impl Store {
     /// Makes a version in which the rows of `frame` replace all those in the range that they cover.
     pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
+        self.settle_before_evolving(std::iter::once((&path.to_string(), &frame)), options.schema)?;
         let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
         let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
             self.prepare_and_commit(|base| {
+                let (base, _pin) = self.settled_state(base, path, replacement.evolves())?;
                 let change = self.replace_rows(&base, replacement, writer.written(), &options.task)?;
                 Ok((change.propose(base), ()))
             })
@@ -120,15 +124,19 @@ impl Store {
                 "'{path}' has no sort order, so there is no range to replace; make the table with one"
             )));
         }
-        let schema = table.schema().expect("every table has a version").0.clone();
+        let own = table.schema().expect("every table has a version").clone();
+        let evolved = table.evolved(frame.schema(), options.schema).map_err(|e| e.context(format!("'{path}'")))?;
+        let stored = evolved.as_ref().unwrap_or(&own).clone();
+        let schema = stored.0.clone();
         let pool = &self.inner.env.pool;
         let name = format!("'{path}'");
-        let mut conform = Conform::new(schema.clone()).named(&name);
+        let fill = (options.schema == SchemaMode::Evolve).then_some(stored);
+        let mut conform = Conform::new(schema.clone()).named(&name).filling(fill);
         let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
         let range = KeyRange::of(&batches, &sort)?;
         if table.key().is_some() && !batches.is_empty() {
-            check_distinct(&*table.codec()?, &join_batches(&schema, &batches)?)?;
+            check_distinct(&*table.codec_of(&schema, &sort)?, &join_batches(&schema, &batches)?)?;
         }
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
@@ -143,7 +151,7 @@ impl Store {
         }
         writer.finish()?;
         let metadata = options.metadata.clone();
-        Ok((Replacement { path: path.clone(), sort, schema, range, groups, metadata }, writer))
+        Ok((Replacement { path: path.clone(), sort, schema: own, evolved, range, groups, metadata }, writer))
     }
 
     /// The change that puts a replacement, which lies in `blocks`, in place.
@@ -156,13 +164,14 @@ impl Store {
     ) -> Result<FullChange> {
         let path = &replacement.path;
         let table = table_at(state, path)?;
-        let same_schema = table.schema().map(|schema| &schema.0) == Some(&replacement.schema);
+        let same_schema = table.schema() == Some(&replacement.schema);
         if table.spec.sort != replacement.sort || !same_schema {
             return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));
         }
         let mut change = TableChange::new(VersionKind::Update);
         change.metadata = replacement.metadata.clone();
         change.groups = replacement.groups.clone();
+        change.schema = replacement.evolved.clone();
         let mut effects = Vec::new();
         if let Some(range) = &replacement.range {
             let (inner, read_point) = (&self.inner, newest(state, table));
@@ -173,6 +182,13 @@ impl Store {
         }
         effects.extend(add_blocks(blocks));
         Ok(rest_on_rows(table.id, path, effects, Some(change)))
+    }
+}
+
+impl Replacement {
+    /// Whether the table gets another schema for it.
+    pub fn evolves(&self) -> bool {
+        self.evolved.is_some()
     }
 }
 

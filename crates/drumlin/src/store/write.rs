@@ -7,7 +7,8 @@ use crate::base::{Error, Pool, Result, Task};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::column_meant;
 use crate::table::{
-    StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts, sorted_schema,
+    SchemaMode, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
+    sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -100,6 +101,9 @@ pub struct WriteOptions {
     pub metadata: Option<String>,
     /// The sort order, if the table is new; must be the table's own if it is not. Default: the table's own, or none.
     pub sort: Option<Vec<String>>,
+    /// Which columns rows may have that are brought into a table. A write that replaces all rows brings its own in any case.
+    /// Default: those of the table.
+    pub schema: SchemaMode,
     /// Progress in row groups, and cancellation.
     pub task: Task,
 }

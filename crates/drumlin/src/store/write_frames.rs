@@ -21,8 +21,8 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::table::{
-    Conform, Kill, NewGroup, RowGroups, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec, VersionKind,
-    batch_bytes, check_key, check_sort, encode_group, sorted_schema,
+    Conform, Kill, NewGroup, RowGroups, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec,
+    VersionKind, batch_bytes, check_key, check_sort, encode_group, sorted_schema,
 };
 
 /// What happens to a call if one of its tables cannot be written.
@@ -64,7 +64,11 @@ struct TableFrame<'a> {
     path: Path,
     frame: Frame<'a>,
     /// The schema to which the rows are converted.
-    schema: SchemaRef,
+    schema: StoredSchema,
+    /// Whether that is not the table's yet, whose rows stay.
+    evolves: bool,
+    /// Whether the rows may lack columns.
+    fill: bool,
     sort: Vec<String>,
     footprint: Footprint,
 }
@@ -75,7 +79,8 @@ struct EncodedTable {
     /// Its place in the call.
     at: usize,
     path: Path,
-    schema: SchemaRef,
+    schema: StoredSchema,
+    evolves: bool,
     sort: Vec<String>,
     keyed: bool,
     /// Keys that it must not have yet, if it has a key and is appended to.
@@ -135,6 +140,9 @@ impl Place {
         match self {
             Place::Store(store) => {
                 store.refresh_if_shared()?;
+                if kind == VersionKind::Append {
+                    store.settle_before_evolving(frames.iter().map(|(path, frame)| (path, frame)), options.schema)?;
+                }
                 let written = store.write_frames(kind, frames, options, on_error)?;
                 Ok(written.into_iter().map(|version| version.map(Some)).collect())
             }
@@ -175,6 +183,10 @@ impl Store {
                     Err(e) if e.kind() == ErrorKind::Conflict && attempts < ATTEMPTS_MAX => {
                         attempts += 1;
                         call.check_again = true;
+                        let state = self.state()?;
+                        let evolving = call.tables.iter().filter(|table| table.evolves);
+                        let evolving = evolving.filter_map(|table| Some(state.table_at(&table.path)?.id));
+                        self.settle_rows(&evolving.collect(), true)?;
                     }
                     after => {
                         let (after, used) = (after?, used(&call.tables));
@@ -326,16 +338,16 @@ impl Encoder<'_> {
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<EncodedTable> {
-        let TableFrame { at, path, frame, schema, sort, mut footprint } = target;
-        check_key(&sort, &schema).map_err(|e| e.context(format!("'{path}'")))?;
-        let codec = Arc::new(TableCodec::new(&schema, &sort)?);
+        let TableFrame { at, path, frame, schema, evolves, fill, sort, mut footprint } = target;
+        check_key(&sort, &schema.0).map_err(|e| e.context(format!("'{path}'")))?;
+        let codec = Arc::new(TableCodec::new(&schema.0, &sort)?);
         codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-        let gathered = Gathered::of_rows(codec.clone(), frame, &path, self.pool);
+        let gathered = Gathered::of_rows(codec.clone(), fill.then(|| schema.clone()), frame, &path, self.pool);
         let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
         let new_keys = (kind == VersionKind::Append).then_some(NewKeys { codec, keys: encoded.keys });
         let keys = new_keys.iter().flat_map(|new_keys| &new_keys.keys);
         footprint.reads.extend(keys.map(|keys| Read::Keys(table.id, keys.clone())));
-        Ok(EncodedTable { at, path, schema, sort, keyed: true, new_keys, groups: encoded.groups, footprint })
+        Ok(EncodedTable { at, path, schema, evolves, sort, keyed: true, new_keys, groups: encoded.groups, footprint })
     }
 
     /// Encodes one frame and packs it into the blocks of `writer`. Returns its row groups.
@@ -348,7 +360,8 @@ impl Encoder<'_> {
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<Vec<NewGroup>> {
-        let frame = TableFrame { at: 0, path, frame, schema, sort, footprint: Footprint::default() };
+        let (schema, footprint) = (StoredSchema::plain(schema), Footprint::default());
+        let frame = TableFrame { at: 0, path, frame, schema, evolves: false, fill: false, sort, footprint };
         let mut tables = self.encode(vec![frame], writer, task, &mut OnItemError::Refuse)?;
         Ok(tables.pop().map_or_else(Vec::new, |table| table.groups))
     }
@@ -363,15 +376,18 @@ impl Encoder<'_> {
     ) -> Result<Vec<EncodedTable>> {
         let mut tables = Vec::with_capacity(frames_in.len());
         let mut parts = Vec::with_capacity(frames_in.len());
-        for (index, TableFrame { at, path, frame, schema, sort, footprint }) in frames_in.into_iter().enumerate() {
+        for (index, target) in frames_in.into_iter().enumerate() {
+            let TableFrame { at, path, frame, schema, evolves, fill, sort, footprint } = target;
             let table = format!("'{path}'");
             let batches = frame.into_batches(self.pool, &table);
-            let groups = RowGroups::new(batches, Conform::new(schema.clone()).named(table));
+            let conform = Conform::new(schema.0.clone()).named(table).filling(fill.then(|| schema.clone()));
+            let groups = RowGroups::new(batches, conform);
             parts.push(groups.map(move |group| (index, group)));
             tables.push(EncodedTable {
                 at,
                 path,
                 schema,
+                evolves,
                 sort,
                 keyed: false,
                 new_keys: None,
@@ -384,14 +400,14 @@ impl Encoder<'_> {
         let pool = self.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let EncodedTable { schema, sort, path, .. } = &tables[index];
-            caught(|| encode_group(pool, group, schema, sort, like)).map_err(|e| e.context(format!("'{path}'")))
+            caught(|| encode_group(pool, group, &schema.0, sort, like)).map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, and the others in the same way: so the result does not
         // depend on which thread was first.
         let mut known: HashMap<SchemaRef, (usize, Arc<Schemes>)> = HashMap::new();
         let mut piece = |index: usize, group: Vec<RecordBatch>| {
             let rows = group.iter().map(RecordBatch::num_rows).sum();
-            let schema = &tables[index].schema;
+            let schema = &tables[index].schema.0;
             match known.get(schema) {
                 Some((enough, like)) if rows <= enough * 2 => Ok(Piece::Raw { group, like: like.clone() }),
                 _ => {
@@ -459,21 +475,25 @@ fn target<'a>(
     let asked = options.sort.as_ref().map(|names| names.iter().map(meant).collect());
     let sort = check_own_sort(&path, own, &asked)?;
     let mut footprint = Footprint::default();
+    let (mut evolves, mut fill) = (false, false);
     let schema = match kind {
         VersionKind::Append => {
             let table = table_at(state, &path)?;
             footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
-            table.schema().expect("every table has a version").0.clone()
+            fill = options.schema == SchemaMode::Evolve;
+            let evolved = table.evolved(came, options.schema).map_err(|e| e.context(format!("'{path}'")))?;
+            evolves = evolved.is_some();
+            evolved.unwrap_or_else(|| table.schema().expect("every table has a version").clone())
         }
         _ => {
             let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
                 check_sort(&sort, &schema.0)?;
-                Ok(schema.0)
+                Ok(schema)
             });
             schema.map_err(|e| e.context(format!("'{path}'")))?
         }
     };
-    Ok(TableFrame { at, path, frame, schema, sort, footprint })
+    Ok(TableFrame { at, path, frame, schema, evolves, fill, sort, footprint })
 }
 
 /// Checks the paths of one call, and that none occurs twice; returns the frames with their places.
@@ -524,7 +544,7 @@ fn effects(
 ) -> Result<Vec<Effect>> {
     let mut effects = add_blocks(blocks);
     let mut next_table = state.next_table();
-    for EncodedTable { path, schema, sort, keyed, groups, .. } in tables {
+    for EncodedTable { path, schema, evolves, sort, keyed, groups, .. } in tables {
         let existing = state.table_at(path);
         let mut change =
             TableChange { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..TableChange::new(kind) };
@@ -545,8 +565,10 @@ fn effects(
         if kind == VersionKind::Write {
             change.kill = Kill::All;
             let known = existing.and_then(|table| table.schema());
-            let differs = known.is_none_or(|known| known.0 != *schema);
-            change.schema = differs.then(|| StoredSchema(schema.clone()));
+            let differs = known.is_none_or(|known| known.0 != schema.0);
+            change.schema = differs.then(|| schema.clone());
+        } else {
+            change.schema = evolves.then(|| schema.clone());
         }
         effects.push(Effect::ChangeTable { table, change });
     }

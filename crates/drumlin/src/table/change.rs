@@ -26,6 +26,8 @@ pub enum VersionKind {
     Rows,
     /// An older version, or one of another table, was made the newest.
     Restore,
+    /// Columns were added, dropped, renamed or widened; the rows are the same.
+    Alter,
 }
 
 impl VersionKind {
@@ -40,6 +42,7 @@ impl VersionKind {
             VersionKind::Upsert => "upsert",
             VersionKind::Rows => "rows",
             VersionKind::Restore => "restore",
+            VersionKind::Alter => "alter",
         }
     }
 }
@@ -129,6 +132,11 @@ pub struct TableChange {
 }
 
 impl TableChange {
+    /// Whether it changes the schema of a table without replacing its rows.
+    pub fn keeps_rows_of_other_schemas(&self) -> bool {
+        self.schema.is_some() && !matches!(self.kind, VersionKind::Create | VersionKind::Write)
+    }
+
     /// A change of `kind` that does not change anything yet.
     pub fn new(kind: VersionKind) -> Self {
         Self { kind, schema: None, kill: Kill::None, deletions: Vec::new(), groups: Vec::new(), metadata: None }

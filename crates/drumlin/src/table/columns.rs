@@ -1,6 +1,6 @@
 //! Columns by name, masks of rows, casts.
 
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Schema};
@@ -40,6 +40,9 @@ pub fn find(schema: &Schema, name: &str) -> Result<usize> {
 pub(super) fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(array);
+    }
+    if *array.data_type() == DataType::Null {
+        return Ok(new_null_array(data_type, array.len()));
     }
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(&array, data_type, &exact)?)

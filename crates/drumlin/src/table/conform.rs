@@ -12,25 +12,26 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
-    PrimitiveArray, RecordBatch, StructArray, new_null_array,
+    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Field, FieldRef, Schema,
-    SchemaRef,
-};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 
+use super::StoredSchema;
+use super::column::repeated;
 use super::extension::check_extension;
+use super::overlong::find_overlong;
 use crate::base::{Error, Result};
-use crate::segment::holds;
 
 /// Converts the batches of one frame to a schema.
 pub struct Conform {
     schema: SchemaRef,
+    /// The columns that frames may lack.
+    fill: Option<StoredSchema>,
     /// What messages call the table.
     table: Option<String>,
     /// Rows of the previous batches.
@@ -40,7 +41,7 @@ pub struct Conform {
 impl Conform {
     /// For batches that must have `schema`.
     pub fn new(schema: SchemaRef) -> Self {
-        Self { schema, table: None, seen: 0 }
+        Self { schema, fill: None, table: None, seen: 0 }
     }
 
     /// The same; messages begin with `table`.
@@ -49,12 +50,48 @@ impl Conform {
         Self { table: Some(table.into()), ..self }
     }
 
+    /// The same; columns that a batch lacks have the default that they have in `schema`, or are null.
+    #[must_use]
+    pub fn filling(self, schema: Option<StoredSchema>) -> Self {
+        Self { fill: schema, ..self }
+    }
+
+    /// A batch with all columns.
+    fn filled(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let Some(own) = &self.fill else { return Ok(batch.clone()) };
+        let came = batch.schema();
+        let lacking: Vec<&FieldRef> =
+            own.0.fields().iter().filter(|field| came.index_of(field.name()).is_err()).collect();
+        if lacking.is_empty() {
+            return Ok(batch.clone());
+        }
+        let (mut fields, mut columns) = (came.fields().to_vec(), batch.columns().to_vec());
+        for field in lacking {
+            columns.push(match own.default_of(field.name()) {
+                Some(value) => repeated(&value?, batch.num_rows())?,
+                None if field.is_nullable() => new_null_array(field.data_type(), batch.num_rows()),
+                None => {
+                    return Err(Error::schema_mismatch(format!(
+                        "column '{}' takes no nulls and has no default, and the data lacks it",
+                        field.name()
+                    )));
+                }
+            });
+            fields.push(field.clone());
+        }
+        let schema = Arc::new(Schema::new_with_metadata(fields, came.metadata().clone()));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+    }
+
     /// Converts the next batch to the schema.
     pub fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let conformed = conform_from(batch, &self.schema, self.seen).map_err(|e| match &self.table {
-            Some(table) => e.context(table),
-            None => e,
-        })?;
+        let filled = self.filled(batch);
+        let conformed =
+            filled.and_then(|batch| conform_from(&batch, &self.schema, self.seen)).map_err(|e| match &self.table {
+                Some(table) => e.context(table),
+                None => e,
+            })?;
         self.seen += batch.num_rows() as u64;
         Ok(conformed)
     }
@@ -109,6 +146,26 @@ fn check_names(came: &Schema, schema: &Schema) -> Result<()> {
         return Err(Error::schema_mismatch("the data has two columns of the same name"));
     }
     Ok(())
+}
+
+/// A value, an array of one row, in the type of `field`.
+pub(super) fn conform_value(value: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    match value.len() {
+        1 => conform_column(value, field, 0),
+        rows => Err(Error::invalid(format!("column '{}': {rows} values instead of one", field.name()))),
+    }
+}
+
+/// The first value of `array` that is none of type `wanted`, as text.
+pub(super) fn first_misfit(array: &ArrayRef, wanted: &DataType) -> Result<Option<String>> {
+    match convert(array, wanted, None) {
+        Ok(_) => Ok(None),
+        Err(Misfit::Value(_, value)) => Ok(Some(value)),
+        Err(Misfit::Type) => Err(Error::schema_mismatch(format!("{} is not {wanted}", array.data_type()))),
+        Err(Misfit::Refused(e)) => {
+            Err(Error::schema_mismatch(format!("{} is not {wanted}", array.data_type())).with_source(e.to_string()))
+        }
+    }
 }
 
 /// Why a column does not fit.
@@ -245,7 +302,7 @@ fn convert_list_view<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> 
 }
 
 /// Whether some values of type `from` are values of type `to`.
-fn may_be_exact(from: &DataType, to: &DataType) -> bool {
+pub(super) fn may_be_exact(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     let time = |data_type: &DataType| matches!(data_type, Time32(_) | Time64(_));
     match (from, to) {
@@ -274,65 +331,6 @@ fn convert_exactly(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuff
         Some(row) => Err(Misfit::Value(row, array_value_to_string(array, row)?)),
         None => Ok(there),
     }
-}
-
-/// The first decimal with more digits than its type allows, and its row.
-fn find_overlong(array: &ArrayRef, hidden: Option<&NullBuffer>) -> Option<(usize, String)> {
-    use DataType::*;
-    if !holds(array.data_type(), &|part| part.is_decimal()) {
-        return None;
-    }
-    let within = |offsets: &[usize], values: &ArrayRef| {
-        let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
-        let (at, value) = find_overlong(&values.slice(first, last - first), None)?;
-        Some((offsets.partition_point(|offset| *offset <= first + at).saturating_sub(1), value))
-    };
-    let places = |offsets: &[i32]| offsets.iter().map(|offset| *offset as usize).collect::<Vec<_>>();
-    match array.data_type() {
-        Decimal32(digits, _) => overlong::<Decimal32Type>(array, *digits, hidden),
-        Decimal64(digits, _) => overlong::<Decimal64Type>(array, *digits, hidden),
-        Decimal128(digits, _) => overlong::<Decimal128Type>(array, *digits, hidden),
-        Decimal256(digits, _) => overlong::<Decimal256Type>(array, *digits, hidden),
-        Struct(_) => {
-            let hidden = NullBuffer::union(hidden, array.nulls());
-            array.as_struct().columns().iter().find_map(|column| find_overlong(column, hidden.as_ref()))
-        }
-        List(_) => within(&places(array.as_list::<i32>().offsets()), array.as_list::<i32>().values()),
-        Map(..) => {
-            let entries: ArrayRef = Arc::new(array.as_map().entries().clone());
-            within(&places(array.as_map().offsets()), &entries)
-        }
-        LargeList(_) => {
-            let list = array.as_list::<i64>();
-            within(&list.offsets().iter().map(|offset| *offset as usize).collect::<Vec<_>>(), list.values())
-        }
-        FixedSizeList(_, size) => {
-            let (list, width) = (array.as_fixed_size_list(), *size as usize);
-            let below = NullBuffer::union(hidden, list.nulls()).map(|nulls| nulls.expand(width));
-            let (at, value) = find_overlong(&list.values().slice(0, list.len() * width), below.as_ref())?;
-            Some((at / width.max(1), value))
-        }
-        // The row of the element is not determined.
-        ListView(_) => find_overlong(array.as_list_view::<i32>().values(), None).map(|(_, value)| (0, value)),
-        LargeListView(_) => find_overlong(array.as_list_view::<i64>().values(), None).map(|(_, value)| (0, value)),
-        _ => {
-            let keyed = array.as_any_dictionary_opt()?;
-            let (at, value) = find_overlong(keyed.values(), None)?;
-            Some((keyed.normalized_keys().iter().position(|key| *key == at).unwrap_or(0), value))
-        }
-    }
-}
-
-fn overlong<T: DecimalType>(array: &ArrayRef, digits: u8, hidden: Option<&NullBuffer>) -> Option<(usize, String)> {
-    let typed: &PrimitiveArray<T> = array.as_primitive::<T>();
-    if typed.validate_decimal_precision(digits).is_ok() {
-        return None;
-    }
-    let seen = |row: &usize| typed.is_valid(*row) && hidden.is_none_or(|hidden| hidden.is_valid(*row));
-    let mut rows = (0..typed.len()).filter(seen);
-    let row = rows.find(|row| !T::is_valid_decimal_precision(typed.value(*row), digits))?;
-    // Arrow shows only as many digits as the type allows.
-    Some((row, T::format_decimal(typed.value(row), T::MAX_PRECISION, typed.scale())))
 }
 
 /// Whether every value of type `from` is a value of type `to`.

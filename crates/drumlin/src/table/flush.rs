@@ -55,7 +55,7 @@ pub fn hidden_rows(
         if visible == Rows::None {
             return Ok(None);
         }
-        let opened = GroupReader::open(reader, table, group)?;
+        let opened = GroupReader::open(reader, table, part.version, group)?;
         let range = candidates(&opened, &rows.codec, &keys)?;
         if range.is_empty() {
             return Ok(None);
@@ -86,7 +86,7 @@ pub fn count_rows(
         if visible == Rows::None {
             return Ok(0);
         }
-        Ok(all.hide(&GroupReader::open(reader, table, group)?, codec, visible)?.count(group.rows))
+        Ok(all.hide(&GroupReader::open(reader, table, read_point.version, group)?, codec, visible)?.count(group.rows))
     })?;
     Ok(counts.into_iter().sum::<u64>() + all.live())
 }

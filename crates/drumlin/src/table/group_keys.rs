@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
-use super::{NewGroup, TableCodec};
+use super::{NewGroup, StoredSchema, TableCodec};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
 use crate::memtable::Keys;
@@ -156,11 +156,12 @@ pub fn keys_of_groups(
     groups: &[NewGroup],
     cancel: &Cancel,
 ) -> Result<Vec<Keys>> {
+    let own = StoredSchema::plain(codec.schema().clone());
     pool.map(groups.iter().collect(), |group: &NewGroup| {
         cancel.check()?;
         let record = group.alone();
         record.check(1)?;
-        let reader = GroupReader::with_schema(blocks, codec.schema(), &record)?;
+        let reader = GroupReader::with_schemas(blocks, &own, &own, &record)?;
         let schema = codec.key_schema();
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let keys = codec.keys.encode(&reader.decode(schema, &columns, Form::Exact)?)?;

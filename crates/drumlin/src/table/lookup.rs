@@ -124,7 +124,7 @@ impl Searcher<'_> {
     /// The keys that a row group holds, with their places.
     fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, RowPlace)>> {
         self.cancel.check()?;
-        let reader = GroupReader::open(self.reader, self.table, group)?;
+        let reader = GroupReader::open(self.reader, self.table, self.read_point.version, group)?;
         let range = candidates(&reader, self.codec, &open.keys)?;
         if range.is_empty() {
             return Ok(Vec::new());
@@ -159,7 +159,7 @@ impl Searcher<'_> {
 
     /// The rows of `keys`: the columns called `columns`, or all. `key_columns` are the keys as requested.
     pub fn get_many(&self, keys: &Keys, key_columns: &[ArrayRef], columns: Option<&[String]>) -> Result<Lookup> {
-        let schema = self.table.schemas[self.table.record(self.read_point.version)?.schema as usize].0.clone();
+        let schema = self.table.schema_of(self.read_point.version)?.0.clone();
         let columns: Vec<usize> = match columns {
             None => (0..schema.fields().len()).collect(),
             Some(names) => names.iter().map(|name| find(&schema, name)).collect::<Result<_>>()?,
@@ -232,7 +232,7 @@ impl Searcher<'_> {
     fn read_rows(&self, schema: &SchemaRef, columns: &[usize], index: u32, rows: &[u32]) -> Result<Vec<ArrayRef>> {
         self.cancel.check()?;
         let group = &self.table.groups[index as usize];
-        GroupReader::open(self.reader, self.table, group)?.pick(schema, columns, rows)
+        GroupReader::open(self.reader, self.table, self.read_point.version, group)?.pick(schema, columns, rows)
     }
 
     /// The rows of row groups among `places`, by row group.

@@ -100,8 +100,7 @@ pub fn matching_rows(
     filter: &Filter,
     cancel: &Cancel,
 ) -> Result<Found> {
-    let record = table.record(read_point.version)?;
-    let schema = table.schemas[record.schema as usize].0.clone();
+    let schema = table.schema_of(read_point.version)?.0.clone();
     let filter = filter.bind(&schema)?;
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
     let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
@@ -128,7 +127,7 @@ pub(super) fn search(
         if rows == Rows::None {
             return Ok(None);
         }
-        let group = GroupReader::open(reader, table, group)?;
+        let group = GroupReader::open(reader, table, read_point.version, group)?;
         let mut rows = find(&group, &rows)?;
         if let Some((overlay, codec)) = &overlay {
             rows = overlay.hide(&group, codec, rows)?;

@@ -83,7 +83,8 @@ impl PieceReader {
 
     /// Opens a row group of the table.
     pub fn open<'a>(&'a self, group: &'a RowGroup) -> Result<GroupReader<'a>> {
-        Ok(GroupReader::open(&self.reader, &self.view.table, group)?.with_constants(self.read_as.constants()))
+        let version = self.view.read_point.version;
+        Ok(GroupReader::open(&self.reader, &self.view.table, version, group)?.with_constants(self.read_as.constants()))
     }
 
     /// Does `work`, so that its errors name the table.

@@ -9,7 +9,7 @@ use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
 use super::{RowGroup, Rows, Table, TableCodec, order};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Version};
 use crate::block::BlockReader;
 use crate::segment::{Form, Kept, native_type};
 
@@ -39,6 +39,7 @@ impl Piece {
 pub(super) fn arrange(
     reader: &BlockReader,
     table: &Table,
+    version: Version,
     groups: Vec<(Arc<RowGroup>, Rows)>,
     overlay: Option<&(OverlayRows, TableCodec)>,
 ) -> Result<Vec<Piece>> {
@@ -47,7 +48,7 @@ pub(super) fn arrange(
     };
     let mut stats = Vec::with_capacity(groups.len());
     for (group, _) in &groups {
-        let reader = GroupReader::open(reader, table, group)?;
+        let reader = GroupReader::open(reader, table, version, group)?;
         let column = reader.column(first).ok_or_else(|| Error::corrupt(format!("a row group without '{first}'")))?;
         stats.push(column.stats.clone());
     }
@@ -81,6 +82,7 @@ pub(super) fn arrange(
 pub(super) fn output_types(
     reader: &BlockReader,
     table: &Table,
+    version: Version,
     schema: &Schema,
     columns: &[usize],
     pieces: &[Piece],
@@ -91,7 +93,8 @@ pub(super) fn output_types(
         return Ok(exact.collect());
     }
     let groups = pieces.iter().flat_map(|piece| &piece.groups);
-    let readers: Vec<_> = groups.map(|(group, _)| GroupReader::open(reader, table, group)).collect::<Result<_>>()?;
+    let readers: Vec<_> =
+        groups.map(|(group, _)| GroupReader::open(reader, table, version, group)).collect::<Result<_>>()?;
     // If row groups are joined, the joined dictionary might be too large for its keys.
     let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
     let native = |(&index, exact): (&usize, DataType)| {

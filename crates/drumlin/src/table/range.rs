@@ -79,8 +79,7 @@ impl KeyRange {
         read_point: ReadPoint,
         cancel: &Cancel,
     ) -> Result<Found> {
-        let record = table.record(read_point.version)?;
-        let schema = &table.schemas[record.schema as usize].0;
+        let schema = &table.schema_of(read_point.version)?.0;
         let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
         let find = |reader: &GroupReader<'_>, visible: &Rows| {
             if reader.column(&table.spec.sort[0]).is_some_and(|column| !self.may_hold(&column.stats)) {

@@ -1,6 +1,7 @@
 //! Old versions in new places, without data: a restore makes a new version of one, a copy a new table. The new records name
 //! the bytes of the old ones.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::Vector;
@@ -27,7 +28,15 @@ impl Table {
         let mut next = self.clone();
         let made = Version(self.next_version);
         next.next_version += 1;
-        let schema = if own { record.schema } else { next.place_of_schema(&from.schemas[record.schema as usize]) };
+        // A version may have row groups that were written with other schemas.
+        let seen = from.groups.iter().filter(|group| from.serves(group, version)).map(|group| group.schema);
+        let mut schemas: BTreeMap<u32, u32> = BTreeMap::new();
+        for schema in [record.schema].into_iter().chain(seen) {
+            let kept: Vec<u32> = schemas.values().copied().collect();
+            let place = || if own { schema } else { next.place_of_schema(&from.schemas[schema as usize], &kept) };
+            schemas.entry(schema).or_insert_with(place);
+        }
+        let schema = schemas[&record.schema];
         let newest = self.newest().map_or(Version(0), |newest| newest.version);
         // Records that serve only a version that the table has left lie behind all others.
         let beside = own && from.pins.get(&version).is_none_or(|pin| !pin.detached);
@@ -37,6 +46,7 @@ impl Table {
             taken.push(group.address);
             let id = GroupId(next.next_group);
             next.next_group += 1;
+            let schema = if planted(Bug::OneSchemaRestored) { schema } else { schemas[&group.schema] };
             groups.push_back(Arc::new(RowGroup { id, schema, ..group.shown_from(rows, made) }));
         };
         for group in &self.groups {
@@ -97,7 +107,7 @@ impl Table {
     }
 
     /// `Conflict` while rows written by key are in memory: they belong to one table, and the log says to which.
-    fn check_in_groups(&self) -> Result<()> {
+    pub(super) fn check_in_groups(&self) -> Result<()> {
         match self.parts.is_empty() || planted(Bug::CopyInMemory) {
             true => Ok(()),
             false => Err(Error::conflict("rows written by key are not in row groups yet")),

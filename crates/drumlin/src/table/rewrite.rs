@@ -46,7 +46,7 @@ pub fn rewrite(
     let fields = schema.0.fields();
     let mut inputs = Vec::with_capacity(window.inputs.len());
     for (group, kept) in window.inputs.iter().zip(&window.kept).filter(|(_, kept)| **kept != Rows::None) {
-        let reader = GroupReader::with_schema(reader, &schema.0, group)?;
+        let reader = GroupReader::with_schemas(reader, schema, schema, group)?;
         let keep = match kept {
             Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
             _ => None,

@@ -80,7 +80,7 @@ impl Selected {
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
         let overlay = Overlay::new(table, view.read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
-        let pieces = arrange(reader, table, groups, overlay.as_ref())?;
+        let pieces = arrange(reader, table, view.read_point.version, groups, overlay.as_ref())?;
         Ok(Self { pieces, overlay })
     }
 }
@@ -147,8 +147,8 @@ impl Scan {
             return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
         }
         let version = read_point.version;
-        let record = table.record(version)?;
-        let own = || ReadAs::new(table.schemas[record.schema as usize].0.clone(), Constants::new());
+        let schema = table.schema_of(version)?;
+        let own = || ReadAs::new(schema.0.clone(), Constants::new());
         let read_as = read_as.cloned().unwrap_or_else(own);
         let version_schema = read_as.schema().clone();
         let mut columns: Vec<usize> = match &options.columns {
@@ -181,7 +181,7 @@ impl Scan {
             groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
             pool.map(groups, |group| reader.directory(&group.address).map(drop))?;
         }
-        let types = output_types(&reader, &table, read_as.shown(), &columns, &pieces, form)?;
+        let types = output_types(&reader, &table, version, read_as.shown(), &columns, &pieces, form)?;
         let fields: Vec<FieldRef> = columns[..width]
             .iter()
             .zip(&types)
@@ -372,8 +372,10 @@ impl Scan {
         let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
         let ahead = if shared.filter.is_some() { ahead.min(self.pruned) } else { ahead };
         for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flat_map(|piece| &piece.groups) {
-            let own = &shared.view.table.schemas[group.schema as usize].0;
-            let index = |index: &usize| own.index_of(shared.read_as.schema().field(*index).name()).ok();
+            let table = &shared.view.table;
+            let Ok(seen) = table.schema_of(shared.view.read_point.version) else { return };
+            let own = &table.schemas[group.schema as usize];
+            let index = |index: &usize| own.place_of(shared.read_as.schema().field(*index).name(), seen);
             let columns: Vec<usize> = shared.columns.iter().filter_map(index).collect();
             shared.reader.prefetch(&group.address, &columns);
         }

@@ -2,31 +2,99 @@
 //!
 //! Invariant: a schema stored here can be exported through Arrow's C interface, wherever it came from: no name and no time
 //! zone contains a NUL, sizes are not negative, no type is nested too deeply.
+//!
+//! A column is known by its id, so that it can have another name in another version. An id is the name that the column was
+//! made with, unless another column of the table has been made with that name before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-    Schema, SchemaRef,
+    Field, Schema, SchemaRef,
 };
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
+use super::column::{self, Column};
 use crate::base::{Error, Result};
 use crate::segment::{children, holds};
 
-/// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it).
+/// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it), and what is
+/// known of its columns beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredSchema(pub SchemaRef);
+pub struct StoredSchema(pub SchemaRef, Option<Arc<[Column]>>);
 
 impl StoredSchema {
+    /// A schema whose columns are known by their names.
+    pub fn plain(schema: SchemaRef) -> Self {
+        Self(schema, None)
+    }
+
+    /// A schema with these columns, one for each field.
+    pub(super) fn with_columns(schema: SchemaRef, columns: Vec<Column>) -> Self {
+        let plain = schema.fields().iter().zip(&columns).all(|(field, column)| column.is_plain(field));
+        Self(schema, (!plain).then(|| columns.into()))
+    }
+
+    /// Whether all columns are known by their names, and have no default.
+    pub fn is_plain(&self) -> bool {
+        self.1.is_none()
+    }
+
+    /// Its columns.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        match &self.1 {
+            Some(columns) => columns.to_vec(),
+            None => self.0.fields().iter().map(|field| Column::named(field.name())).collect(),
+        }
+    }
+
+    /// The ids of its columns.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        (0..self.0.fields().len()).map(|at| self.id(at))
+    }
+
+    fn id(&self, at: usize) -> &str {
+        self.1.as_ref().map_or_else(|| self.0.field(at).name().as_str(), |columns| columns[at].id.as_str())
+    }
+
+    /// The place here of the column that `seen`, another schema of the table, calls `name`; `None` if there is no such column
+    /// there, or here.
+    pub(super) fn place_of(&self, name: &str, seen: &StoredSchema) -> Option<usize> {
+        let at = seen.0.index_of(name).ok()?;
+        if std::ptr::eq(self, seen) {
+            return Some(at);
+        }
+        let id = seen.id(at);
+        match &self.1 {
+            None => self.0.index_of(id).ok(),
+            Some(columns) => columns.iter().position(|column| column.id == id),
+        }
+    }
+
+    /// The value that rows have which are older than the column called `name`; `None` for null.
+    pub(super) fn default_of(&self, name: &str) -> Option<Result<ArrayRef>> {
+        let (columns, at) = (self.1.as_ref()?, self.0.index_of(name).ok()?);
+        columns[at].default_value(self.0.field(at).data_type())
+    }
+
     /// Checks that a table can have this schema: at least one column, no name twice, types that can be stored.
     pub fn new(schema: SchemaRef) -> Result<Self> {
-        let stored = Self::checked(schema)?;
+        Self::plain(schema).check_new()
+    }
+
+    /// The same for a schema with what is known of its columns.
+    pub(super) fn check_new(self) -> Result<Self> {
+        let stored = Self(check_schema(self.0)?, self.1);
         for field in stored.0.fields() {
+            if let Some(key) = column::RESERVED.into_iter().find(|key| field.metadata().contains_key(*key)) {
+                let name = field.name();
+                return Err(Error::invalid(format!("column '{name}' has metadata under '{key}', which is reserved")));
+            }
             // Arrow loses track of the number of values of size 0.
             let empty = |part: &DataType| matches!(part, DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0));
             if holds(field.data_type(), &empty) {
@@ -42,21 +110,27 @@ impl StoredSchema {
         Ok(stored)
     }
 
-    /// All checks except that it can be encoded, which a decoded schema always can.
-    fn checked(schema: SchemaRef) -> Result<Self> {
-        if schema.fields().is_empty() {
-            return Err(Error::invalid("a table needs at least one column; the schema has none"));
+    /// A schema from storage.
+    fn stored(bytes: &[u8]) -> Result<Self> {
+        let schema = check_schema(decode(bytes)?)?;
+        if !schema.fields().iter().any(|field| column::RESERVED.iter().any(|key| field.metadata().contains_key(*key))) {
+            return Ok(Self::plain(schema));
         }
-        let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::invalid(format!("two columns are called '{}'; names must be unique", pair[0])));
+        let read = schema.fields().iter().map(Column::read);
+        let (fields, columns): (Vec<Field>, Vec<Column>) = read.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let mut ids: Vec<&str> = columns.iter().map(|column| column.id.as_str()).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Error::corrupt("two columns of a schema are the same"));
         }
-        for field in schema.fields() {
-            let checked = check_name("a column name", field.name()).and_then(|()| check_type(field.data_type()));
-            checked.map_err(|e| e.context(format!("column '{}'", field.name().escape_debug())))?;
-        }
-        Ok(Self(schema))
+        Ok(Self::with_columns(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), columns))
+    }
+
+    /// What is stored.
+    fn to_stored(&self) -> Result<Vec<u8>> {
+        let Some(columns) = &self.1 else { return encode(&self.0) };
+        let fields = self.0.fields().iter().zip(&**columns).map(|(field, column)| column.write(field));
+        encode(&Schema::new_with_metadata(fields.collect::<Vec<_>>(), self.0.metadata().clone()))
     }
 
     /// Whether both have the same columns, in the same order, of the same types; metadata aside.
@@ -67,6 +141,23 @@ impl StoredSchema {
                 a.name() == b.name() && a.data_type() == b.data_type() && a.is_nullable() == b.is_nullable()
             })
     }
+}
+
+/// All checks except that it can be encoded, which a decoded schema always can.
+fn check_schema(schema: SchemaRef) -> Result<SchemaRef> {
+    if schema.fields().is_empty() {
+        return Err(Error::invalid("a table needs at least one column; the schema has none"));
+    }
+    let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::invalid(format!("two columns are called '{}'; names must be unique", pair[0])));
+    }
+    for field in schema.fields() {
+        let checked = check_name("a column name", field.name()).and_then(|()| check_type(field.data_type()));
+        checked.map_err(|e| e.context(format!("column '{}'", field.name().escape_debug())))?;
+    }
+    Ok(schema)
 }
 
 /// Types nested more deeply than this are refused, so that no recursion over a type can overflow the stack.
@@ -143,14 +234,14 @@ fn decode(bytes: &[u8]) -> Result<SchemaRef> {
 
 impl Serialize for StoredSchema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&encode(&self.0).map_err(ser::Error::custom)?)
+        serializer.serialize_bytes(&self.to_stored().map_err(ser::Error::custom)?)
     }
 }
 
 impl<'de> Deserialize<'de> for StoredSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = <Vec<u8>>::deserialize(deserializer)?;
-        decode(&bytes).and_then(Self::checked).map_err(de::Error::custom)
+        Self::stored(&bytes).map_err(de::Error::custom)
     }
 }
 
@@ -173,7 +264,7 @@ mod tests {
             assert!(StoredSchema::new(schema.clone()).is_err(), "{data_type}");
             // As if it had been stored.
             let Ok(bytes) = encode(&schema) else { continue };
-            assert!(decode(&bytes).and_then(StoredSchema::checked).is_err(), "{data_type} from storage");
+            assert!(StoredSchema::stored(&bytes).is_err(), "{data_type} from storage");
         }
         for data_type in [zoned("Mars/Olympus_Mons"), zoned("+01:30"), list(zoned("Europe/Berlin"))] {
             StoredSchema::new(Arc::new(Schema::new(vec![Field::new("c", data_type, true)]))).unwrap();
@@ -193,7 +284,7 @@ mod tests {
             let schema = Arc::new(Schema::new(vec![Field::new("c", data_type, true)]));
             let error = StoredSchema::new(schema.clone()).unwrap_err();
             assert!(error.message().contains("'c'") && error.message().contains("size 0"), "{error}");
-            decode(&encode(&schema).unwrap()).and_then(StoredSchema::checked).unwrap();
+            StoredSchema::stored(&encode(&schema).unwrap()).unwrap();
         }
     }
 }

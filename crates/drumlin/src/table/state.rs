@@ -140,6 +140,11 @@ impl Table {
         self.newest().map(|newest| &self.schemas[newest.schema as usize])
     }
 
+    /// The schema of a version that is listed or pinned.
+    pub fn schema_of(&self, version: Version) -> Result<&StoredSchema> {
+        Ok(&self.schemas[self.record(version)?.schema as usize])
+    }
+
     /// The record of a version that is listed or pinned.
     pub fn version(&self, version: Version) -> Option<&VersionRecord> {
         let at = self.versions.binary_search_by_key(&version, |record| record.version).ok();
@@ -225,8 +230,11 @@ impl Table {
         let version = Version(self.next_version);
         next.next_version += 1;
         let mut rows = self.newest().map_or(0, |newest| newest.rows);
+        if change.keeps_rows_of_other_schemas() && !planted(Bug::AlterInMemory) {
+            self.check_in_groups()?;
+        }
         let schema = match (&change.schema, self.newest()) {
-            (Some(schema), _) => next.place_of_schema(schema),
+            (Some(schema), _) => next.place_of_schema(schema, &[]),
             (None, Some(newest)) => newest.schema,
             (None, None) => return Err(Error::invalid("the first version of a table must bring its schema")),
         };
@@ -287,8 +295,10 @@ impl Table {
 
     /// The place of a schema: its own, one that nothing refers to any more, or a new one. Otherwise, frames whose metadata
     /// differ each time would make the list grow forever.
-    pub(super) fn place_of_schema(&mut self, schema: &StoredSchema) -> u32 {
-        if let Some(known) = self.schemas.iter().position(|known| known.0 == schema.0) {
+    ///
+    /// What is at the places `kept` stays there though nothing refers to it yet.
+    pub(super) fn place_of_schema(&mut self, schema: &StoredSchema, kept: &[u32]) -> u32 {
+        if let Some(known) = self.schemas.iter().position(|known| known == schema) {
             return known as u32;
         }
         let mut used = vec![false; self.schemas.len()];
@@ -296,7 +306,11 @@ impl Table {
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
         let histories = self.instants.histories.iter().map(|history| history.schema);
         let groups = self.groups.iter().map(|group| group.schema);
-        records.chain(groups).chain(histories).for_each(|schema| used[schema as usize] = true);
+        records
+            .chain(groups)
+            .chain(histories)
+            .chain(kept.iter().copied())
+            .for_each(|schema| used[schema as usize] = true);
         match used.iter().position(|used| !used) {
             Some(free) => {
                 self.schemas[free] = schema.clone();

@@ -117,8 +117,7 @@ impl View {
 
     /// The columns of its version.
     pub fn schema(&self) -> Result<SchemaRef> {
-        let record = self.table.record(self.read_point.version)?;
-        Ok(self.table.schemas[record.schema as usize].0.clone())
+        Ok(self.table.schema_of(self.read_point.version)?.0.clone())
     }
 
     /// The error if its version is gone.

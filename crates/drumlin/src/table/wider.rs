@@ -58,7 +58,7 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Whether every value of type `from` is one of type `to`, which is not nested.
-fn widens(from: &DataType, to: &DataType) -> bool {
+pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
         // A dictionary may be too small for the values of another.

@@ -20,6 +20,8 @@ mod damage;
 mod dataset;
 mod diffs;
 mod episodes;
+mod evolve;
+mod evolve_model;
 mod following;
 mod golden;
 mod hostile;

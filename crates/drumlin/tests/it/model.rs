@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::evolve_model::EvolvingTable;
 use crate::keyed_model::KeyedModel;
 use crate::support::Row;
 
@@ -53,6 +54,8 @@ pub struct Model {
     pub projected: bool,
     /// A table with a key.
     pub keyed: Option<KeyedModel>,
+    /// Tables whose columns change.
+    pub evolving: BTreeMap<String, EvolvingTable>,
 }
 
 impl Model {

@@ -7,6 +7,7 @@ use drumlin::{Store, Tables};
 
 use crate::copy_op::{self, CopyOp};
 use crate::diffs;
+use crate::evolve_model::{self, EvolveOp};
 use crate::keyed_model::{self, KeyedOp, Place};
 use crate::model::{Model, ModelTable, Trash};
 use crate::support::{Row, batch, read, rows};
@@ -37,6 +38,8 @@ pub enum Op {
     Wide(WideOp),
     /// A restore, a copy or a move.
     Copy(CopyOp),
+    /// An operation on a table whose columns change.
+    Evolve(EvolveOp),
     Checkpoint,
     Reclaim,
     Reopen,
@@ -46,6 +49,9 @@ pub enum Op {
 pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
     if rng.u8(..3) == 0 {
         return Op::Keyed(keyed_model::draw(rng, model.keyed.as_ref()));
+    }
+    if rng.u8(..5) == 0 {
+        return Op::Evolve(evolve_model::draw(rng, &model.evolving));
     }
     let path = format!("t/{}", ["a", "b", "c"][rng.usize(..3)]);
     let n = if big && rng.u8(..12) == 0 { rng.usize(100_000..150_000) } else { rng.usize(..40) };
@@ -173,6 +179,7 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
         Op::Keyed(op) => return keyed_model::apply(&mut model.keyed, &mut model.nodes, op),
         Op::Wide(op) => return wide_op::apply(model, trash, op),
         Op::Copy(op) => return copy_op::apply(model, op),
+        Op::Evolve(op) => return evolve_model::apply(&mut model.evolving, op),
         Op::Checkpoint => model.checkpoint(),
         Op::Reclaim => model.reclaim(trash),
         Op::Reopen => {}
@@ -221,6 +228,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         Op::Keyed(op) => keyed_model::run(store, op)?,
         Op::Wide(op) => wide_op::run(store, op)?,
         Op::Copy(op) => copy_op::run(store, op)?,
+        Op::Evolve(op) => evolve_model::run(store, op)?,
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {
@@ -269,6 +277,7 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
     expected.sort();
     same(&names.collect(), &expected, "snapshots")?;
     keyed_model::compare(store, model.keyed.as_ref())?;
+    evolve_model::compare(store, &model.evolving)?;
     for (name, pins) in &model.snapshots {
         for (path, expected) in pins {
             let found = read(store, path, AsOf::Snapshot(name.clone())).map_err(text)?;

@@ -1,0 +1,291 @@
+//! How the columns of a table change while its rows stay: the schema that a change of columns gives, or a frame with other
+//! columns. Only the schema changes; row groups keep the one that they were written with, and are read as the version says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use super::column::Column;
+use super::columns::find;
+use super::conform::{conform_value, first_misfit, may_be_exact};
+use super::group_reader::GroupReader;
+use super::wider::{self, widens};
+use super::{Rows, StoredSchema, Table, TableCodec, sorted_schema};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Cancel, Error, Pool, Result};
+use crate::block::BlockReader;
+use crate::segment::Form;
+
+/// Which columns a frame may have that is brought into a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchemaMode {
+    /// Those of the table, in types of which every value fits. A column that has been of type null so far takes any type.
+    #[default]
+    Strict,
+    /// Others too: the table gets those that it lacks, and wider types; those that the frame lacks are their default, or null.
+    Evolve,
+}
+
+/// A column to be added to a table.
+#[derive(Clone, Debug)]
+pub struct NewColumn {
+    /// Its name, type and metadata.
+    pub field: Field,
+    /// What the rows have that are there, and rows of later frames that lack it: an array of one row. Default: null.
+    pub default: Option<ArrayRef>,
+}
+
+/// A change of columns.
+#[derive(Clone, Debug)]
+pub enum Alter {
+    /// New ones, after those that are there.
+    Add(Vec<NewColumn>),
+    /// Those of these names go.
+    Drop(Vec<String>),
+    /// From a name to another, all at once: names can be swapped.
+    Rename(Vec<(String, String)>),
+    /// To types that hold all of their values.
+    Widen(Vec<(String, DataType)>),
+}
+
+/// What a change of columns comes to.
+#[derive(Clone, Debug)]
+pub struct Altered {
+    /// The new schema.
+    pub schema: StoredSchema,
+    /// Columns whose values have to be looked at first, with their new types: see [`check_widening`].
+    pub doubtful: Vec<(String, DataType)>,
+}
+
+/// The columns of a table, while they are changed.
+struct Columns<'a> {
+    table: &'a Table,
+    own: &'a StoredSchema,
+    fields: Vec<FieldRef>,
+    columns: Vec<Column>,
+    doubtful: Vec<(String, DataType)>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(table: &'a Table) -> Result<Self> {
+        let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
+        Ok(Self { table, own, fields: own.0.fields().to_vec(), columns: own.columns(), doubtful: Vec::new() })
+    }
+
+    /// The place of a column that may be changed.
+    fn place(&self, name: &str, what: &str) -> Result<usize> {
+        let at = find(&self.own.0, name)?;
+        match self.table.spec.sort.contains(self.own.0.field(at).name()) {
+            true => Err(Error::invalid(format!(
+                "column '{name}' is {}: it cannot be {what}",
+                if self.table.spec.keyed { "part of the key" } else { "one that the table is sorted by" }
+            ))),
+            false => Ok(at),
+        }
+    }
+
+    fn add(&mut self, added: &[NewColumn]) -> Result<()> {
+        let mut ids = self.table.known_ids();
+        for NewColumn { field, default } in added {
+            let name = field.name();
+            if self.fields.iter().any(|there| there.name() == name) {
+                return Err(Error::already_exists(format!("column '{name}' is there already")));
+            }
+            let field = self.table.as_kept(field);
+            let mut column = Column::fresh(name, &ids);
+            match default.as_ref().filter(|value| value.logical_null_count() == 0) {
+                Some(value) => column = column.with_default(&conform_value(value, &field)?)?,
+                None if !field.is_nullable() => {
+                    return Err(Error::invalid(format!(
+                        "column '{name}' takes no nulls: give the value that the rows have which are there"
+                    )));
+                }
+                None => {}
+            }
+            ids.insert(column.id.clone());
+            self.fields.push(field);
+            self.columns.push(column);
+        }
+        Ok(())
+    }
+
+    fn drop(&mut self, names: &[String]) -> Result<()> {
+        let gone = names.iter().map(|name| self.place(name, "dropped")).collect::<Result<BTreeSet<_>>>()?;
+        if gone.len() == self.fields.len() {
+            return Err(Error::invalid("a table needs at least one column; drop the table instead"));
+        }
+        for at in gone.into_iter().rev() {
+            self.fields.remove(at);
+            self.columns.remove(at);
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, names: &[(String, String)]) -> Result<()> {
+        let mut renamed = BTreeSet::new();
+        for (from, to) in names {
+            let at = self.place(from, "renamed")?;
+            if !renamed.insert(at) {
+                return Err(Error::invalid(format!("column '{from}' is renamed twice")));
+            }
+            self.fields[at] = Arc::new(self.fields[at].as_ref().clone().with_name(to));
+            if planted(Bug::ColumnsByName) {
+                self.columns[at] = Column::named(to);
+            }
+        }
+        Ok(())
+    }
+
+    fn widen(&mut self, types: &[(String, DataType)]) -> Result<()> {
+        for (name, data_type) in types {
+            let at = self.place(name, "widened")?;
+            let came = self.fields[at].data_type().clone();
+            if came == *data_type {
+                continue;
+            }
+            let exact = came == DataType::Null || widens(&came, data_type);
+            let extended = self.fields[at].extension_type_name().is_some();
+            if extended || !exact && !may_be_exact(&came, data_type) {
+                return Err(Error::schema_mismatch(format!(
+                    "column '{name}' of type {came} cannot be widened to {data_type}: that does not hold all of its values"
+                )));
+            }
+            if !exact {
+                self.doubtful.push((self.fields[at].name().clone(), data_type.clone()));
+            }
+            self.retype(at, data_type)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a column another type.
+    fn retype(&mut self, at: usize, data_type: &DataType) -> Result<()> {
+        let came = self.fields[at].data_type().clone();
+        let field = self.fields[at].as_ref().clone().with_data_type(data_type.clone());
+        self.fields[at] = self.table.as_kept(&field);
+        self.columns[at] = self.columns[at].clone().widened(&came, &self.fields[at])?;
+        Ok(())
+    }
+
+    /// Brings in the types and columns of a frame.
+    fn take_in(&mut self, came: &Schema, mode: SchemaMode) -> Result<()> {
+        for at in 0..self.fields.len() {
+            let field = self.fields[at].clone();
+            let Ok(other) = came.field_with_name(field.name()) else { continue };
+            let untyped = *field.data_type() == DataType::Null && *other.data_type() != DataType::Null;
+            if mode == SchemaMode::Strict && !untyped || self.table.spec.sort.contains(field.name()) {
+                continue;
+            }
+            if untyped {
+                let metadata = other.metadata().clone();
+                self.fields[at] = Arc::new(field.as_ref().clone().with_metadata(metadata));
+                self.retype(at, other.data_type())?;
+                continue;
+            }
+            let Some(wider) = wider::field(&field, other) else { continue };
+            // Types that hold the values only for the most part, such as finer times, are for `widen`.
+            if wider.data_type() != field.data_type() && widens(field.data_type(), wider.data_type()) {
+                self.retype(at, wider.data_type())?;
+            }
+        }
+        if mode == SchemaMode::Evolve {
+            let lacks = |field: &&FieldRef| self.own.0.index_of(field.name()).is_err();
+            let nullable = |field: &FieldRef| field.as_ref().clone().with_nullable(true);
+            let new = came.fields().iter().filter(lacks).map(nullable);
+            let new: Vec<NewColumn> = new.map(|field| NewColumn { field, default: None }).collect();
+            self.add(&new)?;
+        }
+        Ok(())
+    }
+
+    /// The schema with these columns; `None` if it is the same.
+    fn schema(self) -> Result<Option<StoredSchema>> {
+        let schema = Arc::new(Schema::new_with_metadata(self.fields, self.own.0.metadata().clone()));
+        let changed = StoredSchema::with_columns(schema, self.columns);
+        if changed == *self.own {
+            return Ok(None);
+        }
+        let changed = changed.check_new()?;
+        if let Some(key) = self.table.key() {
+            // Whether its rows can be held in memory.
+            TableCodec::new(&changed.0, key)?.check()?;
+        }
+        Ok(Some(changed))
+    }
+}
+
+impl Table {
+    /// What a change of columns comes to; `None` if nothing changes.
+    pub fn altered(&self, alter: &Alter) -> Result<Option<Altered>> {
+        let mut columns = Columns::of(self)?;
+        match alter {
+            Alter::Add(added) => columns.add(added)?,
+            Alter::Drop(names) => columns.drop(names)?,
+            Alter::Rename(names) => columns.rename(names)?,
+            Alter::Widen(types) => columns.widen(types)?,
+        }
+        let doubtful = std::mem::take(&mut columns.doubtful);
+        Ok(columns.schema()?.map(|schema| Altered { schema, doubtful }))
+    }
+
+    /// The schema that takes in rows of the schema `came`; `None` if that is the newest version's. What does not fit it either
+    /// is found when the rows are converted.
+    pub fn evolved(&self, came: &Schema, mode: SchemaMode) -> Result<Option<StoredSchema>> {
+        let own = self.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
+        let fits = |field: &FieldRef| {
+            own.0.field_with_name(field.name()).is_ok_and(|own| own.data_type() == field.data_type())
+        };
+        // Usually all columns are as they are.
+        if came.fields().iter().all(fits) {
+            return Ok(None);
+        }
+        let mut columns = Columns::of(self)?;
+        columns.take_in(came, mode)?;
+        columns.schema()
+    }
+
+    /// The ids of all columns that row groups may have.
+    fn known_ids(&self) -> BTreeSet<String> {
+        let newest = || self.schema().into_iter().flat_map(StoredSchema::ids).map(str::to_owned).collect();
+        match planted(Bug::ReuseColumns) {
+            true => newest(),
+            false => self.schemas.iter().flat_map(StoredSchema::ids).map(str::to_owned).collect(),
+        }
+    }
+
+    /// A field as a table of this order keeps it.
+    fn as_kept(&self, field: &Field) -> FieldRef {
+        sorted_schema(&Arc::new(Schema::new(vec![field.clone()])), &self.spec.sort).fields()[0].clone()
+    }
+}
+
+/// `SchemaMismatch`, naming a value, if a row group that the newest version sees has one in the column called `name` that is
+/// none of type `data_type`. Also looks at rows that are deleted: they are decoded with the others.
+pub fn check_widening(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    name: &str,
+    data_type: &DataType,
+    cancel: &Cancel,
+) -> Result<()> {
+    let newest = table.newest().ok_or_else(|| Error::invalid("the table has no version yet"))?.version;
+    let schema: &SchemaRef = &table.schema_of(newest)?.0;
+    let column = [find(schema, name)?];
+    let seen = table.groups.iter().filter(|group| table.visible(group, newest) != Rows::None);
+    pool.map(seen.collect(), |group| {
+        cancel.check()?;
+        let values = GroupReader::open(reader, table, newest, group)?.decode(schema, &column, Form::Exact)?.remove(0);
+        match first_misfit(&values, data_type)? {
+            None => Ok(()),
+            Some(value) => Err(Error::schema_mismatch(format!(
+                "column '{name}' of type {} cannot be widened to {data_type}: {value} is no value of it (if that row is deleted, \
+                 a vacuum removes it)",
+                values.data_type()
+            ))),
+        }
+    })?;
+    Ok(())
+}
