@@ -52,7 +52,8 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
         match (&done, expected) {
             (Ok(()), true) => {}
             (Err(e), false) => {
-                let kinds = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::InvalidArgument];
+                use ErrorKind::{AlreadyExists, InvalidArgument, NotFound, SchemaMismatch};
+                let kinds = [NotFound, AlreadyExists, InvalidArgument, SchemaMismatch];
                 assert!(kinds.contains(&e.kind()), "seed {seed} step {step} {op:?}: {e}");
                 (model, trash) = before;
             }
@@ -72,6 +73,9 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
     }
     if !model.tables.is_empty() {
         store.drop(&["t/**".into()], Default::default()).unwrap();
+    }
+    if !model.evolving.is_empty() {
+        store.drop(&["e/**".into()], Default::default()).unwrap();
     }
     if model.keyed.is_some() {
         store.drop(&["k/**".into()], Default::default()).unwrap();
@@ -103,8 +107,8 @@ fn wide_episode(seed: u64, steps: usize) {
         match (&done, expected) {
             (Ok(()), true) => {}
             (Err(e), false) => {
-                use ErrorKind::{AlreadyExists, ConditionFailed, InvalidArgument, NotFound};
-                let kinds = [NotFound, AlreadyExists, InvalidArgument, ConditionFailed];
+                use ErrorKind::{AlreadyExists, ConditionFailed, InvalidArgument, NotFound, SchemaMismatch};
+                let kinds = [NotFound, AlreadyExists, InvalidArgument, ConditionFailed, SchemaMismatch];
                 if !kinds.contains(&e.kind()) {
                     place(e.to_string());
                 }

@@ -1,0 +1,214 @@
+//! Values computed from the columns of a row: what a column is set to.
+//!
+//! Invariants: the values have exactly the type that was asked for; a number that the type cannot hold is an error that names
+//! it. Numbers are rounded to the scale of an integer or decimal type, halves away from zero, as SQL does; nothing else is
+//! rounded.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, Float64Array, PrimitiveArray, RecordBatch, StringArray,
+    UInt32Array, new_null_array,
+};
+use arrow::compute::{CastOptions, cast_with_options, take};
+use arrow::datatypes::*;
+
+use super::arithmetic::{self, Operand};
+use super::column;
+use super::evaluate;
+use super::kind::{Kind, Placed};
+use super::number::{Number, key_float, power_of_ten};
+use super::plan::{Column, Node, Value};
+use crate::base::{Error, Result};
+
+/// What gives the values of one column.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Null,
+    /// The same in all rows.
+    Literal(Kind, Placed),
+    Column(Column),
+    Number(Value),
+    Truth(Node),
+}
+
+/// The values, one for each row of `batch`, in type `wanted`.
+pub fn compute(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Result<ArrayRef> {
+    let rows = batch.num_rows();
+    match source {
+        Source::Null => Ok(new_null_array(wanted, rows)),
+        Source::Literal(kind, placed) => {
+            let value = literal(*kind, placed, wanted)?;
+            Ok(take(&value, &UInt32Array::from(vec![0; rows]), None)?)
+        }
+        Source::Column(column) => {
+            let array = column::fetch(batch, column)?;
+            match column.kind {
+                _ if array.data_type() == wanted => Ok(array),
+                Some(
+                    Kind::Number { .. } | Kind::Float | Kind::Instant { .. } | Kind::Time { .. } | Kind::Duration { .. },
+                ) => assigned(&arithmetic::evaluate(&Value::Column(column.clone()), batch)?, rows, wanted),
+                _ => exactly(&array, wanted),
+            }
+        }
+        Source::Number(value) => assigned(&arithmetic::evaluate(value, batch)?, rows, wanted),
+        Source::Truth(node) => exactly(&(Arc::new(evaluate::evaluate(node, batch)?) as ArrayRef), wanted),
+    }
+}
+
+/// Casts; an error if a value does not fit.
+fn exactly(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    let exact = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(array, wanted, &exact)?)
+}
+
+/// A literal as an array of one row.
+fn literal(kind: Kind, placed: &Placed, wanted: &DataType) -> Result<ArrayRef> {
+    match (kind, placed) {
+        (Kind::Binary, Placed::Bytes(bytes)) => exactly(&(Arc::new(BinaryArray::from_vec(vec![bytes])) as ArrayRef), wanted),
+        (_, Placed::Bytes(bytes)) => {
+            let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("a text is not UTF-8"))?;
+            exactly(&(Arc::new(StringArray::from(vec![text])) as ArrayRef), wanted)
+        }
+        (Kind::Float, Placed::Key((key, _))) => {
+            let value = i64::try_from(*key).map_err(|_| Error::invalid("a number is no float"))?;
+            floats(vec![Some(key_float(value))], wanted)
+        }
+        (_, Placed::Key((key, true))) => integers(vec![Some(*key)], wanted),
+        (Kind::Number { scale }, Placed::Key(_)) => {
+            Err(Error::invalid(format!("the number has more than {scale} decimal places, which {wanted} lacks")))
+        }
+        _ => Err(Error::invalid(format!("the value is none of type {wanted}"))),
+    }
+}
+
+/// Computed numbers in the type of a column.
+fn assigned(operand: &Operand, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
+    let refused = |text: String| Error::invalid(format!("{text} is no value of type {wanted}"));
+    let kind = Kind::of(wanted).ok_or_else(|| Error::schema_mismatch(format!("a number is no value of type {wanted}")))?;
+    let (scale, step, rounds) = match kind {
+        Kind::Float => {
+            let values = (0..rows).map(|row| operand.is_valid(row).then(|| operand.float(row))).collect();
+            return floats(values, wanted);
+        }
+        Kind::Number { scale } => (scale, 1, true),
+        Kind::Instant { scale, step, .. } => (scale, i128::from(step), false),
+        Kind::Time { scale } | Kind::Duration { scale } => (scale, 1, false),
+        _ => return Err(Error::schema_mismatch(format!("a number is no value of type {wanted}"))),
+    };
+    let value = |row: usize| -> Result<Option<i128>> {
+        if !operand.is_valid(row) {
+            return Ok(None);
+        }
+        let scaled = match operand.exact(row) {
+            Some((value, own)) => rescaled(value, own, scale, rounds)
+                .ok_or_else(|| refused(Number::scaled(value, own).to_string()))?,
+            None => {
+                let float = operand.float(row);
+                // Exact up to 2^53; what is beyond 128 bits fails below.
+                let scaled = (float * 10f64.powi(scale)).round();
+                match scaled.is_finite() && scaled.abs() < 1.7e38 {
+                    true => scaled as i128,
+                    false => return Err(refused(float.to_string())),
+                }
+            }
+        };
+        match scaled % step {
+            0 => Ok(Some(scaled / step)),
+            _ => Err(refused(Number::scaled(scaled, scale).to_string())),
+        }
+    };
+    integers((0..rows).map(value).collect::<Result<Vec<_>>>()?, wanted)
+}
+
+/// A number at another scale: rounded if that has fewer places, or `None` if it may not be. Also `None` beyond 128 bits.
+fn rescaled(value: i128, from: i32, to: i32, rounds: bool) -> Option<i128> {
+    if to >= from {
+        return value.checked_mul(power_of_ten(to - from)?);
+    }
+    let Some(power) = power_of_ten(from - to) else { return (rounds || value == 0).then_some(0) };
+    let (whole, rest) = (value / power, value % power);
+    match rest {
+        0 => Some(whole),
+        _ if !rounds => None,
+        // Not twice the rest, which may overflow.
+        _ if rest.unsigned_abs() >= power.unsigned_abs() - rest.unsigned_abs() => Some(whole + rest.signum()),
+        _ => Some(whole),
+    }
+}
+
+fn floats(values: Vec<Option<f64>>, wanted: &DataType) -> Result<ArrayRef> {
+    let array: ArrayRef = Arc::new(Float64Array::from(values));
+    let cast = exactly(&array, wanted)?;
+    let infinite = |array: &ArrayRef, row: usize| -> Result<bool> {
+        let wide = exactly(array, &DataType::Float64)?;
+        Ok(wide.as_any().downcast_ref::<Float64Array>().is_some_and(|values| values.value(row).is_infinite()))
+    };
+    if *wanted != DataType::Float64 {
+        let doubles = array.as_any().downcast_ref::<Float64Array>().expect("just made");
+        for row in (0..array.len()).filter(|row| doubles.is_valid(*row) && doubles.value(*row).is_finite()) {
+            // Only large ones can have become infinite.
+            if doubles.value(row).abs() > 65_000.0 && infinite(&cast.slice(row, 1), 0)? {
+                return Err(Error::invalid(format!("{} is no value of type {wanted}", doubles.value(row))));
+            }
+        }
+    }
+    Ok(cast)
+}
+
+/// Integers in the unit of an integer, decimal or temporal type, or of a dictionary of such.
+fn integers(values: Vec<Option<i128>>, wanted: &DataType) -> Result<ArrayRef> {
+    use DataType::*;
+    fn of<T: ArrowPrimitiveType>(values: &[Option<i128>], wanted: &DataType) -> Result<ArrayRef>
+    where
+        T::Native: TryFrom<i128>,
+    {
+        let native = |value: i128| {
+            T::Native::try_from(value).map_err(|_| {
+                let scale = if let Decimal32(_, s) | Decimal64(_, s) | Decimal128(_, s) = wanted { *s } else { 0 };
+                let shown = Number::scaled(value, i32::from(scale));
+                Error::invalid(format!("{shown} is no value of type {wanted}"))
+            })
+        };
+        let natives = values.iter().map(|value| value.map(native).transpose()).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(natives.into_iter().collect::<PrimitiveArray<T>>().with_data_type(wanted.clone())))
+    }
+    fn checked<T: DecimalType>(array: ArrayRef, digits: u8) -> Result<ArrayRef> {
+        let typed = array.as_any().downcast_ref::<PrimitiveArray<T>>().expect("just made");
+        typed.validate_decimal_precision(digits).map_err(|e| Error::invalid(e.to_string()))?;
+        Ok(array)
+    }
+    match wanted {
+        Int8 => of::<Int8Type>(&values, wanted),
+        Int16 => of::<Int16Type>(&values, wanted),
+        Int32 => of::<Int32Type>(&values, wanted),
+        Int64 => of::<Int64Type>(&values, wanted),
+        UInt8 => of::<UInt8Type>(&values, wanted),
+        UInt16 => of::<UInt16Type>(&values, wanted),
+        UInt32 => of::<UInt32Type>(&values, wanted),
+        UInt64 => of::<UInt64Type>(&values, wanted),
+        Date32 => of::<Date32Type>(&values, wanted),
+        Date64 => of::<Date64Type>(&values, wanted),
+        Time32(TimeUnit::Second) => of::<Time32SecondType>(&values, wanted),
+        Time32(_) => of::<Time32MillisecondType>(&values, wanted),
+        Time64(TimeUnit::Microsecond) => of::<Time64MicrosecondType>(&values, wanted),
+        Time64(_) => of::<Time64NanosecondType>(&values, wanted),
+        Timestamp(TimeUnit::Second, _) => of::<TimestampSecondType>(&values, wanted),
+        Timestamp(TimeUnit::Millisecond, _) => of::<TimestampMillisecondType>(&values, wanted),
+        Timestamp(TimeUnit::Microsecond, _) => of::<TimestampMicrosecondType>(&values, wanted),
+        Timestamp(TimeUnit::Nanosecond, _) => of::<TimestampNanosecondType>(&values, wanted),
+        Duration(TimeUnit::Second) => of::<DurationSecondType>(&values, wanted),
+        Duration(TimeUnit::Millisecond) => of::<DurationMillisecondType>(&values, wanted),
+        Duration(TimeUnit::Microsecond) => of::<DurationMicrosecondType>(&values, wanted),
+        Duration(TimeUnit::Nanosecond) => of::<DurationNanosecondType>(&values, wanted),
+        Decimal32(digits, _) => checked::<Decimal32Type>(of::<Decimal32Type>(&values, wanted)?, *digits),
+        Decimal64(digits, _) => checked::<Decimal64Type>(of::<Decimal64Type>(&values, wanted)?, *digits),
+        Decimal128(digits, _) => checked::<Decimal128Type>(of::<Decimal128Type>(&values, wanted)?, *digits),
+        Decimal256(digits, scale) => {
+            let narrow = Decimal128((*digits).min(DECIMAL128_MAX_PRECISION), *scale);
+            exactly(&integers(values, &narrow)?, wanted)
+        }
+        Dictionary(_, values_type) => exactly(&integers(values, values_type)?, wanted),
+        _ => Err(Error::schema_mismatch(format!("a number is no value of type {wanted}"))),
+    }
+}

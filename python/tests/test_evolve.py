@@ -1,0 +1,172 @@
+"""Columns that change: added, dropped, renamed, widened, and brought by frames of every kind."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+
+def rows(store: drumlin.Store | drumlin.Transaction, path: str, as_of: drumlin.AsOf | None = None) -> list[Any]:
+    found: list[Any] = store.read(path, as_of=as_of).to_arrow().to_pylist()
+    return found
+
+
+def test_columns_come_go_and_change(folder: str) -> None:
+    with drumlin.open(folder) as store:
+        table = store.table("t")
+        table.write(pa.table({"a": pa.array([1, 2], pa.int8()), "b": ["x", "y"]}), metadata={"by": "me"})
+        day = dt.date(2026, 1, 2)
+        added = table.add_columns({"c": (pa.date32(), day), "d": pa.list_(pa.int64())}, metadata="why")
+        assert (added.kind, added.version, added.rows, added.metadata) == ("alter", 1, 2, "why")
+        table.rename_columns({"a": "b", "b": "a"})
+        table.widen({"b": pa.int64()})
+        table.drop_columns(["d"])
+        assert rows(store, "t") == [{"b": 1, "a": "x", "c": day}, {"b": 2, "a": "y", "c": day}]
+        assert table.schema().types == ["Int64", "Utf8", "Date32"]
+        assert rows(store, "t", 0) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+        assert rows(store, "t", 1)[0] == {"a": 1, "b": "x", "c": day, "d": None}
+        assert table.drop_columns([]).version == 4, "nothing changes"
+    with drumlin.open(folder) as store:
+        table = store.table("t")
+        assert [version.kind for version in table.versions()] == ["write", *["alter"] * 4]
+        store.append("t", {"b": [3], "a": ["z"]}, schema="evolve")
+        assert rows(store, "t")[2] == {"b": 3, "a": "z", "c": day}
+        assert len(store.read("t", where="b > 1").to_arrow()) == 2
+        assert store.scan("t", where="a = 'z'").count_rows() == 1
+        assert store.sql("select sum(b), count(c) from 't'").fetchall() == [(6, 3)]
+        assert store.verify(deep=True).ok
+
+
+def test_frames_bring_columns() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", pd.DataFrame({"n": np.array([1], "int32")}))
+    store.append("t", pd.DataFrame({"n": np.array([2], "int64"), "s": ["x"]}), schema="evolve")
+    store.append("t", pl.DataFrame({"s": ["y"], "f": [0.5]}), schema="evolve")
+    store.append("t", [{"n": 4, "when": dt.datetime(2026, 1, 2)}], schema="evolve")
+    assert store.table("t").schema().names == ["n", "s", "f", "when"]
+    frame = store.read("t").to_pandas()
+    assert frame["s"].isna().tolist() == [True, False, False, True]
+    assert store.read("t").to_polars()["n"].to_list() == [1, 2, None, 4]
+    assert store.read("t", as_of=0).to_pandas().equals(pd.DataFrame({"n": np.array([1], "int32")}))
+    answers = store.append_many({"t": {"x": [1]}, "new": {"x": [1]}}, schema="evolve", return_exceptions=True)
+    assert answers["t"].rows == 5
+    assert isinstance(answers["new"], drumlin.NotFound)
+    with pytest.raises(drumlin.SchemaMismatch, match="'zzz', which the table lacks"):
+        store.append("t", {"zzz": [1]})
+    with pytest.raises(drumlin.SchemaMismatch, match="'n'"):
+        store.append("t", {"n": ["no number"]}, schema="evolve")
+    assert store.table("t").versions()[-1].version == 4
+
+
+@pytest.mark.parametrize("later", [["x"], [1], [1.5], [dt.date(2026, 1, 1)], [{"a": 1}], [[1, 2]], [b"z"], [True]])
+def test_a_column_of_none_takes_any_type(later: list[Any]) -> None:
+    store = drumlin.open("memory://")
+    store.write("t", pd.DataFrame({"n": [1], "v": pd.Series([None], dtype=object)}))
+    store.append("t", {"n": [2], "v": later})
+    assert rows(store, "t") == [{"n": 1, "v": None}, {"n": 2, "v": later[0]}]
+    assert store.read("t", as_of=0).to_arrow()["v"].null_count == 1
+    store.append("t", {"n": [3], "v": [None]})
+    assert rows(store, "t")[2] == {"n": 3, "v": None}
+    assert store.scan("t", where="v is null").count_rows() == 2
+    assert len(store.read("t").to_pandas()) == 3
+
+
+def test_rows_by_key_bring_columns() -> None:
+    store = drumlin.open("memory://")
+    people = store.table("people")
+    people.create({"id": pa.int64(), "name": pa.string(), "note": pa.null()}, key=["id"])
+    people.upsert([{"id": 1, "name": "Ada", "note": None}, {"id": 2, "name": "Grace", "note": None}])
+    people.upsert({"id": 1, "name": "Ada L.", "note": "first"})
+    assert people.get(1) == {"id": 1, "name": "Ada L.", "note": "first"}
+    people.insert([{"id": 3, "born": 1912}], schema="evolve")
+    assert people.get(3) == {"id": 3, "name": None, "note": None, "born": 1912}
+    people.upsert(pl.DataFrame({"id": [2], "born": [1906]}), schema="evolve")
+    assert people.get(2) == {"id": 2, "name": None, "note": None, "born": 1906}, "a row is replaced as a whole"
+    people.rename_columns({"born": "year"})
+    people.upsert({"id": 4, "name": "Alan", "note": None, "year": 1912})
+    assert people.get_many([4, 3], columns=["year"]).rows.to_arrow()["year"].to_pylist() == [1912, 1912]
+    with pytest.raises(drumlin.SchemaMismatch, match="'unknown', which the table lacks"):
+        people.upsert({"id": 1, "name": "x", "note": None, "year": 1, "unknown": 5})
+    assert store.verify(deep=True).ok
+
+
+def test_changes_in_transactions() -> None:
+    store = drumlin.open("memory://")
+    store.table("k").create({"id": pa.int64(), "n": pa.int64()}, key=["id"])
+    store.table("k").upsert({"id": [1], "n": [1]})
+    calls = []
+
+    def change(tx: drumlin.Transaction) -> None:
+        calls.append(1)
+        tx.table("k").add_columns({"m": (pa.int64(), 7)})
+        tx.table("k").upsert({"id": [2], "n": [2], "m": [3]})
+
+    store.transact(change)
+    assert calls == [1, 1], "once more, after the rows were made row groups"
+    assert rows(store, "k") == [{"id": 1, "n": 1, "m": 7}, {"id": 2, "n": 2, "m": 3}]
+    # What a transaction wrote itself nobody else can make row groups.
+    with pytest.raises(drumlin.Conflict, match="wrote itself"), store.transaction() as tx:
+        tx.table("k").upsert({"id": [3], "n": [3], "m": [3]})
+        tx.table("k").drop_columns(["m"])
+    store.write("t", {"a": [1]})
+    with pytest.raises(ZeroDivisionError), store.transaction() as tx:
+        tx.table("t").rename_columns({"a": "b"})
+        tx.append("t", {"b": [2], "c": [3]}, schema="evolve")
+        assert rows(tx, "t") == [{"b": 1, "c": None}, {"b": 2, "c": 3}]
+        raise ZeroDivisionError
+    assert rows(store, "t") == [{"a": 1}]
+
+
+def test_wrong_changes_say_what_is_wrong() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"k": [1, 2], "n": [2**60 + 1, 0]}, sort=["k"])
+    table = store.table("t")
+    wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: table.drop_columns(["k"]), drumlin.InvalidArgument, "'k' is one that the table is sorted by"),
+        (lambda: table.drop_columns("n"), TypeError, "list of names"),
+        (lambda: table.rename_columns({"n": "k"}), drumlin.InvalidArgument, "two columns are called 'k'"),
+        (lambda: table.rename_columns({"x": "y"}), drumlin.InvalidArgument, "'x' does not exist"),
+        (lambda: table.widen({"n": pa.int8()}), drumlin.SchemaMismatch, "does not hold all of its values"),
+        (lambda: table.widen({"n": pa.float64()}), drumlin.SchemaMismatch, str(2**60 + 1)),
+        (lambda: table.widen({"x": pa.float64()}), drumlin.InvalidArgument, "'x' does not exist"),
+        (lambda: table.add_columns({"n": pa.int8()}), drumlin.AlreadyExists, "'n' is there already"),
+        (lambda: table.add_columns({"m": (pa.int8(), "x")}), drumlin.InvalidArgument, "default"),
+        (lambda: table.add_columns({"m": (pa.int8(), 1, 2)}), drumlin.InvalidArgument, "3 parts"),
+        (lambda: table.add_columns({"m": "int8?"}), drumlin.InvalidArgument, "columns"),
+        (lambda: table.add_columns(5), TypeError, "columns"),  # type: ignore[arg-type]
+        (lambda: store.append("t", {}, schema="loose"), drumlin.InvalidArgument, "'strict' or 'evolve'"),  # type: ignore[arg-type]
+        (lambda: store.table("no").widen({"n": pa.int8()}), drumlin.NotFound, "'no'"),
+    ]
+    for call, error, words in wrong:
+        with pytest.raises(error, match=words):
+            call()
+    assert len(table.versions()) == 1
+
+
+def test_pandas_frames_come_back_after_changes() -> None:
+    store = drumlin.open("memory://")
+    index = pd.date_range("2026-01-01", periods=2, name="day")
+    frame = pd.DataFrame({"price": np.array([1, 2], "int32"), "kind": pd.Categorical(["a", "b"])}, index=index.values)
+    frame.index.name = "day"
+    store.write("t", frame)
+    table = store.table("t")
+    table.widen({"price": pa.int64()})
+    table.add_columns({"note": pa.string()})
+    table.rename_columns({"kind": "sort of"})
+    now = store.read("t").to_pandas()
+    assert list(now.columns) == ["price", "sort of", "note"]
+    assert now["price"].tolist() == [1, 2]
+    assert now["sort of"].tolist() == ["a", "b"]
+    assert now.index.name == "day" and list(now.index) == list(frame.index)
+    table.drop_columns(["sort of"])
+    assert list(store.read("t").to_pandas().columns) == ["price", "note"]
+    pd.testing.assert_frame_equal(store.read("t", as_of=0).to_pandas(), frame)
