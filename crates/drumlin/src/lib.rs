@@ -63,7 +63,7 @@ pub use catalog::{
     NodeInfo, Path, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention,
     TableAction, TableEvent, TriggerFilter, check_path,
 };
-pub use filter::Filter;
+pub use filter::{Expression, Filter};
 pub use log::LogOptions;
 pub use segment::Stat;
 pub use store::*;

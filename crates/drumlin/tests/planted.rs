@@ -51,6 +51,8 @@ mod staged;
 mod support;
 #[path = "it/turns.rs"]
 mod turns;
+#[path = "it/updates.rs"]
+mod updates;
 #[path = "it/wide.rs"]
 mod wide;
 #[path = "it/wide_op.rs"]
@@ -312,7 +314,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 57] = [
+    let single: [(Bug, Check); 58] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -367,6 +369,7 @@ fn main() {
         (Bug::ColumnsByName, evolve::names_are_swapped),
         (Bug::ReuseColumns, evolve::a_new_column_is_not_the_old_one),
         (Bug::AlterInMemory, evolve::rows_in_memory_go_along),
+        (Bug::ReviveRows, updates::deleted_rows_stay_deleted),
         (Bug::DiffRecords, diffs::only_what_differs),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),

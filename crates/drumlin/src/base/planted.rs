@@ -142,6 +142,8 @@ pub enum Bug {
     ReuseColumns = 102,
     /// The columns of a table change while rows written by key are in memory.
     AlterInMemory = 103,
+    /// Rows that were deleted before an update come back with it.
+    ReviveRows = 104,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableChange, TableSpec};
+use crate::table::{Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableChange, TableSpec, TableUpdate};
 
 /// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES | FEATURE_SCHEMAS;
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES | FEATURE_CHANGES;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -18,8 +18,8 @@ pub const FEATURE_HOLDS: u64 = 2;
 
 /// The entry copies, moves or restores tables, or moves row groups of several.
 pub const FEATURE_COPIES: u64 = 4;
-/// The entry changes the columns of a table and keeps its rows.
-pub const FEATURE_SCHEMAS: u64 = 8;
+/// The entry changes the columns of a table and keeps its rows, or changes rows in place.
+pub const FEATURE_CHANGES: u64 = 8;
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -276,6 +276,13 @@ pub enum Effect {
         /// From where to where.
         moves: Vec<(Address, Address)>,
     },
+    /// Makes a table's next version, in which row groups are replaced by others with the same rows, changed.
+    UpdateTable {
+        /// The table; it has no rows in memory.
+        table: TableId,
+        /// How.
+        update: TableUpdate,
+    },
 }
 
 impl Effect {
@@ -292,7 +299,8 @@ impl Effect {
             | Effect::MoveTable { .. }
             | Effect::RestoreTable { .. }
             | Effect::MoveShared { .. } => FEATURE_COPIES,
-            Effect::ChangeTable { change, .. } if change.keeps_rows_of_other_schemas() => FEATURE_SCHEMAS,
+            Effect::ChangeTable { change, .. } if change.needs_feature() => FEATURE_CHANGES,
+            Effect::UpdateTable { .. } => FEATURE_CHANGES,
             _ => 0,
         }
     }
@@ -310,6 +318,7 @@ impl Effect {
             | Effect::CopyTable { table, .. }
             | Effect::MoveTable { table, .. }
             | Effect::RestoreTable { table, .. }
+            | Effect::UpdateTable { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -333,7 +342,7 @@ impl Effect {
             Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
             Effect::CreateTable { .. } => "makes a table",
             Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
-            Effect::ChangeTable { .. } => "makes a version of a table",
+            Effect::ChangeTable { .. } | Effect::UpdateTable { .. } => "makes a version of a table",
             Effect::RewriteTable { .. } | Effect::MoveGroups { .. } | Effect::MoveShared { .. } => {
                 "moves rows of a table"
             }
@@ -371,6 +380,7 @@ impl Effect {
             | Effect::FlushWithHistory { table, .. }
             | Effect::DropTable { table }
             | Effect::MoveTable { table, .. }
+            | Effect::UpdateTable { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
-    Cause, Effect, FEATURE_COPIES, FEATURE_SCHEMAS, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern,
+    Cause, Effect, FEATURE_CHANGES, FEATURE_COPIES, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern,
     Payload, Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
 };
 use crate::base::planted::{Bug, planted};
@@ -340,7 +340,7 @@ impl State {
 
     pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         self.ledger.now = time;
-        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_SCHEMAS);
+        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_CHANGES);
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {
@@ -391,6 +391,11 @@ impl State {
             Effect::ChangeTable { table, change } => {
                 let next = self.get(*table)?.change(change, seq, time)?;
                 change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
+                self.tables.insert(*table, Arc::new(next));
+            }
+            Effect::UpdateTable { table, update } => {
+                let next = self.get(*table)?.updated(update, seq, time)?;
+                update.replaced.iter().try_for_each(|(_, group)| self.ledger.add(&group.address))?;
                 self.tables.insert(*table, Arc::new(next));
             }
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,

@@ -83,11 +83,20 @@ impl Operand {
         }
     }
 
-    fn is_valid(&self, row: usize) -> bool {
+    pub fn is_valid(&self, row: usize) -> bool {
         self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row * self.stride))
     }
 
-    fn float(&self, row: usize) -> f64 {
+    /// The exact value of a row and its scale; `None` if it is a float.
+    pub fn exact(&self, row: usize) -> Option<(i128, i32)> {
+        match &self.data {
+            Data::Exact(values, scale) => Some((values[row * self.stride], *scale)),
+            Data::Float(_) => None,
+        }
+    }
+
+    /// The value of a row as a float.
+    pub fn float(&self, row: usize) -> f64 {
         match &self.data {
             Data::Exact(values, scale) => to_float(values[row * self.stride], *scale),
             Data::Float(values) => values[row * self.stride],

@@ -4,6 +4,7 @@
 
 use arrow::datatypes::{DataType, Schema};
 
+use super::expression::Source;
 use super::kind::{Kind, Placed, compare_literals};
 use super::names;
 use super::plan::{Column, Node, Pattern, Test, Value};
@@ -13,6 +14,42 @@ use crate::base::{Error, Result};
 /// Binds a predicate.
 pub fn bind(expr: &Expr, schema: &Schema) -> Result<Node> {
     Binder { schema }.predicate(expr)
+}
+
+/// Binds a value of type `wanted`.
+pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Source> {
+    let binder = Binder { schema };
+    let mismatch = || Err(Error::invalid(format!("{} is no value of type {wanted}", binder.described(expr))));
+    let kind = Kind::of(wanted);
+    Ok(match expr {
+        Expr::Literal(Literal::Null) => Source::Null,
+        Expr::Literal(literal) => match (kind, literal) {
+            (Some(Kind::Bool), Literal::Bool(value)) => Source::Truth(Node::Constant(Some(*value))),
+            (Some(Kind::Null | Kind::Bool), _) | (None, _) => return mismatch(),
+            (Some(kind), literal) => match kind.place(literal) {
+                Ok(placed) => Source::Literal(kind, placed),
+                Err(_) => return mismatch(),
+            },
+        },
+        Expr::Column(path) => {
+            let column = binder.column(path)?;
+            let same = binder.data_type(path).as_ref() == Some(wanted);
+            let meets = column.kind.zip(kind).is_some_and(|(own, wanted)| own == Kind::Null || own.meets(wanted));
+            match (same || meets, column.kind) {
+                (true, Some(Kind::Null)) => Source::Null,
+                (true, _) => Source::Column(column),
+                (false, _) => return mismatch(),
+            }
+        }
+        Expr::Negate(_) | Expr::Chain { .. } => match kind {
+            Some(Kind::Number { .. } | Kind::Float) => Source::Number(binder.arithmetic(expr)?),
+            _ => return mismatch(),
+        },
+        _ => match kind {
+            Some(Kind::Bool) => Source::Truth(binder.predicate(expr)?),
+            _ => return mismatch(),
+        },
+    })
 }
 
 struct Binder<'a> {

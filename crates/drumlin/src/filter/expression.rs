@@ -46,7 +46,11 @@ pub fn compute(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Resul
             match column.kind {
                 _ if array.data_type() == wanted => Ok(array),
                 Some(
-                    Kind::Number { .. } | Kind::Float | Kind::Instant { .. } | Kind::Time { .. } | Kind::Duration { .. },
+                    Kind::Number { .. }
+                    | Kind::Float
+                    | Kind::Instant { .. }
+                    | Kind::Time { .. }
+                    | Kind::Duration { .. },
                 ) => assigned(&arithmetic::evaluate(&Value::Column(column.clone()), batch)?, rows, wanted),
                 _ => exactly(&array, wanted),
             }
@@ -65,7 +69,9 @@ fn exactly(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
 /// A literal as an array of one row.
 fn literal(kind: Kind, placed: &Placed, wanted: &DataType) -> Result<ArrayRef> {
     match (kind, placed) {
-        (Kind::Binary, Placed::Bytes(bytes)) => exactly(&(Arc::new(BinaryArray::from_vec(vec![bytes])) as ArrayRef), wanted),
+        (Kind::Binary, Placed::Bytes(bytes)) => {
+            exactly(&(Arc::new(BinaryArray::from_vec(vec![bytes])) as ArrayRef), wanted)
+        }
         (_, Placed::Bytes(bytes)) => {
             let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("a text is not UTF-8"))?;
             exactly(&(Arc::new(StringArray::from(vec![text])) as ArrayRef), wanted)
@@ -85,7 +91,8 @@ fn literal(kind: Kind, placed: &Placed, wanted: &DataType) -> Result<ArrayRef> {
 /// Computed numbers in the type of a column.
 fn assigned(operand: &Operand, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
     let refused = |text: String| Error::invalid(format!("{text} is no value of type {wanted}"));
-    let kind = Kind::of(wanted).ok_or_else(|| Error::schema_mismatch(format!("a number is no value of type {wanted}")))?;
+    let kind =
+        Kind::of(wanted).ok_or_else(|| Error::schema_mismatch(format!("a number is no value of type {wanted}")))?;
     let (scale, step, rounds) = match kind {
         Kind::Float => {
             let values = (0..rows).map(|row| operand.is_valid(row).then(|| operand.float(row))).collect();
@@ -101,8 +108,9 @@ fn assigned(operand: &Operand, rows: usize, wanted: &DataType) -> Result<ArrayRe
             return Ok(None);
         }
         let scaled = match operand.exact(row) {
-            Some((value, own)) => rescaled(value, own, scale, rounds)
-                .ok_or_else(|| refused(Number::scaled(value, own).to_string()))?,
+            Some((value, own)) => {
+                rescaled(value, own, scale, rounds).ok_or_else(|| refused(Number::scaled(value, own).to_string()))?
+            }
             None => {
                 let float = operand.float(row);
                 // Exact up to 2^53; what is beyond 128 bits fails below.

@@ -15,6 +15,7 @@ mod arithmetic;
 mod bind;
 mod column;
 mod evaluate;
+mod expression;
 mod kind;
 mod moment;
 mod names;
@@ -35,8 +36,8 @@ pub use verdict::Verdict;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::datatypes::Schema;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Schema};
 
 use crate::base::Result;
 use crate::segment::ColumnStats;
@@ -53,7 +54,7 @@ impl Filter {
     /// # Errors
     /// `InvalidArgument` naming what was found, where, and what was expected.
     pub fn parse(text: &str) -> Result<Filter> {
-        parse::parse(text).map(Filter)
+        parse::parse(text, "filter").map(Filter)
     }
 
     /// The filter that is true where this one and `other` are.
@@ -91,6 +92,65 @@ impl Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// A value computed from the columns of a row, in the language of filters: a literal, a column, arithmetic, or a predicate. Not
+/// yet tied to a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression(syntax::Expr);
+
+impl Expression {
+    /// Parses one expression.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming what was found, where, and what was expected.
+    pub fn parse(text: &str) -> Result<Expression> {
+        parse::parse(text, "expression").map(Expression)
+    }
+
+    /// Ties the expression to a schema, for values of type `wanted`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a column that the schema lacks, for operands of incompatible types, and if its values are none of
+    /// type `wanted`.
+    pub fn bind(&self, schema: &Schema, wanted: &DataType) -> Result<BoundExpression> {
+        let source = bind::bind_value(&self.0, schema, wanted)
+            .map_err(|error| error.context(format_args!("expression `{}`", names::clip(&self.0.to_string()))))?;
+        let mut found = BTreeSet::new();
+        self.0.collect_columns(&mut found);
+        let columns: BTreeSet<usize> =
+            found.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok()).collect();
+        Ok(BoundExpression { source, wanted: wanted.clone(), columns: columns.into_iter().collect() })
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An [`Expression`] tied to a schema.
+#[derive(Clone, Debug)]
+pub struct BoundExpression {
+    source: expression::Source,
+    wanted: DataType,
+    columns: Vec<usize>,
+}
+
+impl BoundExpression {
+    /// Indexes, in the bound schema, of the columns that [`BoundExpression::compute`] needs; sorted, no duplicates.
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// The value of each row; null where it is unknown. The batch is as for [`BoundFilter::evaluate`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming a value that the type does not hold, or a calculation that overflows.
+    pub fn compute(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        expression::compute(&self.source, batch, &self.wanted)
     }
 }
 

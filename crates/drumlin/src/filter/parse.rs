@@ -19,12 +19,12 @@ use crate::base::{Error, Result};
 /// The longest text parsed, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Parses one predicate; nothing may follow it.
-pub fn parse(text: &str) -> Result<Expr> {
+/// Parses what messages call `what`; nothing may follow it.
+pub fn parse(text: &str, what: &str) -> Result<Expr> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(Error::invalid(format!("filter of {} bytes: at most {TEXT_BYTES_MAX} are parsed", text.len())));
+        return Err(Error::invalid(format!("{what} of {} bytes: at most {TEXT_BYTES_MAX} are parsed", text.len())));
     }
-    let context = |error: Error| error.context(format_args!("cannot parse filter `{}`", clip(text)));
+    let context = |error: Error| error.context(format_args!("cannot parse {what} `{}`", clip(text)));
     parse_tokens(text).map_err(context)
 }
 

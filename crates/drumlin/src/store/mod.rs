@@ -4,6 +4,7 @@
 //! commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
 mod alter;
+mod assign;
 mod background;
 mod blocks;
 mod checkpoint;
@@ -65,8 +66,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use background::Background;
 #[cfg(feature = "internals")]
+pub use assign::UpdateReport;
+use background::Background;
 pub use background::wait_for_checkpoint;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
 pub use dataset::{Dataset, DatasetOptions, DatasetPlan};

@@ -92,9 +92,10 @@ pub(super) fn admit(
     let (mut next, mut transaction) = draft.into_parts();
     let after = next.clone();
     let changed = transaction.effects.iter().filter_map(|effect| match effect {
-        Effect::ChangeTable { table, .. } | Effect::FreezeRows { table } | Effect::RestoreTable { table, .. } => {
-            Some(*table)
-        }
+        Effect::ChangeTable { table, .. }
+        | Effect::UpdateTable { table, .. }
+        | Effect::FreezeRows { table }
+        | Effect::RestoreTable { table, .. } => Some(*table),
         _ => None,
     });
     let expired = TransactionRecord { effects: expiry(&next, changed, ages) };

@@ -13,12 +13,12 @@ use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{
     AsOf, DeleteReport, DropReport, Frame, LookupOptions, Missing, Place, ReadOptions, RowsReport, TableOptions,
-    TableStat, TableView, UpdateOptions, VersionInfo, WriteOptions,
+    TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
-use crate::filter::Filter;
+use crate::filter::{Expression, Filter};
 use crate::table::{Alter, Lookup, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
@@ -142,6 +142,46 @@ impl Table {
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 open.alter(store, &path, alter, options)?;
                 Ok(None)
+            }),
+        }
+    }
+
+    /// Makes a version in which columns of the rows for which `filter` is true, or of all, have other values: `set` has names
+    /// and expressions in the language of filters, computed from the values before. Rows keep their order. If the filter is true
+    /// for none, no version is made. Numbers are rounded to the scale of the column; what its type cannot hold is an error.
+    ///
+    /// Writes the row groups with these rows, of which only the columns that are set are encoded again; of few rows of a table
+    /// with an order or a key, only the rows.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{Expression, Tables};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = |n| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap();
+    /// store.write("t", rows(vec![1, 2, 3]), &Default::default())?;
+    /// let set = [("n".to_owned(), Expression::parse("n * 10")?)];
+    /// assert_eq!(store.table("t").update(&set, Some("n > 1"), &Default::default())?.rows, 2);
+    /// assert_eq!(store.table("t").collect(&Default::default())?, [rows(vec![1, 20, 30])]);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table; `InvalidArgument` if an expression or the filter is not sound, or a value is none of
+    /// its column's type; `SchemaMismatch` if a column takes no nulls; in a transaction `Conflict` if rows written by key are in
+    /// memory.
+    pub fn update(
+        &self,
+        set: &[(String, Expression)],
+        filter: Option<&str>,
+        options: &UpdateOptions,
+    ) -> Result<UpdateReport> {
+        let (path, filter) = (Path::new(&self.path)?, filter.map(Filter::parse).transpose()?);
+        match &self.place {
+            Place::Store(store) => store.update_matching(&path, set, filter.as_ref(), options),
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                let rows = open.update(store, &path, set, filter.as_ref(), options)?;
+                Ok(UpdateReport { version: None, rows })
             }),
         }
     }

@@ -168,7 +168,7 @@ impl Store {
         if table.spec.sort != replacement.sort || !same_schema {
             return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));
         }
-        let mut change = TableChange::new(VersionKind::Update);
+        let mut change = TableChange::new(VersionKind::Replace);
         change.metadata = replacement.metadata.clone();
         change.groups = replacement.groups.clone();
         change.schema = replacement.evolved.clone();

@@ -16,8 +16,8 @@ pub enum VersionKind {
     Write,
     /// Rows were added.
     Append,
-    /// The rows in the key range of the new rows were replaced by them.
-    Update,
+    /// The rows in the range of the new rows were replaced by them.
+    Replace,
     /// Rows were deleted.
     Delete,
     /// Rows replaced those with the same keys.
@@ -28,6 +28,8 @@ pub enum VersionKind {
     Restore,
     /// Columns were added, dropped, renamed or widened; the rows are the same.
     Alter,
+    /// Values of some rows were changed.
+    Update,
 }
 
 impl VersionKind {
@@ -37,12 +39,13 @@ impl VersionKind {
             VersionKind::Create => "create",
             VersionKind::Write => "write",
             VersionKind::Append => "append",
-            VersionKind::Update => "update",
+            VersionKind::Replace => "replace",
             VersionKind::Delete => "delete",
             VersionKind::Upsert => "upsert",
             VersionKind::Rows => "rows",
             VersionKind::Restore => "restore",
             VersionKind::Alter => "alter",
+            VersionKind::Update => "update",
         }
     }
 }
@@ -132,6 +135,11 @@ pub struct TableChange {
 }
 
 impl TableChange {
+    /// Whether builds that do not know [`VersionKind::Alter`] and later kinds must refuse it.
+    pub fn needs_feature(&self) -> bool {
+        self.keeps_rows_of_other_schemas() || matches!(self.kind, VersionKind::Alter | VersionKind::Update)
+    }
+
     /// Whether it changes the schema of a table without replacing its rows.
     pub fn keeps_rows_of_other_schemas(&self) -> bool {
         self.schema.is_some() && !matches!(self.kind, VersionKind::Create | VersionKind::Write)

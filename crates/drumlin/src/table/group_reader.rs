@@ -12,7 +12,7 @@ use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats
 use super::{RowGroup, StoredSchema, Table};
 use crate::base::{Error, Result, Version};
 use crate::block::{BlockReader, Column, Directory};
-use crate::segment::{ColumnStats, Form, decode, decode_rows, measure};
+use crate::segment::{ColumnStats, Form, Segment, decode, decode_rows, measure};
 
 /// An open row group.
 pub(super) struct GroupReader<'a> {
@@ -131,6 +131,15 @@ impl<'a> GroupReader<'a> {
     /// The segments of columns of its own schema, in one request.
     pub fn segments(&self, columns: &[usize]) -> Result<Vec<Bytes>> {
         self.blocks.segments(&self.group.address, &self.directory, columns)
+    }
+
+    /// The segment of a column, to be copied; `None` if it has no column of that type.
+    pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
+        let field = schema.field(index);
+        let at = self.own.place_of(field.name(), self.seen);
+        let Some(at) = at.filter(|at| self.own.0.field(*at).data_type() == field.data_type()) else { return Ok(None) };
+        let Column { stats, kept, .. } = self.column_at(at).clone();
+        Ok(Some(Segment { bytes: self.segments(&[at])?.remove(0).to_vec(), stats, kept }))
     }
 
     /// What the directory says of a column of its own schema.

@@ -4,6 +4,7 @@
 //! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
 
 mod as_of;
+mod assign;
 mod carry;
 mod change;
 mod check;
@@ -47,9 +48,11 @@ mod scan_plan;
 mod schema;
 mod state;
 mod table_split;
+mod update;
 mod view;
 mod wider;
 
+pub use assign::Assignments;
 pub use change::{Kill, NewGroup, Rewrite, RewrittenGroup, TableChange, VersionKind, VersionRecord, check_new_group};
 pub use check::check_group;
 pub use codec::TableCodec;
@@ -84,4 +87,5 @@ pub use scan_plan::ScanPlan;
 pub use schema::StoredSchema;
 pub use state::{PinnedVersion, Retained, Table, TableSpec};
 pub use table_split::TableSplit;
+pub use update::TableUpdate;
 pub use view::{Renew, View, ViewPoint};

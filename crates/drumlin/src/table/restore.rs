@@ -117,7 +117,7 @@ impl Table {
 
 impl RowGroup {
     /// The record as of a version that ends all of its rows.
-    fn ended(&self, version: Version) -> RowGroup {
+    pub(super) fn ended(&self, version: Version) -> RowGroup {
         let mut ended = self.clone();
         ended.runs.iter_mut().filter(|run| run.died == ALIVE).for_each(|run| run.died = version);
         ended

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::util::display::array_value_to_string;
 use drumlin::base::Version;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
-use drumlin::{Alter, NewColumn, Result, SchemaMode, Store, Tables};
+use drumlin::{Alter, Expression, NewColumn, Result, SchemaMode, Store, Tables};
 
 /// The type of a column. A value is a number in all of them, shown in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,10 @@ impl Kind {
             (Kind::Float, Some(value)) => format!("{value}.0"),
             (Kind::Text, Some(value)) => format!("x{value}"),
         }
+    }
+
+    fn is_number(self) -> bool {
+        matches!(self, Kind::Narrow | Kind::Wide | Kind::Float)
     }
 
     /// Whether rows of a frame's kind can be brought into a column of this one as it is.
@@ -114,9 +118,20 @@ pub enum EvolveOp {
     Alter(String, Change),
     /// A change of columns, then rows, in one transaction.
     Both(String, Change, Frame),
+    /// A column is set, in all rows or those whose key leaves a rest.
+    Update(String, String, Set, Option<i64>),
     Delete(String, i64),
     Restore(String, u64),
     DeleteVersion(String, u64),
+}
+
+/// What a column is set to.
+#[derive(Clone, Debug)]
+pub enum Set {
+    /// The same in all rows.
+    To(Option<i64>),
+    /// Another column of numbers, and a number more.
+    Plus(String, i64),
 }
 
 /// A change of columns.
@@ -185,7 +200,7 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
         1..6 if table.keyed => EvolveOp::Upsert(path, rows, evolves),
         1..6 => EvolveOp::Append(path, rows, evolves),
         6..11 => EvolveOp::Alter(path, change(rng, table)),
-        11 | 12 => {
+        11 => {
             let change = change(rng, table);
             let mut after = table.now.clone();
             let columns = match change_of(&mut after, &change) {
@@ -194,6 +209,16 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
             };
             let columns = columns.into_iter().map(|(name, kind, _)| (name, kind)).collect();
             EvolveOp::Both(path, change, frame(rng, columns))
+        }
+        12 | 13 if table.now.columns.len() > 1 => {
+            let columns = &table.now.columns[1..];
+            let (name, kind, _) = &columns[rng.usize(..columns.len())];
+            let numbers = table.now.columns.iter().filter(|(_, kind, _)| kind.is_number()).collect::<Vec<_>>();
+            let set = match kind.is_number() && !numbers.is_empty() && rng.bool() {
+                true => Set::Plus(numbers[rng.usize(..numbers.len())].0.clone(), rng.i64(0..3)),
+                false => Set::To((*kind != Kind::Null && rng.u8(..4) > 0).then(|| rng.i64(0..9))),
+            };
+            EvolveOp::Update(path, name.clone(), set, (rng.u8(..4) > 0).then(|| rng.i64(0..5)))
         }
         13 => EvolveOp::Delete(path, rng.i64(0..5)),
         _ if table.keyed => EvolveOp::Delete(path, rng.i64(0..5)),
@@ -371,6 +396,25 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
             table.becomes(shown);
             tables.insert(path.clone(), table);
         }
+        EvolveOp::Update(path, column, set, rest) => {
+            let table = tables.get_mut(path).unwrap();
+            let mut shown = table.now.clone();
+            let place = |name: &String| shown.columns.iter().position(|(own, ..)| own == name).unwrap();
+            let (at, from) = (place(column), if let Set::Plus(other, _) = set { place(other) } else { 0 });
+            let mut any = false;
+            for row in &mut shown.rows {
+                if rest.is_none_or(|rest| row[0].is_some_and(|key| key % 5 == rest)) {
+                    row[at] = match set {
+                        Set::To(value) => *value,
+                        Set::Plus(_, more) => row[from].map(|value| value + more),
+                    };
+                    any = true;
+                }
+            }
+            if any {
+                table.becomes(shown);
+            }
+        }
         EvolveOp::Delete(path, rest) => {
             let table = tables.get_mut(path).unwrap();
             let mut shown = table.now.clone();
@@ -429,6 +473,19 @@ pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
                     false => table.append(frame.batch(), &strict).map(drop),
                 }
             })?;
+        }
+        EvolveOp::Update(path, column, set, rest) => {
+            let table = store.table(path);
+            let text = table.schema(&AsOf::Newest)?.field_with_name(column)?.data_type() == &DataType::Utf8;
+            let set = match set {
+                Set::To(None) => "null".to_owned(),
+                Set::To(Some(value)) if text => format!("'x{value}'"),
+                Set::To(Some(value)) => value.to_string(),
+                Set::Plus(other, more) => format!("{other} + {more}"),
+            };
+            let filter = rest.map(|rest| format!("k % 5 = {rest}"));
+            let set = [(column.clone(), Expression::parse(&set)?)];
+            drop(table.update(&set, filter.as_deref(), &Default::default())?);
         }
         EvolveOp::Delete(path, rest) => {
             drop(store.table(path).delete(&format!("k % 5 = {rest}"), &Default::default())?);

@@ -61,6 +61,7 @@ mod tree;
 mod tree_model;
 mod trigger;
 mod turns;
+mod updates;
 mod vacuum;
 mod wide;
 mod wide_op;
