@@ -88,6 +88,7 @@ bench: build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/engines.py --scale $(SCALE)
 	$(BIN)/python bench/changes.py --scale $(SCALE)
+	$(BIN)/python bench/rows.py --scale $(SCALE)
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/arctic.py
 

@@ -35,6 +35,7 @@ from drumlin._drumlin import (
     ListEntry,
     Loss,
     Mask,
+    MergeReport,
     Node,
     NodeChange,
     ProjectionEntry,
@@ -50,6 +51,7 @@ from drumlin._drumlin import (
     TableStat,
     TrashItem,
     TriggerFailure,
+    UpdateReport,
     VacuumPlan,
     VacuumWindow,
     VerifyReport,
@@ -78,6 +80,7 @@ from drumlin._errors import (
 from drumlin._expr import Expr, col
 from drumlin._input import FrameLike, SchemaLike
 from drumlin._lookup import Lookup
+from drumlin._merge import Merge
 from drumlin._open import open, salvage
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
@@ -125,6 +128,8 @@ __all__ = [
     "Locked",
     "Lookup",
     "Loss",
+    "Merge",
+    "MergeReport",
     "Mask",
     "Node",
     "NodeChange",
@@ -159,6 +164,7 @@ __all__ = [
     "TrashItem",
     "Tree",
     "TriggerFailure",
+    "UpdateReport",
     "Unavailable",
     "Unsupported",
     "VacuumPlan",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from drumlin._errors import InvalidArgument, SchemaMismatch
-from drumlin._expr import Expr
+from drumlin._expr import Expr, literal
 from drumlin._input import Fit, FrameLike, to_schema, to_stream
 from drumlin._json import plain_json, to_json
 from drumlin._names import check_name, field_name
@@ -81,6 +81,21 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
     raise TypeError(f"{name} is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
 
 
+def assignments(values: Any, name: str = "set") -> list[tuple[str, str]]:
+    """Columns and what they are set to, as expressions in the filter language."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} is a dict of columns and values, not a {type(values).__name__}")
+    return [(field_name(column), _value_text(value, column)) for column, value in values.items()]
+
+
+def _value_text(value: Any, column: Any) -> str:
+    if isinstance(value, (str, Expr)):
+        return str(value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return "null"
+    return str(literal(value, f"{column} ="))
+
+
 def filter_text(where: str | Expr | None) -> str | None:
     """A filter as its text."""
     if where is None or isinstance(where, str):
@@ -116,7 +131,9 @@ def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any]:
         types[name] = column
         if isinstance(column, (tuple, list)):
             if len(column) != 2:
-                raise InvalidArgument(f"column {name!r} has {len(column)} parts; expected a type, or a type and a default")
+                raise InvalidArgument(
+                    f"column {name!r} has {len(column)} parts; expected a type, or a type and a default"
+                )
             types[name], defaults[name] = column
     schema = to_schema(types, "columns")
     if not defaults:

@@ -33,6 +33,7 @@ from drumlin._nodes import (
     ProjectionEntry,
     ProjectionView,
     TriggerFailure,
+    UpdateReport,
     Walk,
 )
 from drumlin._reports import (
@@ -44,6 +45,7 @@ from drumlin._reports import (
     Hold,
     Holding,
     Loss,
+    MergeReport,
     ReclaimReport,
     RepackPlan,
     RowsReport,
@@ -85,6 +87,7 @@ __all__ = [
     "ListEntry",
     "Lookup",
     "Loss",
+    "MergeReport",
     "Mask",
     "Node",
     "NodeChange",
@@ -115,6 +118,7 @@ __all__ = [
     "TrashItem",
     "Tree",
     "TriggerFailure",
+    "UpdateReport",
     "VacuumPlan",
     "VacuumWindow",
     "VerifyReport",
@@ -407,6 +411,23 @@ class Table:
     def replace(
         self, frame: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
     ) -> Version | None: ...
+    def update(
+        self,
+        set: _List[tuple[str, str]],
+        filter: str | None,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> UpdateReport: ...
+    def merge(
+        self,
+        source: Any,
+        on: _List[str],
+        matched: _List[tuple[str | None, str, _List[tuple[str, str]]]],
+        not_matched: _List[tuple[str | None, str, _List[tuple[str, str]]]],
+        by_source: _List[tuple[str | None, str, _List[tuple[str, str]]]],
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> MergeReport: ...
     def delete(self, filter: str, metadata: str | None = None, progress: _Progress | None = None) -> DeleteReport: ...
     def upsert(
         self, rows: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None

@@ -12,6 +12,7 @@ __all__ = [
     "Hold",
     "Holding",
     "Loss",
+    "MergeReport",
     "ReclaimReport",
     "RepackPlan",
     "RowsReport",
@@ -21,6 +22,7 @@ __all__ = [
     "StoreStat",
     "TableStat",
     "TrashItem",
+    "UpdateReport",
     "VacuumPlan",
     "VacuumWindow",
     "VerifyReport",
@@ -591,6 +593,40 @@ class Version:
     @property
     def snapshots(self) -> list[str]:
         """The names of the snapshots that hold it."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class UpdateReport:
+    """What an update did."""
+
+    @property
+    def rows(self) -> int:
+        """Rows updated."""
+    @property
+    def version(self) -> Version | None:
+        """The version that it made; the newest one as it was if no row matched. None in a transaction."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class MergeReport:
+    """What a merge did."""
+
+    @property
+    def updated(self) -> int:
+        """Rows that got new values."""
+    @property
+    def deleted(self) -> int:
+        """Rows deleted."""
+    @property
+    def inserted(self) -> int:
+        """Rows added."""
+    @property
+    def version(self) -> Version | None:
+        """The version that it made; the newest one as it was if nothing changed. None in a transaction."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

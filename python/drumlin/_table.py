@@ -9,8 +9,10 @@ from drumlin._arguments import (
     Progress,
     SchemaMode,
     as_of_argument,
+    assignments,
     column_names,
     evolves,
+    filter_text,
     names,
     new_columns,
     note,
@@ -20,11 +22,12 @@ from drumlin._arguments import (
     sort_columns,
 )
 from drumlin._diff import Diff
-from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, Version
+from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
 from drumlin._errors import InvalidArgument, NotFound
 from drumlin._expr import Expr
 from drumlin._input import Fit, FrameLike, Order, SchemaLike, to_schema, to_stream
 from drumlin._lookup import Lookup
+from drumlin._merge import Merge
 from drumlin._named import names_arguments, told
 from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
@@ -144,6 +147,62 @@ class Table(Generic[_V]):
         :meth:`Store.replace <drumlin.Store.replace>`."""
         new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
         return cast(_V, self._core.replace(stream, note(metadata), new, progress))
+
+    def update(
+        self,
+        set: Mapping[str, Any],
+        *,
+        where: str | Expr | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> UpdateReport:
+        """Makes a version in which columns of the rows for which ``where`` is true, or of all, have other values. Rows
+        keep their order. If there are none, no version is made.
+
+        ``set`` has columns and values: text in the filter language, computed from the row as it was (a text as a value
+        is ``"'Ada'"``), an expression made with :func:`drumlin.col`, or any other value. Numbers are rounded to the
+        scale of their column; one that its type does not hold is an error. Columns of the key or the sort order cannot
+        be set.
+
+        >>> import drumlin
+        >>> from drumlin import col
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("items", {"name": ["a", "b"], "price": [1.5, 2.0], "note": ["x", "y"]})
+        >>> store.table("items").update({"price": col("price") * 2, "note": None}, where="name = 'b'").rows
+        1
+        >>> store.read("items").to_arrow().to_pylist()[1]
+        {'name': 'b', 'price': 4.0, 'note': None}
+        """
+        return self._core.update(assignments(set), filter_text(where), note(metadata), progress)
+
+    def merge(
+        self,
+        source: FrameLike,
+        on: Iterable[str] | None = None,
+        *,
+        metadata: Any = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> Merge:
+        """Brings the rows of ``source`` into the table, each by whether a row there is equal to it in the columns
+        ``on``, by default the key. What becomes of them is said to what this gives: see :class:`drumlin.Merge`. A null
+        matches nothing; two rows of ``source`` with the same values in ``on`` are refused. It is held in memory.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"id": [1, 2], "n": [10, 20]})
+        >>> merge = store.table("numbers").merge({"id": [2, 3], "n": [21, 30]}, on=["id"])
+        >>> merge.when_matched(update=True).when_not_matched(insert=True).execute().version.kind
+        'merge'
+        >>> store.read("numbers").to_arrow()["n"].to_pylist()
+        [10, 21, 30]
+        """
+        stream, columns, told = (
+            to_stream(source, Fit(coerce), "source"),
+            [] if on is None else names(on, "on"),
+            note(metadata),
+        )
+        return Merge(lambda *clauses: self._core.merge(stream, columns, *clauses, told, progress))
 
     def delete(
         self,
@@ -320,8 +379,8 @@ class Table(Generic[_V]):
         return cast(_V, self._core.drop_columns(names(columns, "columns"), note(metadata)))
 
     def rename_columns(self, names: Mapping[str, str], *, metadata: Any = None) -> _V:
-        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Columns of
-        the key and of the sort order keep theirs.
+        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Columns
+        of the key and of the sort order keep theirs.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

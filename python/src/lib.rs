@@ -61,9 +61,9 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, CopyReport, DeleteReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport,
-        RepackPlan, RowsReport, Snapshot, StagedReport, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow,
-        VerifyReport, Version, VersionsReport,
+        CheckpointReport, CopyReport, DeleteReport, DropReport, Fault, Hold, Holding, ImportReport, MergeReport,
+        ReclaimReport, RepackPlan, RowsReport, Snapshot, StagedReport, TrashItem, TriggerFailure, UpdateReport,
+        VacuumPlan, VacuumWindow, VerifyReport, Version, VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};

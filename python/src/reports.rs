@@ -172,6 +172,43 @@ impl From<store::DeleteReport> for DeleteReport {
 }
 
 record! {
+    /// What an update did.
+    UpdateReport {
+        /// Rows updated.
+        rows: u64,
+        /// The version that it made, or the unchanged newest one if no row matched. None in a transaction.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::UpdateReport> for UpdateReport {
+    fn from(report: store::UpdateReport) -> Self {
+        Self { rows: report.rows, version: report.version.map(Version::from) }
+    }
+}
+
+record! {
+    /// What a merge did.
+    MergeReport {
+        /// Rows that got new values.
+        updated: u64,
+        /// Rows deleted.
+        deleted: u64,
+        /// Rows added.
+        inserted: u64,
+        /// The version that it made, or the unchanged newest one if nothing changed. None in a transaction.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::MergeReport> for MergeReport {
+    fn from(report: store::MergeReport) -> Self {
+        let store::MergeReport { version, updated, deleted, inserted } = report;
+        Self { updated, deleted, inserted, version: version.map(Version::from) }
+    }
+}
+
+record! {
     /// What a drop did.
     DropReport {
         /// The paths dropped, in order.

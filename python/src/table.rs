@@ -4,8 +4,8 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use drumlin::base::Task;
 use drumlin::{
-    Alter, AsOf, Cancel, DiffOptions, Frame, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions,
-    WriteOptions,
+    Alter, AsOf, Cancel, DiffOptions, Error, Expression, Filter, Frame, Merge, NewColumn, ReadOptions, Result,
+    SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched, WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -19,7 +19,7 @@ use crate::input::Input;
 use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::open_store::Store;
 use crate::options::{When, lookup_options, missing, schema_mode};
-use crate::reports::{DeleteReport, DropReport, RowsReport, Version};
+use crate::reports::{DeleteReport, DropReport, MergeReport, RowsReport, UpdateReport, Version};
 use crate::result::{Prepared, Reading, Stream};
 use crate::schema::Schema;
 
@@ -70,6 +70,32 @@ impl Table {
         let schema = schema_mode(evolve);
         Ok(keyed::write(py, rows, metadata, schema, progress, |rows, options| write(&self.core, rows, options))?.into())
     }
+}
+
+/// A condition, what follows from it, and the columns that are set.
+type Clause = (Option<String>, String, Vec<(String, String)>);
+
+fn assignments(set: Vec<(String, String)>) -> Result<Vec<(String, Expression)>> {
+    set.into_iter().map(|(name, text)| Ok((name, Expression::parse(&text)?))).collect()
+}
+
+fn when_matched((condition, action, set): Clause) -> Result<(Option<Filter>, WhenMatched)> {
+    let action = match action.as_str() {
+        "update" => WhenMatched::Update(assignments(set)?),
+        "update_all" => WhenMatched::UpdateAll,
+        "delete" => WhenMatched::Delete,
+        other => return Err(Error::invalid(format!("'{other}' is nothing that becomes of a row"))),
+    };
+    Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
+}
+
+fn when_not_matched((condition, action, set): Clause) -> Result<(Option<Filter>, WhenNotMatched)> {
+    let action = match action.as_str() {
+        "insert" => WhenNotMatched::Insert(assignments(set)?),
+        "insert_all" => WhenNotMatched::InsertAll,
+        other => return Err(Error::invalid(format!("'{other}' is nothing that becomes of a row"))),
+    };
+    Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
 }
 
 /// All rows of a frame.
@@ -141,6 +167,46 @@ impl Table {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
         self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| table.replace(frame, options))
+    }
+
+    #[pyo3(signature = (set, filter, metadata=None, progress=None))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        set: Vec<(String, String)>,
+        filter: Option<&str>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<UpdateReport> {
+        let update = |task| self.core.update(&assignments(set)?, filter, &UpdateOptions { metadata, task });
+        Ok(with_progress(py, progress, update)?.into())
+    }
+
+    /// Each clause has a condition, what follows from it (`update`, `update_all`, `delete`, `insert` or `insert_all`), and the
+    /// columns that are set.
+    #[pyo3(signature = (source, on, matched, not_matched, by_source, metadata=None, progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        source: Input,
+        on: Vec<String>,
+        matched: Vec<Clause>,
+        not_matched: Vec<Clause>,
+        by_source: Vec<Clause>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<MergeReport> {
+        let merge = |task| {
+            let merge = Merge {
+                on,
+                matched: matched.into_iter().map(when_matched).collect::<Result<_>>()?,
+                not_matched: not_matched.into_iter().map(when_not_matched).collect::<Result<_>>()?,
+                not_matched_by_source: by_source.into_iter().map(when_matched).collect::<Result<_>>()?,
+            };
+            self.core.merge(source, &merge, &UpdateOptions { metadata, task })
+        };
+        Ok(with_progress(py, progress, merge)?.into())
     }
 
     #[pyo3(signature = (filter, metadata=None, progress=None))]

@@ -162,7 +162,7 @@ def test_update_replaces_a_range(store: drumlin.Store) -> None:
     days = [dt.datetime(2020, 1, day) for day in range(1, 11)]
     store.write("t", {"day": days, "n": [0] * 10}, sort=["day"])
     version = store.replace("t", {"day": [days[2], days[5]], "n": [1, 2]}, metadata="fix")
-    assert (version.kind, version.rows, version.metadata) == ("update", 8, "fix")
+    assert (version.kind, version.rows, version.metadata) == ("replace", 8, "fix")
     back = store.read("t").to_arrow().to_pydict()
     assert back == {"day": [*days[:3], *days[5:]], "n": [0, 0, 1, 2, 0, 0, 0, 0]}
     assert store.read("t", as_of=0).to_arrow().num_rows == 10
@@ -228,7 +228,7 @@ def test_a_table_handle_is_the_store_at_a_path(store: drumlin.Store) -> None:
     table.delete("n = 3")
     assert ns(table.read()) == [1, 2]
     assert table.exists()
-    assert [v.kind for v in table.versions()] == ["create", "append", "update", "write", "delete"]
+    assert [v.kind for v in table.versions()] == ["create", "append", "replace", "write", "delete"]
     assert table.schema().names == ["n"]
     stat = table.stat()
     assert (stat.rows, stat.stored_rows, stat.versions, stat.columns, stat.sort) == (2, 6, 5, 1, ["n"])

@@ -25,7 +25,7 @@ def test_each_kind_of_change_makes_a_version(store: drumlin.Store) -> None:
     store.replace("t", {"n": [2]})
     store.table("t").delete("n = 1")
     found = [(v.version, v.kind, v.rows) for v in store.table("t").versions()]
-    assert found == [(0, "create", 0), (1, "write", 3), (2, "append", 4), (3, "update", 4), (4, "delete", 3)]
+    assert found == [(0, "create", 0), (1, "write", 3), (2, "append", 4), (3, "replace", 4), (4, "delete", 3)]
     assert [numbers(store, as_of=n) for n in range(5)] == [[], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4], [2, 3, 4]]
 
 

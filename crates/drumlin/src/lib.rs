@@ -68,6 +68,6 @@ pub use log::LogOptions;
 pub use segment::Stat;
 pub use store::*;
 pub use table::{
-    Alter, LeftAlone, Lookup, NewColumn, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode,
-    VersionKind, Window,
+    Alter, LeftAlone, Lookup, Merge, NewColumn, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan,
+    SchemaMode, VersionKind, WhenMatched, WhenNotMatched, Window,
 };

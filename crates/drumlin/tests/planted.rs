@@ -25,6 +25,8 @@ mod keyed_model;
 mod layout;
 #[path = "it/log_faults.rs"]
 mod log_faults;
+#[path = "it/merges.rs"]
+mod merges;
 #[path = "it/model.rs"]
 mod model;
 #[path = "it/random.rs"]
@@ -314,7 +316,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 58] = [
+    let single: [(Bug, Check); 59] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -370,6 +372,7 @@ fn main() {
         (Bug::ReuseColumns, evolve::a_new_column_is_not_the_old_one),
         (Bug::AlterInMemory, evolve::rows_in_memory_go_along),
         (Bug::ReviveRows, updates::deleted_rows_stay_deleted),
+        (Bug::InsertMatched, merges::rows_that_match_are_not_added),
         (Bug::DiffRecords, diffs::only_what_differs),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),

@@ -144,6 +144,8 @@ pub enum Bug {
     AlterInMemory = 103,
     /// Rows that were deleted before an update come back with it.
     ReviveRows = 104,
+    /// A merge adds rows of the frame that match a row of the table.
+    InsertMatched = 105,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

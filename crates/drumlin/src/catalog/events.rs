@@ -135,7 +135,7 @@ pub fn events(
                 set_table(&mut tree, path, seq, Some(*table));
                 Some(Event::Table(to))
             }
-            Effect::UpdateTable { table, .. } => table_event(&put, *table, TableAction::Version(VersionKind::Update)),
+            Effect::UpdateTable { table, update } => table_event(&put, *table, TableAction::Version(update.kind)),
             Effect::RestoreTable { table, .. } => table_event(&put, *table, TableAction::Version(VersionKind::Restore)),
             _ => None,
         };

@@ -395,7 +395,8 @@ impl State {
             }
             Effect::UpdateTable { table, update } => {
                 let next = self.get(*table)?.updated(update, seq, time)?;
-                update.replaced.iter().try_for_each(|(_, group)| self.ledger.add(&group.address))?;
+                let replaced = update.replaced.iter().map(|(_, group)| group);
+                replaced.chain(&update.groups).try_for_each(|group| self.ledger.add(&group.address))?;
                 self.tables.insert(*table, Arc::new(next));
             }
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,

@@ -74,6 +74,11 @@ impl Filter {
         names
     }
 
+    /// The names of the fields of the struct column `of` that it refers to.
+    pub fn fields_of(&self, of: &str) -> BTreeSet<String> {
+        self.0.fields_of(of)
+    }
+
     /// Ties the filter to a schema.
     ///
     /// # Errors
@@ -107,6 +112,16 @@ impl Expression {
     /// `InvalidArgument` naming what was found, where, and what was expected.
     pub fn parse(text: &str) -> Result<Expression> {
         parse::parse(text, "expression").map(Expression)
+    }
+
+    /// The field called `name` of the struct column `of`.
+    pub fn field(of: &str, name: &str) -> Expression {
+        Expression(syntax::Expr::Column(vec![of.to_owned(), name.to_owned()]))
+    }
+
+    /// The names of the fields of the struct column `of` that it refers to.
+    pub fn fields_of(&self, of: &str) -> BTreeSet<String> {
+        self.0.fields_of(of)
     }
 
     /// Ties the expression to a schema, for values of type `wanted`.

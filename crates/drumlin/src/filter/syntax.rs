@@ -153,29 +153,41 @@ enum Binding {
 
 impl Expr {
     pub fn collect_columns(&self, names: &mut BTreeSet<String>) {
+        self.each_column(&mut |path| names.extend(path.first().cloned()));
+    }
+
+    /// The fields of the struct column `of` that it refers to.
+    pub fn fields_of(&self, of: &str) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.each_column(&mut |path| match path {
+            [root, field, ..] if root == of => drop(names.insert(field.clone())),
+            _ => {}
+        });
+        names
+    }
+
+    fn each_column(&self, found: &mut dyn FnMut(&[String])) {
         match self {
-            Expr::Column(path) => {
-                names.extend(path.first().cloned());
-            }
+            Expr::Column(path) => found(path),
             Expr::Literal(_) => {}
-            Expr::Not(expr) | Expr::Negate(expr) => expr.collect_columns(names),
-            Expr::And(terms) | Expr::Or(terms) => terms.iter().for_each(|term| term.collect_columns(names)),
+            Expr::Not(expr) | Expr::Negate(expr) => expr.each_column(found),
+            Expr::And(terms) | Expr::Or(terms) => terms.iter().for_each(|term| term.each_column(found)),
             Expr::Compare { left, right, .. } => {
-                left.collect_columns(names);
-                right.collect_columns(names);
+                left.each_column(found);
+                right.each_column(found);
             }
             Expr::Between { expr, low, high, .. } => {
-                [expr, low, high].into_iter().for_each(|part| part.collect_columns(names))
+                [expr, low, high].into_iter().for_each(|part| part.each_column(found))
             }
             Expr::In { expr, .. }
             | Expr::Like { expr, .. }
             | Expr::IsNull { expr, .. }
             | Expr::IsTruth { expr, .. } => {
-                expr.collect_columns(names);
+                expr.each_column(found);
             }
             Expr::Chain { first, rest } => {
-                first.collect_columns(names);
-                rest.iter().for_each(|(_, term)| term.collect_columns(names));
+                first.each_column(found);
+                rest.iter().for_each(|(_, term)| term.each_column(found));
             }
         }
     }

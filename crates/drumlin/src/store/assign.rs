@@ -1,29 +1,21 @@
 //! Updates: columns of the rows that match a filter are set to computed values. Rows keep their places; only the row groups
 //! that hold them are written, and of these only the columns that are set are encoded again.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use roaring::RoaringBitmap;
 
 use super::blocks::add_blocks;
 use super::commit::retry_conflicts;
-use super::keyed::{ByKey, dedup_keys};
-use super::keyed_bulk::encode_keyed_group;
 use super::proposal::{Proposal, Work};
 use super::resolve::{newest, of_table, table_at};
+use super::row_changes::RowChanges;
 use super::transaction::Open;
-use super::update::{FullChange, positions};
+use super::update::FullChange;
 use super::{Store, UpdateOptions, VersionInfo};
-use crate::base::{Error, Progress, Result, Version};
+use crate::base::{Error, Result, Version};
 use crate::block::BlockWriter;
-use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::segment::join_batches;
-use crate::table::{
-    Assignments, GroupId, Matches, NewGroup, ROWS_MAX, RowGroup, Rows, Table, TableChange, TableUpdate, VersionKind,
-    encode_group, matching_rows,
-};
+use crate::table::{Assignments, Matches, RowGroup, Rows, Table, VersionKind, matching_rows};
 
 /// What an update did.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,10 +25,6 @@ pub struct UpdateReport {
     /// Rows updated.
     pub rows: u64,
 }
-
-/// In a table whose rows have an order of their own, changed rows are written apart from the others if they are at most this
-/// share of their row groups; else whole row groups are replaced.
-const APART_SHARE: u64 = 8;
 
 /// An update whose row groups are on storage, waiting for its commit.
 pub(super) struct PreparedUpdate {
@@ -98,12 +86,21 @@ impl Store {
         };
         let rows: u64 = found.iter().map(|matches| matches.rows.len()).sum();
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let groups = table.groups.iter().map(|group| (group.id, &**group)).collect();
-        let update = Update { store: self, table, groups, version: read_point.version, assignments, options };
-        let effect = match (rows, update.is_apart(&found, rows)) {
-            (0, _) => None,
-            (_, true) => Some(update.apart(found, &mut writer).map_err(named)?),
-            (_, false) => Some(update.in_place(found, &mut writer).map_err(named)?),
+        let patches = |group: &RowGroup, rows: &RoaringBitmap| {
+            assignments.patches(reader, table, read_point.version, group, rows)
+        };
+        let changes = RowChanges {
+            table,
+            version: read_point.version,
+            kind: VersionKind::Update,
+            updated: found,
+            patches: &patches,
+            deleted: Vec::new(),
+            inserted: Vec::new(),
+        };
+        let effect = match rows {
+            0 => None,
+            _ => Some(changes.write(self, options, &mut writer).map_err(named)?),
         };
         let footprint = Footprint::default()
             .with(Read::Binding(path.clone()))
@@ -133,94 +130,6 @@ impl Open {
             store.prepare_update(self.draft.state(), path, set, filter, options)?;
         self.apply(change.footprint, change.effects, Some(writer))?;
         Ok(rows)
-    }
-}
-
-/// An update of one table.
-struct Update<'a> {
-    store: &'a Store,
-    table: &'a Arc<Table>,
-    groups: HashMap<GroupId, &'a RowGroup>,
-    version: Version,
-    assignments: Assignments,
-    options: &'a UpdateOptions,
-}
-
-impl Update<'_> {
-    fn group(&self, id: GroupId) -> &RowGroup {
-        self.groups[&id]
-    }
-
-    /// Whether changed rows are written apart from the others: their order puts them in their places.
-    fn is_apart(&self, found: &[Matches], rows: u64) -> bool {
-        let touched: u64 = found.iter().map(|matches| u64::from(self.group(matches.group).rows)).sum();
-        !self.table.spec.sort.is_empty() && rows * APART_SHARE <= touched
-    }
-
-    /// Replaces row groups by others with the same rows in the same order.
-    fn in_place(&self, found: Vec<Matches>, writer: &mut BlockWriter) -> Result<Effect> {
-        let inner = &self.store.inner;
-        let (reader, pool, task) = (&inner.reader, &inner.env.pool, &self.options.task);
-        let (mut done, mut replaced) = (Progress { total: found.len() as u64, ..Progress::default() }, Vec::new());
-        pool.ordered(
-            found.into_iter().map(Ok),
-            // Encoded, and as much decoded.
-            |matches: &Matches| self.group(matches.group).address.bytes() * 4,
-            pool.threads() * 2,
-            inner.options.memory_bytes / 4,
-            |Matches { group, rows }| {
-                task.cancel.check()?;
-                let old = self.group(group);
-                let new = self.assignments.replace(reader, pool, self.table, self.version, old, &rows)?;
-                Ok((group, rows.len(), new))
-            },
-            |(id, changed, encoded)| {
-                let rows = encoded.rows;
-                let address = writer.push(encoded)?;
-                replaced.push((id, NewGroup { address, rows, dead: None }));
-                done.done += 1;
-                done.rows += changed;
-                done.bytes += address.bytes();
-                task.step(done)
-            },
-        )?;
-        let update = TableUpdate { replaced, metadata: self.options.metadata.clone() };
-        Ok(Effect::UpdateTable { table: self.table.id, update })
-    }
-
-    /// Deletes the rows, and writes them again as they will be.
-    fn apart(&self, found: Vec<Matches>, writer: &mut BlockWriter) -> Result<Effect> {
-        let inner = &self.store.inner;
-        let (reader, pool, task) = (&inner.reader, &inner.env.pool, &self.options.task);
-        let batches = pool.map(found.iter().collect(), |Matches { group, rows }: &Matches| {
-            task.cancel.check()?;
-            self.assignments.changed(reader, self.table, self.version, self.group(*group), rows)
-        })?;
-        let mut rows = join_batches(self.assignments.schema(), &batches)?;
-        drop(batches);
-        let codec = self.table.key().map(|_| self.table.codec()).transpose()?;
-        if let Some(codec) = &codec {
-            rows = dedup_keys(ByKey::Insert, codec, rows)?.0;
-        }
-        let mut change = TableChange::new(VersionKind::Update);
-        let mut known = None;
-        for from in (0..rows.num_rows()).step_by(ROWS_MAX as usize) {
-            task.cancel.check()?;
-            let part = rows.slice(from, (rows.num_rows() - from).min(ROWS_MAX as usize));
-            let (encoded, schemes) = match &codec {
-                Some(codec) => encode_keyed_group(pool, codec, part, known.as_ref())?,
-                None => {
-                    let sort = &self.table.spec.sort;
-                    encode_group(pool, vec![part], self.assignments.schema(), sort, known.as_ref())?
-                }
-            };
-            known.get_or_insert(schemes);
-            let rows = encoded.rows;
-            change.groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });
-        }
-        change.deletions = positions(found);
-        change.metadata = self.options.metadata.clone();
-        Ok(Effect::ChangeTable { table: self.table.id, change })
     }
 }
 

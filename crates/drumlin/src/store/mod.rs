@@ -3,6 +3,7 @@
 //! Everything a store does is one of three things: it reads a [`State`] that it holds (reads never wait), it proposes a
 //! commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
+mod alike;
 mod alter;
 mod assign;
 mod background;
@@ -27,6 +28,7 @@ mod keyed;
 mod keyed_bulk;
 mod keyed_read;
 mod lease;
+mod merge;
 mod open;
 mod options;
 mod pins;
@@ -40,6 +42,7 @@ mod reclaim;
 mod recover;
 mod repack;
 mod resolve;
+mod row_changes;
 mod salvage;
 mod salvage_copy;
 mod salvage_report;
@@ -82,6 +85,7 @@ pub use holds::HoldInfo;
 pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
 pub use lease::{Lease, SplitOptions, Splits};
+pub use merge::MergeReport;
 #[cfg(feature = "internals")]
 pub use open::{open_bucket, open_on};
 pub use options::{BucketOptions, Mode, Options, Sync};

@@ -12,14 +12,14 @@ use super::resolve::{numbered, resolve, table_at};
 use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{
-    AsOf, DeleteReport, DropReport, Frame, LookupOptions, Missing, Place, ReadOptions, RowsReport, TableOptions,
-    TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
+    AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport,
+    TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::table::{Alter, Lookup, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
+use crate::table::{Alter, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
@@ -151,7 +151,7 @@ impl Table {
     /// for none, no version is made. Numbers are rounded to the scale of the column; what its type cannot hold is an error.
     ///
     /// Writes the row groups with these rows, of which only the columns that are set are encoded again; of few rows of a table
-    /// with an order or a key, only the rows.
+    /// with a key, only the rows.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -183,6 +183,53 @@ impl Table {
                 let rows = open.update(store, &path, set, filter.as_ref(), options)?;
                 Ok(UpdateReport { version: None, rows })
             }),
+        }
+    }
+
+    /// Brings the rows of `frame` into the table, each by whether a row there is equal to it in the columns `merge.on`: rows that
+    /// match are updated or deleted, rows of the frame that match none are added, and rows of the table that match none may be
+    /// updated or deleted too. Conditions and values are expressions over `source.x`, a column of the frame, and `target.y`,
+    /// one of the table. A null matches nothing. One version; if nothing changes, none is made.
+    ///
+    /// The frame is held in memory, at most half of [`super::Options::memory_bytes`]. Row groups whose statistics rule out
+    /// all keys of the frame are not read.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{Merge, Tables, WhenMatched, WhenNotMatched};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
+    ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
+    /// ]).unwrap();
+    /// store.write("t", rows(vec![1, 2], vec![10, 20]), &Default::default())?;
+    /// let merge = Merge {
+    ///     on: vec!["id".into()],
+    ///     matched: vec![(None, WhenMatched::UpdateAll)],
+    ///     not_matched: vec![(None, WhenNotMatched::InsertAll)],
+    ///     ..Merge::default()
+    /// };
+    /// let report = store.table("t").merge(rows(vec![2, 3], vec![21, 30]), &merge, &Default::default())?;
+    /// assert_eq!((report.updated, report.inserted), (1, 1));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table; `InvalidArgument` if two rows of the frame match the same rows, or a clause is not sound;
+    /// `SchemaMismatch` if columns do not fit; `AlreadyExists` if a row to be added has a key that is there; in a transaction
+    /// `Conflict` if rows written by key are in memory.
+    pub fn merge<'a>(
+        &self,
+        frame: impl Into<Frame<'a>>,
+        merge: &Merge,
+        options: &UpdateOptions,
+    ) -> Result<MergeReport> {
+        let path = Path::new(&self.path)?;
+        match &self.place {
+            Place::Store(store) => store.merge(&path, frame.into(), merge, options),
+            Place::Transaction(transaction) => {
+                transaction.change_tables(|store, open| open.merge(store, &path, frame.into(), merge, options))
+            }
         }
     }
 

@@ -18,6 +18,40 @@ use crate::segment::{Form, Segment, encode, filter_batch, interleave};
 /// Of fewer rows than one in as many, each is decoded by itself.
 const PICK_SHARE: u64 = 128;
 
+/// A column, and what it is set to.
+pub type Assignment = (String, Expression);
+
+/// Ties values for columns of `schema` to `inputs`, the columns that they are computed from. `InvalidArgument` for a column that is
+/// set twice, does not exist, or is `fixed`, and for values that are none of its type.
+pub(super) fn check_set(
+    table: &Table,
+    schema: &Schema,
+    inputs: &Schema,
+    set: &[Assignment],
+    fixed: &[String],
+) -> Result<Vec<(usize, BoundExpression)>> {
+    if set.is_empty() {
+        return Err(Error::invalid("no column is set"));
+    }
+    let mut columns: Vec<(usize, BoundExpression)> = Vec::with_capacity(set.len());
+    for (name, expression) in set {
+        let at = find(schema, name)?;
+        let field = schema.field(at);
+        if fixed.contains(field.name()) {
+            let what = if table.spec.keyed { "part of the key" } else { "one that the table is sorted by" };
+            return Err(Error::invalid(format!(
+                "column '{name}' is {what}: delete the rows and write them again, in one transaction"
+            )));
+        }
+        if columns.iter().any(|(known, _)| *known == at) {
+            return Err(Error::invalid(format!("column '{name}' is set twice")));
+        }
+        let bound = expression.bind(inputs, field.data_type());
+        columns.push((at, bound.map_err(|e| e.context(format!("column '{name}'")))?));
+    }
+    Ok(columns)
+}
+
 /// What columns of a table are set to.
 pub struct Assignments {
     schema: SchemaRef,
@@ -30,36 +64,13 @@ pub struct Assignments {
 impl Assignments {
     /// Ties expressions to the columns of the newest version. `InvalidArgument` for a column that is set twice, does not exist,
     /// or orders the rows, and for values that are none of its type.
-    pub fn new(table: &Table, set: &[(String, Expression)]) -> Result<Self> {
+    pub fn new(table: &Table, set: &[Assignment]) -> Result<Self> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
-        if set.is_empty() {
-            return Err(Error::invalid("no column is set"));
-        }
-        let mut columns: Vec<(usize, BoundExpression)> = Vec::with_capacity(set.len());
-        for (name, expression) in set {
-            let at = find(&own.0, name)?;
-            let field = own.0.field(at);
-            if table.spec.sort.contains(field.name()) {
-                let what = if table.spec.keyed { "part of the key" } else { "one that the table is sorted by" };
-                return Err(Error::invalid(format!(
-                    "column '{name}' is {what}: delete the rows and write them again, in one transaction"
-                )));
-            }
-            if columns.iter().any(|(known, _)| *known == at) {
-                return Err(Error::invalid(format!("column '{name}' is set twice")));
-            }
-            let bound = expression.bind(&own.0, field.data_type());
-            columns.push((at, bound.map_err(|e| e.context(format!("column '{name}'")))?));
-        }
+        let columns = check_set(table, &own.0, &own.0, set, &table.spec.sort)?;
         let mut inputs: Vec<usize> = columns.iter().flat_map(|(_, bound)| bound.columns()).copied().collect();
         inputs.sort_unstable();
         inputs.dedup();
         Ok(Self { schema: own.0.clone(), columns, inputs })
-    }
-
-    /// The columns of the newest version.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// The new values of the rows `picked` of a row group, column by column.
@@ -74,80 +85,119 @@ impl Assignments {
         let values = |(at, bound): &(usize, BoundExpression)| {
             let field = self.schema.field(*at);
             let array = bound.compute(&batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
-            match !field.is_nullable() && array.logical_null_count() > 0 {
-                true => Err(Error::schema_mismatch(format!(
-                    "column '{}' takes no nulls, and would be null in {} rows",
-                    field.name(),
-                    array.logical_null_count()
-                ))),
-                false => Ok(array),
-            }
+            not_null(field, array)
         };
         self.columns.iter().map(values).collect()
     }
 
-    /// A row group like `group`, in which the rows `picked` have their new values.
-    pub fn replace(
-        &self,
-        blocks: &BlockReader,
-        pool: &Pool,
-        table: &Table,
-        version: Version,
-        group: &RowGroup,
-        picked: &RoaringBitmap,
-    ) -> Result<EncodedRowGroup> {
-        let reader = GroupReader::open(blocks, table, version, group)?;
-        let values = self.values(&reader, picked)?;
-        let segment = |at: usize| -> Result<Segment> {
-            let old = || -> Result<ArrayRef> { Ok(reader.decode(&self.schema, &[at], Form::Exact)?.remove(0)) };
-            let segment = match self.columns.iter().position(|(column, _)| *column == at) {
-                None => match reader.segment(&self.schema, at)? {
-                    Some(segment) => return Ok(segment),
-                    None => encode(&old()?),
-                },
-                Some(column) if picked.len() == u64::from(group.rows) => encode(&values[column]),
-                Some(column) => {
-                    let mut new = 0..;
-                    let place = |row: u32| match picked.contains(row) {
-                        true => (1, new.next().expect("there are enough numbers")),
-                        false => (0, row as usize),
-                    };
-                    let places: Vec<(usize, usize)> = (0..group.rows).map(place).collect();
-                    encode(&interleave(&[old()?, values[column].clone()], &places)?)
-                }
-            };
-            segment.map_err(|e| e.context(format!("column '{}'", self.schema.field(at).name())))
-        };
-        let segments = pool.map((0..self.schema.fields().len()).collect(), segment)?;
-        let filter = reader.key_filter()?.map(|filter| filter.to_vec());
-        Ok(EncodedRowGroup { rows: group.rows, segments, filter })
-    }
-
-    /// The rows `picked` of a row group as they will be.
-    pub fn changed(
+    /// What becomes of the rows `picked` of a row group.
+    pub fn patches(
         &self,
         blocks: &BlockReader,
         table: &Table,
         version: Version,
         group: &RowGroup,
         picked: &RoaringBitmap,
-    ) -> Result<RecordBatch> {
-        let reader = GroupReader::open(blocks, table, version, group)?;
-        let values = self.values(&reader, picked)?;
-        let is_set = |at: &usize| self.columns.iter().any(|(column, _)| column == at);
-        let kept: Vec<usize> = (0..self.schema.fields().len()).filter(|at| !is_set(at)).collect();
-        let mut kept_values = rows_of(&reader, &self.schema, &kept, picked)?.into_iter();
-        let column = |at: usize| match self.columns.iter().position(|(column, _)| *column == at) {
-            Some(column) => values[column].clone(),
-            None => kept_values.next().expect("one for each that is not set"),
+    ) -> Result<Vec<Patch>> {
+        let values = self.values(&GroupReader::open(blocks, table, version, group)?, picked)?;
+        let patch = |((column, _), values): (&(usize, BoundExpression), ArrayRef)| Patch {
+            column: *column,
+            rows: picked.clone(),
+            values,
         };
-        let columns = (0..self.schema.fields().len()).map(column).collect();
-        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+        Ok(self.columns.iter().zip(values).map(patch).collect())
     }
 }
 
+/// Fails if the column takes no nulls and there is one.
+pub(super) fn not_null(field: &Field, array: ArrayRef) -> Result<ArrayRef> {
+    match !field.is_nullable() && array.logical_null_count() > 0 {
+        true => Err(Error::schema_mismatch(format!(
+            "column '{}' takes no nulls, and would be null in {} rows",
+            field.name(),
+            array.logical_null_count()
+        ))),
+        false => Ok(array),
+    }
+}
+
+/// New values of a column in some rows of a row group.
+pub struct Patch {
+    /// The place of the column in the newest version's schema.
+    pub column: usize,
+    /// The rows; no other patch of the column has one of them.
+    pub rows: RoaringBitmap,
+    /// Their values, in the type of the column.
+    pub values: ArrayRef,
+}
+
+/// The values `old` of the rows `rows`, with those of `patches` instead where they have one.
+fn patched(old: ArrayRef, rows: impl Iterator<Item = u32>, patches: &[&Patch]) -> Result<ArrayRef> {
+    if let [only] = patches
+        && only.rows.len() == old.len() as u64
+    {
+        return Ok(only.values.clone());
+    }
+    let mut next = vec![0; patches.len()];
+    let place = |(at, row): (usize, u32)| match patches.iter().position(|patch| patch.rows.contains(row)) {
+        Some(patch) => {
+            next[patch] += 1;
+            (patch + 1, next[patch] - 1)
+        }
+        None => (0, at),
+    };
+    let places: Vec<(usize, usize)> = rows.enumerate().map(place).collect();
+    let sources: Vec<ArrayRef> = std::iter::once(old).chain(patches.iter().map(|patch| patch.values.clone())).collect();
+    interleave(&sources, &places)
+}
+
+/// A row group like `group`, in the newest version's schema and with new values. Columns without any are copied as they are
+/// encoded.
+pub fn replace_group(
+    blocks: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    version: Version,
+    group: &RowGroup,
+    patches: &[Patch],
+) -> Result<EncodedRowGroup> {
+    let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
+    let segment = |at: usize| -> Result<Segment> {
+        let own: Vec<&Patch> = patches.iter().filter(|patch| patch.column == at).collect();
+        if own.is_empty()
+            && let Some(segment) = reader.segment(schema, at)?
+        {
+            return Ok(segment);
+        }
+        let old = reader.decode(schema, &[at], Form::Exact)?.remove(0);
+        let new = if own.is_empty() { old } else { patched(old, 0..group.rows, &own)? };
+        encode(&new).map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))
+    };
+    let segments = pool.map((0..schema.fields().len()).collect(), segment)?;
+    let filter = reader.key_filter()?.map(|filter| filter.to_vec());
+    Ok(EncodedRowGroup { rows: group.rows, segments, filter })
+}
+
+/// The rows `picked` of a row group, with new values.
+pub fn changed_rows(
+    blocks: &BlockReader,
+    table: &Table,
+    version: Version,
+    group: &RowGroup,
+    picked: &RoaringBitmap,
+    patches: &[Patch],
+) -> Result<RecordBatch> {
+    let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
+    let all: Vec<usize> = (0..schema.fields().len()).collect();
+    let columns = rows_of(&reader, schema, &all, picked)?.into_iter().enumerate().map(|(at, old)| {
+        let own: Vec<&Patch> = patches.iter().filter(|patch| patch.column == at).collect();
+        if own.is_empty() { Ok(old) } else { patched(old, picked.iter(), &own) }
+    });
+    Ok(RecordBatch::try_new(schema.clone(), columns.collect::<Result<_>>()?)?)
+}
+
 /// Some rows of columns of a row group, in the types of `schema`.
-fn rows_of(
+pub(super) fn rows_of(
     reader: &GroupReader<'_>,
     schema: &SchemaRef,
     columns: &[usize],

@@ -30,6 +30,8 @@ pub enum VersionKind {
     Alter,
     /// Values of some rows were changed.
     Update,
+    /// Rows of a frame were brought in: some were changed, deleted and added.
+    Merge,
 }
 
 impl VersionKind {
@@ -46,6 +48,7 @@ impl VersionKind {
             VersionKind::Restore => "restore",
             VersionKind::Alter => "alter",
             VersionKind::Update => "update",
+            VersionKind::Merge => "merge",
         }
     }
 }
@@ -137,7 +140,8 @@ pub struct TableChange {
 impl TableChange {
     /// Whether builds that do not know [`VersionKind::Alter`] and later kinds must refuse it.
     pub fn needs_feature(&self) -> bool {
-        self.keeps_rows_of_other_schemas() || matches!(self.kind, VersionKind::Alter | VersionKind::Update)
+        self.keeps_rows_of_other_schemas()
+            || matches!(self.kind, VersionKind::Alter | VersionKind::Update | VersionKind::Merge)
     }
 
     /// Whether it changes the schema of a table without replacing its rows.

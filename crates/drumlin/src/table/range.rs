@@ -59,7 +59,7 @@ impl KeyRange {
     }
 
     /// Whether a row group with these statistics of its first sort column may hold a row in the range.
-    fn may_hold(&self, stats: &ColumnStats) -> bool {
+    pub(super) fn may_hold(&self, stats: &ColumnStats) -> bool {
         if stats.nulls > 0 || self.first.nulls > 0 {
             return true;
         }

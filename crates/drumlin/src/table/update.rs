@@ -7,15 +7,21 @@ use std::sync::Arc;
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
-use super::{ALIVE, Deletion, GroupId, NewGroup, RowGroup, Rows, Run, Table, VersionKind, VersionRecord};
+use super::{ALIVE, Deletion, GroupId, NewGroup, Positions, RowGroup, Rows, Run, Table, VersionKind, VersionRecord};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 
-/// Makes a new version with the same rows, some of them changed.
+/// Makes a new version, some of whose rows are changed in place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableUpdate {
+    /// What kind of version.
+    pub kind: VersionKind,
     /// Row groups, and what takes their places: row groups of the newest version's schema with as many rows.
     pub replaced: Vec<(GroupId, NewGroup)>,
+    /// Rows deleted, each visible in the newest version, by the row groups that had them.
+    pub deletions: Vec<(GroupId, Positions)>,
+    /// Rows added, in order.
+    pub groups: Vec<NewGroup>,
     /// The writer's metadata, as JSON.
     pub metadata: Option<String>,
 }
@@ -26,7 +32,7 @@ impl Table {
     pub fn updated(&self, update: &TableUpdate, seq: Seq, time: Timestamp) -> Result<Table> {
         self.check_in_groups()?;
         let newest = self.newest().ok_or_else(|| Error::invalid("the table has no version yet"))?;
-        let (newest, rows, schema) = (newest.version, newest.rows, newest.schema);
+        let (newest, mut rows, schema) = (newest.version, newest.rows, newest.schema);
         let mut next = self.clone();
         let version = Version(next.next_version);
         next.next_version += 1;
@@ -36,17 +42,39 @@ impl Table {
                 return Err(Error::invalid(format!("row group {} is replaced twice", id.0)));
             }
         }
+        let mut gone: BTreeMap<GroupId, &Positions> = BTreeMap::new();
+        for (id, positions) in &update.deletions {
+            rows = rows.saturating_sub(positions.0.len());
+            if gone.insert(*id, positions).is_some() || positions.0.is_empty() {
+                return Err(Error::invalid(format!("rows of row group {} are deleted twice", id.0)));
+            }
+        }
         let mut groups = Vector::new();
         for old in &self.groups {
-            let Some(new) = replaced.remove(&old.id) else {
+            let (own, new) = (gone.remove(&old.id), replaced.remove(&old.id));
+            if own.is_none() && new.is_none() {
                 groups.push_back(old.clone());
                 continue;
-            };
+            }
             let seen = self.visible(old, newest);
+            if let Some(positions) = own
+                && !positions.0.is_subset(&seen.positions(old.rows))
+            {
+                return Err(Error::invalid(format!("deletes rows of row group {} that are not there", old.id.0)));
+            }
+            let Some(new) = new else {
+                let mut cut = RowGroup::clone(old);
+                cut.deletions.extend(own.map(|rows| Deletion { born: version, rows: rows.clone() }));
+                groups.push_back(Arc::new(cut));
+                continue;
+            };
             if new.rows != old.rows || seen == Rows::None || new.dead.is_some() {
                 return Err(Error::invalid(format!("row group {} is replaced by one with other rows", old.id.0)));
             }
-            let hidden = Rows::All.without(&seen, old.rows).positions(old.rows);
+            let mut hidden = Rows::All.without(&seen, old.rows).positions(old.rows);
+            if let Some(positions) = own {
+                hidden |= &*positions.0;
+            }
             let deletions = (!hidden.is_empty()).then(|| Deletion { born: version, rows: hidden.into() });
             let id = GroupId(next.next_group);
             next.next_group += 1;
@@ -57,11 +85,15 @@ impl Table {
             groups.push_back(Arc::new(old.ended(version)));
             groups.push_back(Arc::new(record));
         }
-        if let Some(id) = replaced.keys().next() {
+        if let Some(id) = replaced.keys().chain(gone.keys()).next() {
             return Err(Error::conflict(format!("row group {} is gone", id.0)));
         }
         next.groups = groups;
-        let (kind, metadata) = (VersionKind::Update, update.metadata.clone());
+        for group in &update.groups {
+            rows += u64::from(group.rows) - group.dead.as_ref().map_or(0, |dead| dead.0.len());
+            next.add_group(group, schema, Run { rows: group.rows, born: version, died: ALIVE })?;
+        }
+        let (kind, metadata) = (update.kind, update.metadata.clone());
         next.versions.push_back(VersionRecord { version, seq, time, kind, rows, schema, metadata });
         (next.rows_seq, next.bulk_seq, next.layout_seq) = (seq, seq, seq);
         Ok(next)

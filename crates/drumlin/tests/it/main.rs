@@ -34,6 +34,7 @@ mod layout;
 mod leftovers;
 mod log_faults;
 mod log_loss;
+mod merges;
 mod model;
 mod nouns;
 mod odd_names;

@@ -1,0 +1,125 @@
+//! Writes rows that are changed, in their places or apart, and what is added in the same version.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow::array::RecordBatch;
+use roaring::RoaringBitmap;
+
+use super::keyed::{ByKey, dedup_keys};
+use super::keyed_bulk::encode_keyed_group;
+use super::update::positions;
+use super::{Store, UpdateOptions};
+use crate::base::{Progress, Result, Version};
+use crate::block::BlockWriter;
+use crate::catalog::Effect;
+use crate::segment::join_batches;
+use crate::table::{
+    GroupId, Matches, NewGroup, Patch, ROWS_MAX, RowGroup, Table, TableUpdate, VersionKind, changed_rows, encode_group,
+    replace_group,
+};
+
+/// In a table with a key, changed rows are written apart from the others if they are at most this share of their row groups; else
+/// whole row groups are replaced.
+const APART_SHARE: u64 = 8;
+
+/// What happens to the rows of a table in one version.
+pub(super) struct RowChanges<'a> {
+    pub table: &'a Table,
+    /// The newest version.
+    pub version: Version,
+    pub kind: VersionKind,
+    /// Rows that get new values, and these.
+    pub updated: Vec<Matches>,
+    pub patches: &'a (dyn Fn(&RowGroup, &RoaringBitmap) -> Result<Vec<Patch>> + Sync),
+    /// Rows that go.
+    pub deleted: Vec<Matches>,
+    /// Rows that come, in the table's schema.
+    pub inserted: Vec<RecordBatch>,
+}
+
+impl RowChanges<'_> {
+    /// Writes row groups, and returns the effect that puts them into the table.
+    pub fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Effect> {
+        let Self { table, version, kind, updated, patches, deleted, mut inserted } = self;
+        let inner = &store.inner;
+        let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
+        let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
+        let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
+        let around: u64 = updated.iter().map(|matches| u64::from(groups[&matches.group].rows)).sum();
+        let mut gone: BTreeMap<GroupId, RoaringBitmap> =
+            deleted.into_iter().map(|matches| (matches.group, matches.rows)).collect();
+        let mut done = Progress { total: updated.len() as u64, ..Progress::default() };
+        let mut replaced = Vec::new();
+        // Their keys put them in their places; rows that are equal in a sort order keep the one in which they were written.
+        if table.spec.keyed && rows * APART_SHARE <= around {
+            let changed = pool.map(updated.iter().collect(), |Matches { group, rows }: &Matches| {
+                task.cancel.check()?;
+                let group = groups[group];
+                changed_rows(reader, table, version, group, rows, &patches(group, rows)?)
+            })?;
+            inserted.extend(changed);
+            for Matches { group, rows } in updated {
+                *gone.entry(group).or_default() |= rows;
+            }
+        } else {
+            pool.ordered(
+                updated.into_iter().map(Ok),
+                // Encoded, and as much decoded.
+                |matches: &Matches| groups[&matches.group].address.bytes() * 4,
+                pool.threads() * 2,
+                inner.options.memory_bytes / 4,
+                |Matches { group: id, rows }| {
+                    task.cancel.check()?;
+                    let group = groups[&id];
+                    let new = replace_group(reader, pool, table, version, group, &patches(group, &rows)?)?;
+                    Ok((id, rows.len(), new))
+                },
+                |(id, changed, encoded)| {
+                    let rows = encoded.rows;
+                    let address = writer.push(encoded)?;
+                    replaced.push((id, NewGroup { address, rows, dead: None }));
+                    done.done += 1;
+                    done.rows += changed;
+                    done.bytes += address.bytes();
+                    task.step(done)
+                },
+            )?;
+        }
+        let gone = gone.into_iter().map(|(group, rows)| Matches { group, rows }).collect();
+        let groups = encode_rows(store, table, inserted, options, writer)?;
+        let metadata = options.metadata.clone();
+        let update = TableUpdate { kind, replaced, deletions: positions(gone), groups, metadata };
+        Ok(Effect::UpdateTable { table: table.id, update })
+    }
+}
+
+/// Encodes rows of the table's schema, in the order of the table. `AlreadyExists` if two have the same key.
+fn encode_rows(
+    store: &Store,
+    table: &Table,
+    batches: Vec<RecordBatch>,
+    options: &UpdateOptions,
+    writer: &mut BlockWriter,
+) -> Result<Vec<NewGroup>> {
+    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
+    let pool = &store.inner.env.pool;
+    let mut rows = join_batches(&schema, &batches)?;
+    drop(batches);
+    let codec = table.key().map(|_| table.codec()).transpose()?;
+    if let Some(codec) = &codec {
+        rows = dedup_keys(ByKey::Insert, codec, rows)?.0;
+    }
+    let (mut groups, mut known) = (Vec::new(), None);
+    for from in (0..rows.num_rows()).step_by(ROWS_MAX as usize) {
+        options.task.cancel.check()?;
+        let part = rows.slice(from, (rows.num_rows() - from).min(ROWS_MAX as usize));
+        let (encoded, schemes) = match &codec {
+            Some(codec) => encode_keyed_group(pool, codec, part, known.as_ref())?,
+            None => encode_group(pool, vec![part], &schema, &table.spec.sort, known.as_ref())?,
+        };
+        known.get_or_insert(schemes);
+        let rows = encoded.rows;
+        groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });
+    }
+    Ok(groups)
+}

@@ -1,0 +1,484 @@
+//! Bringing rows of a frame into a table by comparing them with those that are there: which rows match, what becomes of each, and
+//! the values that they get.
+//!
+//! Rows match if they are equal in some columns, as filters compare: a null equals nothing, NaN equals NaN, and the zeros each
+//! other. Conditions and values are expressions over two struct columns, `source` and `target`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch, RecordBatchOptions, StructArray,
+    new_null_array,
+};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float32Type, Float64Type, Schema, SchemaRef};
+use arrow::row::{RowConverter, SortField};
+use roaring::RoaringBitmap;
+
+use super::assign::{Patch, check_set, not_null, rows_of};
+use super::column::repeated;
+use super::columns::{find, into_type};
+use super::group_reader::GroupReader;
+use super::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table, conform};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, Result, Version};
+use crate::block::BlockReader;
+use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
+use crate::segment::{interleave, take_batch};
+
+/// The names of the two sides in expressions.
+const SOURCE: &str = "source";
+const TARGET: &str = "target";
+
+/// What becomes of a row of the table.
+#[derive(Clone, Debug)]
+pub enum WhenMatched {
+    /// Columns are set.
+    Update(Vec<Assignment>),
+    /// Columns are set to those of the same name of the frame.
+    UpdateAll,
+    /// It goes.
+    Delete,
+}
+
+/// What becomes of a row of the frame that no row of the table matches.
+#[derive(Clone, Debug)]
+pub enum WhenNotMatched {
+    /// A row with these values is added; the other columns have their default, or are null.
+    Insert(Vec<Assignment>),
+    /// It is added.
+    InsertAll,
+}
+
+/// How rows of a frame are brought into a table. Of each list, the first whose condition holds decides; if none does, nothing
+/// happens to the row.
+#[derive(Clone, Debug, Default)]
+pub struct Merge {
+    /// The columns in which rows that match are equal. Default: the key of the table.
+    pub on: Vec<String>,
+    /// For rows of the table that a row of the frame matches.
+    pub matched: Vec<(Option<Filter>, WhenMatched)>,
+    /// For rows of the frame that match none.
+    pub not_matched: Vec<(Option<Filter>, WhenNotMatched)>,
+    /// For rows of the table that match none.
+    pub not_matched_by_source: Vec<(Option<Filter>, WhenMatched)>,
+}
+
+/// A condition and what follows from it; `None` deletes.
+struct Clause {
+    condition: Option<BoundFilter>,
+    set: Option<Vec<(usize, BoundExpression)>>,
+    /// The columns of the table that the condition needs, and those that the values do.
+    condition_needs: Vec<usize>,
+    value_needs: Vec<usize>,
+}
+
+/// What happens to rows of a row group: their positions, ascending, each with the row of the frame that matches it.
+type Pairs = Vec<(u32, Option<u32>)>;
+
+/// What happens to the rows of a row group.
+#[derive(Default)]
+pub struct Outcome {
+    /// Rows that go.
+    pub deleted: RoaringBitmap,
+    /// Rows that get new values.
+    pub updated: RoaringBitmap,
+    /// Rows of the frame that match one.
+    pub matched: RoaringBitmap,
+    /// The rows that get new values, by what says so.
+    by_clause: Vec<Pairs>,
+}
+
+/// A merge, tied to a table.
+pub struct BoundMerge<'a> {
+    table: &'a Table,
+    version: Version,
+    schema: &'a StoredSchema,
+    source: RecordBatch,
+    on: Vec<usize>,
+    /// The rows of the frame by their keys.
+    keys: HashMap<Box<[u8]>, u32>,
+    range: Option<KeyRange>,
+    /// Of both kinds that change rows of the table, one list after the other.
+    clauses: Vec<Clause>,
+    matched: usize,
+    inserts: Vec<Clause>,
+}
+
+impl<'a> BoundMerge<'a> {
+    /// Ties a merge of `source` to the newest version of `table`. `InvalidArgument` if two rows of the frame have the same key,
+    /// and for clauses that do not fit the columns; `SchemaMismatch` if keys cannot be compared.
+    pub fn new(table: &'a Table, merge: &Merge, source: RecordBatch) -> Result<Self> {
+        let newest = table.newest().ok_or_else(|| Error::invalid("the table has no version yet"))?.version;
+        let schema = table.schema_of(newest)?;
+        let on = match (merge.on.as_slice(), table.key()) {
+            ([], None) => {
+                return Err(Error::invalid("the table has no key: say in which columns rows are equal (`on`)"));
+            }
+            ([], Some(key)) => key,
+            (names, _) => names,
+        };
+        let places = on.iter().map(|name| find(&schema.0, name)).collect::<Result<Vec<_>>>()?;
+        let on: Vec<String> = places.iter().map(|at| schema.0.field(*at).name().clone()).collect();
+        let keys_of_source = key_columns(&schema.0, &places, &source)?;
+        let keys = source_keys(&keys_of_source, &on)?;
+        let range = KeyRange::of(std::slice::from_ref(&keys_of_source), &on)?;
+        let binder = Binder { table, schema, source: source.schema(), on: &on };
+        let mut clauses = binder.changes(&merge.matched, true)?;
+        let matched = clauses.len();
+        clauses.extend(binder.changes(&merge.not_matched_by_source, false)?);
+        let inserts = binder.inserts(&merge.not_matched)?;
+        if clauses.is_empty() && inserts.is_empty() {
+            return Err(Error::invalid("the merge says of no row what becomes of it"));
+        }
+        Ok(Self { table, version: newest, schema, source, on: places, keys, range, clauses, matched, inserts })
+    }
+
+    /// What happens to the visible rows of a row group; `None` if nothing does, and no row of the frame matches one.
+    pub fn outcome(&self, blocks: &BlockReader, group: &RowGroup) -> Result<Option<Outcome>> {
+        let visible = self.table.visible(group, self.version);
+        if visible == Rows::None {
+            return Ok(None);
+        }
+        let reader = GroupReader::open(blocks, self.table, self.version, group)?;
+        let by_source = self.clauses.len() > self.matched;
+        let may_match = match (&self.range, reader.stats(&self.schema.0, self.on[0])) {
+            (None, _) => false,
+            (Some(range), Some(stats)) => range.may_hold(&stats),
+            (Some(_), None) => true,
+        };
+        if !may_match && !by_source {
+            return Ok(None);
+        }
+        let seen = visible.positions(group.rows);
+        let pairs = if may_match { self.pairs(&reader, &seen)? } else { Vec::new() };
+        let mut outcome = Outcome { matched: pairs.iter().filter_map(|(_, row)| *row).collect(), ..Outcome::default() };
+        outcome.by_clause.resize_with(self.clauses.len(), Vec::new);
+        if by_source {
+            let paired: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
+            let alone: Pairs = (seen - paired).into_iter().map(|position| (position, None)).collect();
+            self.decide(&reader, self.matched..self.clauses.len(), alone, &mut outcome)?;
+        }
+        self.decide(&reader, 0..self.matched, pairs, &mut outcome)?;
+        let nothing = outcome.deleted.is_empty() && outcome.updated.is_empty() && outcome.matched.is_empty();
+        Ok((!nothing).then_some(outcome))
+    }
+
+    /// The rows among `seen` that a row of the frame matches.
+    fn pairs(&self, reader: &GroupReader<'_>, seen: &RoaringBitmap) -> Result<Pairs> {
+        let columns = rows_of(reader, &self.schema.0, &self.on, seen)?;
+        let keys = KeyRows::new(columns)?;
+        let mut pairs = Vec::new();
+        for (at, position) in seen.iter().enumerate() {
+            if let Some(row) = keys.get(at).and_then(|key| self.keys.get(key)) {
+                pairs.push((position, Some(*row)));
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Finds the first of some clauses that holds for each row.
+    fn decide(
+        &self,
+        reader: &GroupReader<'_>,
+        clauses: std::ops::Range<usize>,
+        mut pairs: Pairs,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        for at in clauses {
+            if pairs.is_empty() {
+                break;
+            }
+            let clause = &self.clauses[at];
+            let (held, left) = match &clause.condition {
+                None => (pairs, Vec::new()),
+                Some(condition) => {
+                    let truth = condition.evaluate(&self.batch(reader, &pairs, &clause.condition_needs)?)?;
+                    split(pairs, &truth)
+                }
+            };
+            pairs = left;
+            let positions = held.iter().map(|(position, _)| *position);
+            match clause.set {
+                None => outcome.deleted.extend(positions),
+                Some(_) => {
+                    outcome.updated.extend(positions);
+                    outcome.by_clause[at] = held;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The new values of the rows of a row group.
+    pub fn patches(&self, blocks: &BlockReader, group: &RowGroup, outcome: &Outcome) -> Result<Vec<Patch>> {
+        let reader = GroupReader::open(blocks, self.table, self.version, group)?;
+        let mut patches = Vec::new();
+        for (clause, pairs) in self.clauses.iter().zip(&outcome.by_clause).filter(|(_, pairs)| !pairs.is_empty()) {
+            let batch = self.batch(&reader, pairs, &clause.value_needs)?;
+            let rows: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
+            for (column, bound) in clause.set.iter().flatten() {
+                let values = value_of(self.schema.0.field(*column), bound, &batch)?;
+                patches.push(Patch { column: *column, rows: rows.clone(), values });
+            }
+        }
+        Ok(patches)
+    }
+
+    /// The rows to be added, in the order of the frame, given its rows that match some row of the table; `None` if there are none.
+    pub fn inserted(&self, matched: &RoaringBitmap) -> Result<Option<RecordBatch>> {
+        let matched = if planted(Bug::InsertMatched) { &RoaringBitmap::new() } else { matched };
+        let alone = (0..self.source.num_rows() as u32).filter(|row| !matched.contains(*row));
+        let mut pairs: Pairs = alone.map(|row| (0, Some(row))).collect();
+        let mut batches: Vec<RecordBatch> = Vec::new();
+        let mut places = Vec::new();
+        for clause in &self.inserts {
+            if pairs.is_empty() {
+                break;
+            }
+            let (held, left) = match &clause.condition {
+                None => (pairs, Vec::new()),
+                Some(condition) => {
+                    let truth = condition.evaluate(&self.source_rows(&pairs)?)?;
+                    split(pairs, &truth)
+                }
+            };
+            pairs = left;
+            if held.is_empty() {
+                continue;
+            }
+            let batch = self.source_rows(&held)?;
+            let set = clause.set.as_deref().unwrap_or_default();
+            let column = |(at, field): (usize, &FieldRef)| match set.iter().find(|(column, _)| *column == at) {
+                Some((_, bound)) => value_of(field, bound, &batch),
+                None => match self.schema.default_of(field.name()) {
+                    Some(value) => repeated(&value?, held.len()),
+                    None => not_null(field, new_null_array(field.data_type(), held.len())),
+                },
+            };
+            let columns = self.schema.0.fields().iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
+            let rows = held.iter().enumerate().filter_map(|(at, (_, row))| Some(((*row)?, (batches.len(), at))));
+            places.extend(rows);
+            batches.push(RecordBatch::try_new(self.schema.0.clone(), columns)?);
+        }
+        if batches.len() < 2 {
+            return Ok(batches.pop());
+        }
+        places.sort_unstable();
+        let places: Vec<(usize, usize)> = places.into_iter().map(|(_, place)| place).collect();
+        let column =
+            |at: usize| interleave(&batches.iter().map(|batch| batch.column(at).clone()).collect::<Vec<_>>(), &places);
+        let columns = (0..self.schema.0.fields().len()).map(column).collect::<Result<Vec<_>>>()?;
+        Ok(Some(RecordBatch::try_new(self.schema.0.clone(), columns)?))
+    }
+
+    /// Rows of both sides, with those columns of the table that are needed.
+    fn batch(&self, reader: &GroupReader<'_>, pairs: &Pairs, needs: &[usize]) -> Result<RecordBatch> {
+        let positions: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
+        let columns = rows_of(reader, &self.schema.0, needs, &positions)?;
+        let fields: Fields = needs.iter().map(|at| self.schema.0.fields()[*at].clone()).collect();
+        let target = StructArray::try_new_with_length(fields, columns, None, pairs.len())?;
+        let mut sides = vec![(TARGET, target)];
+        if pairs.first().is_some_and(|(_, row)| row.is_some()) {
+            sides.push((SOURCE, self.taken(pairs)?));
+        }
+        sided(sides, pairs.len())
+    }
+
+    fn source_rows(&self, pairs: &Pairs) -> Result<RecordBatch> {
+        sided(vec![(SOURCE, self.taken(pairs)?)], pairs.len())
+    }
+
+    fn taken(&self, pairs: &Pairs) -> Result<StructArray> {
+        let rows = pairs.iter().filter_map(|(_, row)| *row);
+        let batch = take_batch(&self.source, rows)?;
+        Ok(StructArray::try_new_with_length(
+            batch.schema().fields().clone(),
+            batch.columns().to_vec(),
+            None,
+            pairs.len(),
+        )?)
+    }
+}
+
+/// A batch with a struct column for each side.
+fn sided(sides: Vec<(&str, StructArray)>, rows: usize) -> Result<RecordBatch> {
+    let field = |(name, array): &(&str, StructArray)| Field::new(*name, array.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(sides.iter().map(field).collect::<Vec<_>>()));
+    let columns = sides.into_iter().map(|(_, array)| Arc::new(array) as ArrayRef).collect();
+    Ok(RecordBatch::try_new_with_options(schema, columns, &RecordBatchOptions::new().with_row_count(Some(rows)))?)
+}
+
+/// Those for which something is true, and the others.
+fn split(pairs: Pairs, truth: &BooleanArray) -> (Pairs, Pairs) {
+    let holds = |at: usize| truth.is_valid(at) && truth.value(at);
+    let (held, left): (Vec<_>, Vec<_>) = pairs.into_iter().enumerate().partition(|(at, _)| holds(*at));
+    let pairs = |found: Vec<(usize, (u32, Option<u32>))>| found.into_iter().map(|(_, pair)| pair).collect();
+    (pairs(held), pairs(left))
+}
+
+fn value_of(field: &Field, bound: &BoundExpression, batch: &RecordBatch) -> Result<ArrayRef> {
+    let array = bound.compute(batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
+    not_null(field, array)
+}
+
+/// The columns of the frame that are compared, in the types of the table.
+fn key_columns(schema: &SchemaRef, on: &[usize], source: &RecordBatch) -> Result<RecordBatch> {
+    let own: Vec<Field> = on.iter().map(|at| schema.field(*at).clone().with_nullable(true)).collect();
+    let came = own.iter().map(|field| {
+        source.schema().index_of(field.name()).map_err(|_| {
+            Error::schema_mismatch(format!("rows are compared by '{}', which the data lacks", field.name()))
+        })
+    });
+    let came = source.project(&came.collect::<Result<Vec<_>>>()?)?;
+    conform(&came, &Arc::new(Schema::new(own)))
+}
+
+/// The rows of the frame by their keys, without those with a null.
+fn source_keys(columns: &RecordBatch, on: &[String]) -> Result<HashMap<Box<[u8]>, u32>> {
+    let keys = KeyRows::new(columns.columns().to_vec())?;
+    let mut found = HashMap::with_capacity(columns.num_rows());
+    for row in 0..columns.num_rows() {
+        let Some(key) = keys.get(row) else { continue };
+        if let Some(first) = found.insert(Box::from(key), row as u32) {
+            let shown = |column: &ArrayRef| Ok(arrow::util::display::array_value_to_string(column, row)?);
+            let values = columns.columns().iter().map(shown).collect::<Result<Vec<String>>>()?;
+            return Err(Error::invalid(format!(
+                "two rows of the data, {first} and {row}, have the same {}: {}; which of them counts is not known",
+                on.join(", "),
+                values.join(", ")
+            )));
+        }
+    }
+    Ok(found)
+}
+
+/// Keys in a form that is equal where they are.
+struct KeyRows {
+    rows: arrow::row::Rows,
+    nulls: Option<arrow::buffer::NullBuffer>,
+}
+
+impl KeyRows {
+    fn new(columns: Vec<ArrayRef>) -> Result<Self> {
+        let columns: Vec<ArrayRef> = columns.into_iter().map(canonical).collect();
+        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+        let converter = RowConverter::new(fields).map_err(|e| Error::schema_mismatch(e.to_string()))?;
+        let nulls = columns.iter().fold(None, |nulls, column| {
+            arrow::buffer::NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+        });
+        Ok(Self { rows: converter.convert_columns(&columns)?, nulls })
+    }
+
+    /// The key of a row; `None` if part of it is null.
+    fn get(&self, row: usize) -> Option<&[u8]> {
+        match self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+            true => Some(self.rows.row(row).data()),
+            false => None,
+        }
+    }
+}
+
+/// Floats that compare as equal in one form.
+fn canonical(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float64 => {
+            let one = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(one) as Float64Array)
+        }
+        DataType::Float32 => {
+            let one = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(one) as Float32Array)
+        }
+        // There are no zeros and NaNs of many forms in what is wider.
+        DataType::Float16 => match into_type(array.clone(), &DataType::Float32) {
+            Ok(wider) => canonical(wider),
+            Err(_) => array,
+        },
+        _ => array,
+    }
+}
+
+/// Ties clauses to the columns of both sides.
+struct Binder<'a> {
+    table: &'a Table,
+    schema: &'a StoredSchema,
+    source: SchemaRef,
+    on: &'a [String],
+}
+
+impl Binder<'_> {
+    /// The columns of the sides.
+    fn sides(&self, source: bool, target: bool) -> Schema {
+        let side = |name: &str, schema: &Schema| Field::new(name, DataType::Struct(schema.fields().clone()), true);
+        let target = target.then(|| side(TARGET, &self.schema.0));
+        Schema::new(target.into_iter().chain(source.then(|| side(SOURCE, &self.source))).collect::<Vec<_>>())
+    }
+
+    fn changes(&self, clauses: &[(Option<Filter>, WhenMatched)], matched: bool) -> Result<Vec<Clause>> {
+        let sides = self.sides(matched, true);
+        let clause = |(condition, action): &(Option<Filter>, WhenMatched)| {
+            let set = match action {
+                WhenMatched::Update(set) => Some(set.clone()),
+                WhenMatched::UpdateAll if !matched => {
+                    return Err(Error::invalid("a row that matches none has no columns of the data to be set to"));
+                }
+                WhenMatched::UpdateAll => Some(self.all(|name| !self.fixed(name))?),
+                WhenMatched::Delete => None,
+            };
+            self.clause(condition.as_ref(), set, &sides, &self.table.spec.sort)
+        };
+        clauses.iter().map(clause).collect()
+    }
+
+    fn inserts(&self, clauses: &[(Option<Filter>, WhenNotMatched)]) -> Result<Vec<Clause>> {
+        let sides = self.sides(true, false);
+        let clause = |(condition, action): &(Option<Filter>, WhenNotMatched)| {
+            let set = match action {
+                WhenNotMatched::Insert(set) => set.clone(),
+                WhenNotMatched::InsertAll => self.all(|_| true)?,
+            };
+            self.clause(condition.as_ref(), Some(set), &sides, &[])
+        };
+        clauses.iter().map(clause).collect()
+    }
+
+    /// Whether a column of a row that matches cannot change.
+    fn fixed(&self, name: &str) -> bool {
+        self.on.iter().chain(&self.table.spec.sort).any(|fixed| fixed == name)
+    }
+
+    /// Columns set to those of the same name of the frame, which may have no others.
+    fn all(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<Assignment>> {
+        let names = || self.source.fields().iter().map(|field| field.name());
+        let unknown: Vec<&str> =
+            names().filter(|name| self.schema.0.index_of(name).is_err()).map(String::as_str).collect();
+        if !unknown.is_empty() {
+            let unknown = unknown.join("', '");
+            return Err(Error::schema_mismatch(format!("the data has '{unknown}', which the table lacks")));
+        }
+        Ok(names().filter(|name| wanted(name)).map(|name| (name.clone(), Expression::field(SOURCE, name))).collect())
+    }
+
+    fn clause(
+        &self,
+        condition: Option<&Filter>,
+        set: Option<Vec<Assignment>>,
+        sides: &Schema,
+        fixed: &[String],
+    ) -> Result<Clause> {
+        let mut names = BTreeSet::new();
+        condition.iter().for_each(|filter| names.extend(filter.fields_of(TARGET)));
+        let condition_needs = self.places(&names);
+        let mut names = BTreeSet::new();
+        set.iter().flatten().for_each(|(_, expression)| names.extend(expression.fields_of(TARGET)));
+        let value_needs = self.places(&names);
+        let bind = |set: Vec<Assignment>| check_set(self.table, &self.schema.0, sides, &set, fixed);
+        let (condition, set) = (condition.map(|filter| filter.bind(sides)).transpose()?, set.map(bind).transpose()?);
+        Ok(Clause { condition, set, condition_needs, value_needs })
+    }
+
+    fn places(&self, names: &BTreeSet<String>) -> Vec<usize> {
+        names.iter().filter_map(|name| self.schema.0.index_of(name).ok()).collect()
+    }
+}
