@@ -33,22 +33,18 @@ from drumlin._nodes import (
     ProjectionEntry,
     ProjectionView,
     TriggerFailure,
-    UpdateReport,
     Walk,
 )
 from drumlin._reports import (
     CheckpointReport,
     CopyReport,
-    DeleteReport,
     DropReport,
     Fault,
     Hold,
     Holding,
     Loss,
-    MergeReport,
     ReclaimReport,
     RepackPlan,
-    RowsReport,
     SalvageReport,
     Snapshot,
     StagedReport,
@@ -61,6 +57,7 @@ from drumlin._reports import (
     Version,
     VersionsReport,
 )
+from drumlin._row_reports import DeleteReport, MergeReport, RowsReport, UpdateReport
 from drumlin.tree import Condition as _Condition
 from drumlin.tree import PatternLike as _PatternLike
 

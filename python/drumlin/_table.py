@@ -186,7 +186,8 @@ class Table(Generic[_V]):
     ) -> Merge:
         """Brings the rows of ``source`` into the table, each by whether a row there is equal to it in the columns
         ``on``, by default the key. What becomes of them is said to what this gives: see :class:`drumlin.Merge`. A null
-        matches nothing; two rows of ``source`` with the same values in ``on`` are refused. It is held in memory.
+        matches nothing; two rows of ``source`` with the same values in ``on`` are refused. It is held in memory. In a
+        table without an order, rows that are updated may move behind the others.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -202,7 +203,11 @@ class Table(Generic[_V]):
             [] if on is None else names(on, "on"),
             note(metadata),
         )
-        return Merge(lambda *clauses: self._core.merge(stream, columns, *clauses, told, progress))
+        return Merge(
+            lambda matched, others, by_source: self._core.merge(
+                stream, columns, matched, others, by_source, told, progress
+            )
+        )
 
     def delete(
         self,

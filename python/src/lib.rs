@@ -22,6 +22,7 @@ mod payload;
 mod projection;
 mod reports;
 mod result;
+mod row_reports;
 mod salvage;
 mod schema;
 mod splits;
@@ -61,12 +62,14 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, CopyReport, DeleteReport, DropReport, Fault, Hold, Holding, ImportReport, MergeReport,
-        ReclaimReport, RepackPlan, RowsReport, Snapshot, StagedReport, TrashItem, TriggerFailure, UpdateReport,
-        VacuumPlan, VacuumWindow, VerifyReport, Version, VersionsReport,
+        CheckpointReport, CopyReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport, RepackPlan,
+        Snapshot, StagedReport, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
+        VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
+    #[pymodule_export]
+    use super::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
     #[pymodule_export]
     use super::salvage::{Loss, SalvageReport};
     #[pymodule_export]

@@ -19,8 +19,9 @@ use crate::input::Input;
 use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::open_store::Store;
 use crate::options::{When, lookup_options, missing, schema_mode};
-use crate::reports::{DeleteReport, DropReport, MergeReport, RowsReport, UpdateReport, Version};
+use crate::reports::{DropReport, Version};
 use crate::result::{Prepared, Reading, Stream};
+use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
 
 /// The table at a path.

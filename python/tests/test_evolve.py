@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable
 from typing import Any
@@ -114,13 +115,13 @@ def test_changes_in_transactions() -> None:
     assert calls == [1, 1], "once more, after the rows were made row groups"
     assert rows(store, "k") == [{"id": 1, "n": 1, "m": 7}, {"id": 2, "n": 2, "m": 3}]
     # What a transaction wrote itself nobody else can make row groups.
-    with store.transaction() as tx:
+    with contextlib.suppress(drumlin.Abort), store.transaction() as tx:
         tx.table("k").upsert({"id": [3], "n": [3], "m": [3]})
         with pytest.raises(drumlin.Conflict, match="wrote itself"):
             tx.table("k").drop_columns(["m"])
         tx.abort()
     store.write("t", {"a": [1]})
-    with store.transaction() as tx:
+    with contextlib.suppress(drumlin.Abort), store.transaction() as tx:
         tx.table("t").rename_columns({"a": "b"})
         tx.append("t", {"b": [2], "c": [3]}, schema="evolve")
         assert rows(tx, "t") == [{"b": 1, "c": None}, {"b": 2, "c": 3}]

@@ -373,7 +373,7 @@ fn main() {
         (Bug::AlterInMemory, evolve::rows_in_memory_go_along),
         (Bug::ReviveRows, updates::deleted_rows_stay_deleted),
         (Bug::InsertMatched, merges::rows_that_match_are_not_added),
-        (Bug::DiffRecords, diffs::only_what_differs),
+        (Bug::DiffRecords, diffs::only_what_differs_is_read),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),
     ];

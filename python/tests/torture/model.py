@@ -112,6 +112,23 @@ class Model:
             return self
         return replace(self, tables={**self.tables, path: table.add(kept)})
 
+    def _update(self, path: str, low: int, high: int, tag: str) -> Model | None:
+        if path in self.keyed:
+            found = self.keyed[path].rows
+            return self._rekeyed(path, {n: tag if low <= n < high else text for n, text in found.items()})
+        if path not in self.tables:
+            return None
+        table = self.tables[path]
+        if not any(low <= n < high for n, _ in table.newest):
+            return self
+        changed = tuple((n, tag if low <= n < high else text) for n, text in table.newest)
+        return replace(self, tables={**self.tables, path: table.add(changed)})
+
+    def _merge(self, path: str, first: int, count: int, tag: str) -> Model | str:
+        if path not in self.keyed:
+            return "NotFound"
+        return self._rekeyed(path, {**self.keyed[path].rows, **dict(rows(first, count, tag))})
+
     def _delete_versions(self, path: str, places: list[int]) -> Model | None:
         numbers = self.numbers(path, places)
         if not numbers:

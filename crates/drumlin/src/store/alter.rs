@@ -77,7 +77,7 @@ impl Store {
         let state = self.state()?;
         let mut evolving = BTreeSet::new();
         for (path, frame) in frames {
-            // What is wrong with a path is told when its frame is written.
+            // What is wrong with a path shows when its frame is written.
             let Some(table) = Path::new(path).ok().and_then(|path| state.table_at(&path).cloned()) else { continue };
             if !table.parts.is_empty() && table.evolved(frame.schema(), mode).is_ok_and(|evolved| evolved.is_some()) {
                 evolving.insert(table.id);

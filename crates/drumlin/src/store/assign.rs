@@ -97,6 +97,7 @@ impl Store {
             patches: &patches,
             deleted: Vec::new(),
             inserted: Vec::new(),
+            in_place: true,
         };
         let effect = match rows {
             0 => None,

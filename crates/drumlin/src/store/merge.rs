@@ -130,7 +130,8 @@ impl Store {
         let patches = |group: &RowGroup, _: &RoaringBitmap| bound.patches(reader, group, &outcomes[&group.id]);
         let version = newest(state, table).version;
         let kind = VersionKind::Merge;
-        let changes = RowChanges { table, version, kind, updated, patches: &patches, deleted, inserted };
+        let (patches, in_place) = (&patches as _, false);
+        let changes = RowChanges { table, version, kind, updated, patches, deleted, inserted, in_place };
         let mut writer = self.block_writer()?.inline(inner.options.inline_bytes);
         let effect = match report.updated + report.deleted + report.inserted {
             0 => None,

@@ -18,8 +18,8 @@ use crate::table::{
     replace_group,
 };
 
-/// In a table with a key, changed rows are written apart from the others if they are at most this share of their row groups; else
-/// whole row groups are replaced.
+/// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
+/// most this share of their row groups; else whole row groups are replaced.
 const APART_SHARE: u64 = 8;
 
 /// What happens to the rows of a table in one version.
@@ -35,12 +35,14 @@ pub(super) struct RowChanges<'a> {
     pub deleted: Vec<Matches>,
     /// Rows that come, in the table's schema.
     pub inserted: Vec<RecordBatch>,
+    /// Whether rows that get new values must keep their places.
+    pub in_place: bool,
 }
 
 impl RowChanges<'_> {
     /// Writes row groups, and returns the effect that puts them into the table.
     pub fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Effect> {
-        let Self { table, version, kind, updated, patches, deleted, mut inserted } = self;
+        let Self { table, version, kind, updated, patches, deleted, mut inserted, in_place } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
@@ -50,14 +52,14 @@ impl RowChanges<'_> {
             deleted.into_iter().map(|matches| (matches.group, matches.rows)).collect();
         let mut done = Progress { total: updated.len() as u64, ..Progress::default() };
         let mut replaced = Vec::new();
-        // Their keys put them in their places; rows that are equal in a sort order keep the one in which they were written.
-        if table.spec.keyed && rows * APART_SHARE <= around {
+        // Rows that are equal in a sort order keep the one in which they were written.
+        if (table.spec.keyed || !in_place) && rows * APART_SHARE <= around {
             let changed = pool.map(updated.iter().collect(), |Matches { group, rows }: &Matches| {
                 task.cancel.check()?;
                 let group = groups[group];
                 changed_rows(reader, table, version, group, rows, &patches(group, rows)?)
             })?;
-            inserted.extend(changed);
+            inserted.splice(0..0, changed);
             for Matches { group, rows } in updated {
                 *gone.entry(group).or_default() |= rows;
             }

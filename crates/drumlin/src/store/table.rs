@@ -189,7 +189,8 @@ impl Table {
     /// Brings the rows of `frame` into the table, each by whether a row there is equal to it in the columns `merge.on`: rows that
     /// match are updated or deleted, rows of the frame that match none are added, and rows of the table that match none may be
     /// updated or deleted too. Conditions and values are expressions over `source.x`, a column of the frame, and `target.y`,
-    /// one of the table. A null matches nothing. One version; if nothing changes, none is made.
+    /// one of the table. A null matches nothing. One version; if nothing changes, none is made. In a table without an order, rows
+    /// that are updated may come after those that are not, before those that are added.
     ///
     /// The frame is held in memory, at most half of [`super::Options::memory_bytes`]. Row groups whose statistics rule out
     /// all keys of the frame are not read.

@@ -381,19 +381,9 @@ impl Encoder<'_> {
             let table = format!("'{path}'");
             let batches = frame.into_batches(self.pool, &table);
             let conform = Conform::new(schema.0.clone()).named(table).filling(fill.then(|| schema.clone()));
-            let groups = RowGroups::new(batches, conform);
-            parts.push(groups.map(move |group| (index, group)));
-            tables.push(EncodedTable {
-                at,
-                path,
-                schema,
-                evolves,
-                sort,
-                keyed: false,
-                new_keys: None,
-                groups: Vec::new(),
-                footprint,
-            });
+            parts.push(RowGroups::new(batches, conform).map(move |group| (index, group)));
+            let (keyed, new_keys, groups) = (false, None, Vec::new());
+            tables.push(EncodedTable { at, path, schema, evolves, sort, keyed, new_keys, groups, footprint });
         }
         let mut done = Progress::default();
         let mut placed: Vec<(usize, NewGroup)> = Vec::new();

@@ -16,7 +16,7 @@ use crate::filter::{BoundExpression, Expression};
 use crate::segment::{Form, Segment, encode, filter_batch, interleave};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
-const PICK_SHARE: u64 = 128;
+const PICK_SHARE: u64 = 64;
 
 /// A column, and what it is set to.
 pub type Assignment = (String, Expression);

@@ -134,6 +134,11 @@ fn long_stretches_without_a_difference() {
 
 #[test]
 fn one_row_group_of_fifty_is_read() {
+    only_what_differs_is_read().unwrap();
+}
+
+/// Row groups of which both versions show the same are not read.
+pub fn only_what_differs_is_read() -> Result<(), String> {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     store.write("t", batch(&numbered(0, 500)), &Default::default()).unwrap();
@@ -148,7 +153,7 @@ fn one_row_group_of_fifty_is_read() {
     let before = disk.counters().reads;
     assert_eq!(diff(&store, "t", &at(49), &AsOf::Newest, false).unwrap().len(), 1);
     let reads = disk.counters().reads - before;
-    assert!((1..=4).contains(&reads), "{reads} reads");
+    if (1..=4).contains(&reads) { Ok(()) } else { Err(format!("{reads} reads")) }
 }
 
 #[test]
@@ -158,7 +163,8 @@ fn schemas_that_differ_are_compared_in_both_columns_or_refused() {
     store.write("t", batch(&numbered(0, 3)).project(&[0]).unwrap(), &Default::default()).unwrap();
     let diff = store.table("t").diff(&at(0), &at(1), &Default::default()).unwrap();
     assert_eq!(diff.schema().fields().len(), 4);
-    assert_eq!(diff.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 6);
+    // The row whose name is null looks the same in both.
+    assert_eq!(diff.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4);
     let texts = batch(&numbered(0, 3)).project(&[1]).unwrap();
     let other = RecordBatch::try_from_iter([("id", texts.column(0).clone())]).unwrap();
     store.write("t", other, &Default::default()).unwrap();

@@ -8,22 +8,38 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int8Array,
-    ListArray, RecordBatch, StringArray, StringViewArray, StructArray, TimestampNanosecondArray, UInt64Array,
+    Int64Array, ListArray, RecordBatch, StringArray, StringViewArray, StructArray, TimestampNanosecondArray,
+    UInt64Array,
 };
 use arrow::compute::concat_batches;
-use arrow::datatypes::{Field, Int8Type, Int32Type};
+use arrow::datatypes::{DataType, Field, Int8Type, Int32Type};
+use arrow::util::display::array_value_to_string;
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::{self, Action, Compare, Condition, Pattern, Payload, Projection, PutOptions, TriggerFilter};
 use drumlin::store::{
-    AsOf, Mode, Options, Split, SplitOptions, SplitReader, Stage, StageOptions, StagedCommit, TableOptions, Ticket,
-    Token, WriteOptions,
+    AsOf, Mode, Options, ReadOptions, Split, SplitOptions, SplitReader, Stage, StageOptions, StagedCommit,
+    TableOptions, Ticket, Token, WriteOptions,
 };
-use drumlin::{ErrorKind, Existing, Store, Tables, Task};
+use drumlin::{
+    Alter, ErrorKind, Existing, Expression, Merge, NewColumn, Store, Tables, Task, WhenMatched, WhenNotMatched,
+};
 
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 8] = ["v5", "v5-shared", "v6", "v6-shared", "v7", "v7-shared", "v8", "v8-shared"];
+const VERSIONS: [&str; 10] = [
+    "v5",
+    "v5-shared",
+    "v6",
+    "v6-shared",
+    "v7",
+    "v7-shared",
+    "v8",
+    "v8-shared",
+    // The same, with the feature of columns that change and rows changed in place.
+    "v8-changes",
+    "v8-changes-shared",
+];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
@@ -211,6 +227,52 @@ fn check_copies(store: &Store) {
     assert_eq!(store.tables("**/copies/*").unwrap().len(), 4);
 }
 
+/// What catalogs hold that have the feature of changes: columns that change, rows changed in place, merges. The checkpoint of
+/// [`build_times`] puts them into the catalog.
+fn build_changes(store: &Store) -> drumlin::Result<()> {
+    store.write("changes/t", batch(&numbered(0, 10)), &Default::default())?;
+    let table = store.table("changes/t");
+    let default: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
+    let added = NewColumn { field: Field::new("weight", DataType::Float64, true), default: Some(default) };
+    table.alter(&Alter::Add(vec![added]), &Default::default())?;
+    table.alter(&Alter::Rename(vec![("name".into(), "label".into())]), &Default::default())?;
+    table.update(&[("label".to_owned(), Expression::parse("'set'")?)], Some("id < 3"), &Default::default())?;
+    store.table("changes/t").delete("id = 9", &Default::default()).map(drop)
+}
+
+/// The same in the log.
+fn build_changes_in_log(store: &Store) -> drumlin::Result<()> {
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![2, 50]));
+    let source = RecordBatch::try_from_iter([("id", ids)])?;
+    let merge = Merge {
+        on: vec!["id".into()],
+        matched: vec![(None, WhenMatched::Update(vec![("weight".to_owned(), Expression::parse("target.id * 2")?)]))],
+        not_matched: vec![(None, WhenNotMatched::InsertAll)],
+        ..Merge::default()
+    };
+    store.table("changes/t").merge(source, &merge, &Default::default())?;
+    store.table("changes/t").alter(&Alter::Drop(vec!["label".into()]), &Default::default())?;
+    let label = NewColumn { field: Field::new("label", DataType::Utf8, true), default: None };
+    store.table("changes/t").alter(&Alter::Add(vec![label]), &Default::default()).map(drop)
+}
+
+fn check_changes(store: &Store) {
+    let read = |version: u64| {
+        let options = ReadOptions { as_of: AsOf::Version(Version(version)), ..ReadOptions::default() };
+        let batches = store.table("changes/t").collect(&options).unwrap();
+        let text = |column: &ArrayRef, at: usize| array_value_to_string(column, at).unwrap();
+        let row = |batch: &RecordBatch, at: usize| batch.columns().iter().map(|c| text(c, at)).collect::<Vec<_>>();
+        batches.iter().flat_map(|b| (0..b.num_rows()).map(|at| row(b, at)).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(read(0)[2], ["2", "name 2"]);
+    assert_eq!(read(2)[2], ["2", "name 2", "0.5"]);
+    assert_eq!(read(3)[2], ["2", "set", "0.5"]);
+    assert_eq!((read(3).len(), read(4).len()), (10, 9));
+    assert_eq!(read(5)[2], ["2", "set", "4.0"]);
+    assert_eq!(read(7)[2], ["2", "4.0", ""]);
+    assert_eq!(read(7)[9], ["50", "0.5", ""]);
+}
+
 fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
@@ -270,6 +332,9 @@ fn stores_of_earlier_builds_open() {
         if version >= "v8" {
             check_copies(&store);
         }
+        if version >= "v8-changes" && version != "v8-shared" {
+            check_changes(&store);
+        }
     }
 }
 
@@ -299,14 +364,17 @@ fn what_this_build_writes_it_reads_alike() {
         build(&store).unwrap();
         let carried = std::collections::BTreeMap::from(build_holds(&store).unwrap());
         build_copies(&store).unwrap();
+        build_changes(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
+        build_changes_in_log(&store).unwrap();
         store.close().unwrap();
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
         check_times(&store);
         check_holds(&uri, &store, |name| carried[name].clone());
         check_copies(&store);
+        check_changes(&store);
     }
 }
 
@@ -321,8 +389,10 @@ fn make_golden() {
             std::fs::write(uri.with_extension(name), bytes).unwrap();
         }
         build_copies(&store).unwrap();
+        build_changes(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
+        build_changes_in_log(&store).unwrap();
         store.close().unwrap();
     }
 }

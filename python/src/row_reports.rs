@@ -1,0 +1,79 @@
+//! What calls that change rows answer, as plain immutable objects.
+
+use drumlin::store;
+use pyo3::prelude::*;
+
+use crate::reports::{Version, describe, record};
+
+record! {
+    /// What a write by key did.
+    RowsReport {
+        /// The number of the commit; None in a transaction.
+        seq: Option<u64>,
+        /// Rows written, or keys deleted, whether they existed or not.
+        rows: u64,
+        /// The version that it made, if it was large or had metadata. Other rows belong to the version that the next
+        /// checkpoint, snapshot or large write makes.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::RowsReport> for RowsReport {
+    fn from(report: store::RowsReport) -> Self {
+        let store::RowsReport { seq, rows, version } = report;
+        Self { seq: seq.map(|seq| seq.0), rows, version: version.map(Version::from) }
+    }
+}
+
+record! {
+    /// What a row delete did.
+    DeleteReport {
+        /// Rows deleted.
+        rows: u64,
+        /// The version that it made, or the unchanged newest one if no row matched. None in a transaction.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::DeleteReport> for DeleteReport {
+    fn from(report: store::DeleteReport) -> Self {
+        Self { rows: report.rows, version: report.version.map(Version::from) }
+    }
+}
+
+record! {
+    /// What an update did.
+    UpdateReport {
+        /// Rows updated.
+        rows: u64,
+        /// The version that it made, or the unchanged newest one if no row matched. None in a transaction.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::UpdateReport> for UpdateReport {
+    fn from(report: store::UpdateReport) -> Self {
+        Self { rows: report.rows, version: report.version.map(Version::from) }
+    }
+}
+
+record! {
+    /// What a merge did.
+    MergeReport {
+        /// Rows that got new values.
+        updated: u64,
+        /// Rows deleted.
+        deleted: u64,
+        /// Rows added.
+        inserted: u64,
+        /// The version that it made, or the unchanged newest one if nothing changed. None in a transaction.
+        version: Option<Version>,
+    } {}
+}
+
+impl From<store::MergeReport> for MergeReport {
+    fn from(report: store::MergeReport) -> Self {
+        let store::MergeReport { version, updated, deleted, inserted } = report;
+        Self { updated, deleted, inserted, version: version.map(Version::from) }
+    }
+}
