@@ -257,12 +257,16 @@ fn build_changes_in_log(store: &Store) -> drumlin::Result<()> {
 }
 
 fn check_changes(store: &Store) {
+    // In the order of their numbers, since a merge may move rows.
     let read = |version: u64| {
         let options = ReadOptions { as_of: AsOf::Version(Version(version)), ..ReadOptions::default() };
         let batches = store.table("changes/t").collect(&options).unwrap();
         let text = |column: &ArrayRef, at: usize| array_value_to_string(column, at).unwrap();
         let row = |batch: &RecordBatch, at: usize| batch.columns().iter().map(|c| text(c, at)).collect::<Vec<_>>();
-        batches.iter().flat_map(|b| (0..b.num_rows()).map(|at| row(b, at)).collect::<Vec<_>>()).collect::<Vec<_>>()
+        let rows = batches.iter().flat_map(|b| (0..b.num_rows()).map(|at| row(b, at)).collect::<Vec<_>>());
+        let mut rows: Vec<Vec<String>> = rows.collect();
+        rows.sort_by_key(|row| row[0].parse::<i64>().unwrap());
+        rows
     };
     assert_eq!(read(0)[2], ["2", "name 2"]);
     assert_eq!(read(2)[2], ["2", "name 2", "0.5"]);

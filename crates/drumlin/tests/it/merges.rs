@@ -301,8 +301,7 @@ fn only_row_groups_that_may_match_are_read_and_written() {
     let source = batch(&[(Some(2050), Some(-1), None), (Some(2051), Some(-2), None)]);
     let report = store.table("t").merge(source, &upsert(), &Default::default()).unwrap();
     assert_eq!((report.updated, report.inserted, blocks() - before), (2, 0, 1));
-    assert_eq!(
-        rows(&store, "t", AsOf::Newest)[2049..2052].iter().map(|row| row.1).collect::<Vec<_>>(),
-        [Some(2049), Some(-1), Some(-2)]
-    );
+    let found = rows(&store, "t", AsOf::Newest);
+    let at = |key: i64| found.iter().find(|row| row.0 == Some(key)).unwrap().1;
+    assert_eq!(([2049, 2050, 2051].map(at), found.len()), ([Some(2049), Some(-1), Some(-2)], 5000));
 }
