@@ -187,7 +187,7 @@ class Table(Generic[_V]):
         """Brings the rows of ``source`` into the table, each by whether a row there is equal to it in the columns
         ``on``, by default the key. What becomes of them is said to what this gives: see :class:`drumlin.Merge`. A null
         matches nothing; two rows of ``source`` with the same values in ``on`` are refused. It is held in memory. In a
-        table without an order, rows that are updated may move behind the others.
+        table without an order, rows that are updated may come after those that are not.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
