@@ -69,9 +69,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-#[cfg(feature = "internals")]
 pub use assign::UpdateReport;
 use background::Background;
+#[cfg(feature = "internals")]
 pub use background::wait_for_checkpoint;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
 pub use dataset::{Dataset, DatasetOptions, DatasetPlan};

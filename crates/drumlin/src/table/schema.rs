@@ -40,11 +40,6 @@ impl StoredSchema {
         Self(schema, (!plain).then(|| columns.into()))
     }
 
-    /// Whether all columns are known by their names, and have no default.
-    pub fn is_plain(&self) -> bool {
-        self.1.is_none()
-    }
-
     /// Its columns.
     pub(super) fn columns(&self) -> Vec<Column> {
         match &self.1 {
