@@ -1,5 +1,6 @@
 //! Changes of columns, each one commit that writes no rows.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::update::FullChange;
 use super::{Frame, Store, UpdateOptions, VersionInfo};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
-use crate::table::{Alter, Altered, SchemaMode, TableChange, VersionKind, check_widening};
+use crate::table::{Alter, Altered, SchemaMode, Table, TableChange, VersionKind, check_widening};
 
 impl Store {
     /// Makes a version with other columns, unless nothing changes.
@@ -68,22 +69,22 @@ impl Store {
         }
     }
 
-    /// Makes row groups of the rows in memory of tables whose columns change when rows of these frames are brought in.
+    /// Makes row groups of the rows in memory of tables whose columns change when rows of these frames are brought in. Looks at
+    /// the state as it is: the caller has refreshed it.
     pub(super) fn settle_before_evolving<'a, 'f: 'a>(
         &self,
-        frames: impl Iterator<Item = (&'a String, &'a Frame<'f>)>,
+        frames: impl Iterator<Item = (impl Borrow<Path>, &'a Frame<'f>)>,
         mode: SchemaMode,
     ) -> Result<()> {
-        let state = self.state()?;
-        let mut evolving = BTreeSet::new();
-        for (path, frame) in frames {
-            // What is wrong with a path shows when its frame is written.
-            let Some(table) = Path::new(path).ok().and_then(|path| state.table_at(&path).cloned()) else { continue };
-            if !table.parts.is_empty() && table.evolved(frame.schema(), mode).is_ok_and(|evolved| evolved.is_some()) {
-                evolving.insert(table.id);
-            }
-        }
-        self.settle_rows(&evolving, true)
+        let state = self.current()?;
+        let evolves = |table: &Table, frame: &Frame<'_>| {
+            !table.parts.is_empty() && table.evolved(frame.schema(), mode).is_ok_and(|evolved| evolved.is_some())
+        };
+        let evolving = frames.filter_map(|(path, frame)| {
+            let table = state.table_at(path.borrow())?;
+            evolves(table, frame).then_some(table.id)
+        });
+        self.settle_rows(&evolving.collect(), true)
     }
 }
 

@@ -3,19 +3,13 @@
 
 use roaring::RoaringBitmap;
 
-use super::blocks::add_blocks;
-use super::commit::retry_conflicts;
-use super::proposal::{Proposal, Work};
 use super::resolve::{newest, of_table, table_at};
-use super::row_changes::RowChanges;
-use super::transaction::Open;
-use super::update::FullChange;
+use super::row_changes::{PreparedRows, RowChanges};
 use super::{Store, UpdateOptions, VersionInfo};
 use crate::base::{Error, Result, Version};
-use crate::block::BlockWriter;
-use crate::catalog::{Footprint, Path, Read, State};
-use crate::filter::{Expression, Filter};
-use crate::table::{Assignments, Matches, RowGroup, Rows, Table, VersionKind, matching_rows};
+use crate::catalog::{Path, State};
+use crate::filter::Filter;
+use crate::table::{Assignment, Assignments, Matches, RowGroup, Table, VersionKind, matching_rows};
 
 /// What an update did.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,54 +20,22 @@ pub struct UpdateReport {
     pub rows: u64,
 }
 
-/// An update whose row groups are on storage, waiting for its commit.
-pub(super) struct PreparedUpdate {
-    pub change: FullChange,
-    pub writer: BlockWriter,
-    pub rows: u64,
-}
-
 impl Store {
-    /// Makes a version in which columns of the rows for which `filter` is true have other values.
-    pub(super) fn update_matching(
-        &self,
-        path: &Path,
-        set: &[(String, Expression)],
-        filter: Option<&Filter>,
-        options: &UpdateOptions,
-    ) -> Result<UpdateReport> {
-        self.refresh_if_shared()?;
-        let attempt = || {
-            let (base, _pin) = self.pinned_state()?;
-            let (base, _newer) = self.settled_state(base, path, true)?;
-            let PreparedUpdate { change, writer, rows } = self.prepare_update(&base, path, set, filter, options)?;
-            let FullChange { footprint, effects } = change;
-            Ok(self
-                .commit_rewritten(writer, |_| {
-                    let build = move |_: &State| Ok(effects.clone());
-                    self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) })
-                })
-                .map(|after| (after, rows)))
-        };
-        let (after, rows) = self.while_reclaimed(|| retry_conflicts(attempt))?;
-        Ok(UpdateReport { version: Some(self.newest_info(&after, path)?), rows })
-    }
-
-    /// Writes the row groups of an update of the table at `path` as it is in `state`, which has no rows of it in memory.
+    /// Writes the row groups of an update of the table at `path` as it is in `state`, which has no rows of it in memory. Also
+    /// returns the number of rows.
     pub(super) fn prepare_update(
         &self,
         state: &State,
         path: &Path,
-        set: &[(String, Expression)],
+        set: &[Assignment],
         filter: Option<&Filter>,
         options: &UpdateOptions,
-    ) -> Result<PreparedUpdate> {
+    ) -> Result<PreparedRows<u64>> {
         let table = table_at(state, path)?;
-        let named = |e: Error| e.context(format!("'{path}'"));
-        let assignments = Assignments::new(table, set).map_err(named)?;
+        let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
         let (read_point, task) = (newest(state, table), &options.task);
         let (reader, pool) = (&self.inner.reader, &self.inner.env.pool);
-        let found = match filter {
+        let updated = match filter {
             Some(filter) => {
                 let found = matching_rows(reader, pool, table, read_point, filter, &task.cancel);
                 let found = found.map_err(|e| of_table(path, e))?;
@@ -84,60 +46,26 @@ impl Store {
             }
             None => all_rows(table, read_point.version),
         };
-        let rows: u64 = found.iter().map(|matches| matches.rows.len()).sum();
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let patches = |group: &RowGroup, rows: &RoaringBitmap| {
-            assignments.patches(reader, table, read_point.version, group, rows)
-        };
+        let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
+        let version = read_point.version;
+        let patches = |group: &RowGroup, rows: &RoaringBitmap| assignments.patches(reader, table, version, group, rows);
         let changes = RowChanges {
             table,
-            version: read_point.version,
+            version,
             kind: VersionKind::Update,
-            updated: found,
+            updated,
             patches: &patches,
             deleted: Vec::new(),
             inserted: Vec::new(),
             in_place: true,
         };
-        let effect = match rows {
-            0 => None,
-            _ => Some(changes.write(self, options, &mut writer).map_err(named)?),
-        };
-        let footprint = Footprint::default()
-            .with(Read::Binding(path.clone()))
-            .with(Read::Schema(table.id))
-            .with(Read::Rows(table.id));
-        let effects = add_blocks(writer.finish()?).into_iter().chain(effect).collect();
-        Ok(PreparedUpdate { change: FullChange { footprint, effects }, writer, rows })
-    }
-}
-
-impl Open {
-    /// Updates rows of the table at `path` in a transaction; returns how many.
-    pub fn update(
-        &mut self,
-        store: &Store,
-        path: &Path,
-        set: &[(String, Expression)],
-        filter: Option<&Filter>,
-        options: &UpdateOptions,
-    ) -> Result<u64> {
-        let table = table_at(self.draft.state(), path)?;
-        let (id, in_memory) = (table.id, !table.parts.is_empty());
-        if in_memory {
-            return self.settled(store, id, Err(Error::conflict("rows written by key are not in row groups yet")));
-        }
-        let PreparedUpdate { change, writer, rows } =
-            store.prepare_update(self.draft.state(), path, set, filter, options)?;
-        self.apply(change.footprint, change.effects, Some(writer))?;
-        Ok(rows)
+        changes.prepare(self, path, options, rows)
     }
 }
 
 /// All that a version sees.
 fn all_rows(table: &Table, version: Version) -> Vec<Matches> {
-    let seen = table.groups.iter().map(|group| (group, table.visible(group, version)));
-    let positions = |group: &RowGroup, rows: Rows| -> RoaringBitmap { rows.positions(group.rows) };
-    let matches = seen.map(|(group, rows)| Matches { group: group.id, rows: positions(group, rows) });
+    let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
+    let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
     matches.filter(|matches| !matches.rows.is_empty()).collect()
 }

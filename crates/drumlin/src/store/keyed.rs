@@ -100,8 +100,7 @@ impl Store {
         self.refresh_if_shared()?;
         self.wait_for_room()?;
         if what != ByKey::Delete {
-            let name = path.to_string();
-            self.settle_before_evolving(std::iter::once((&name, &frame)), options.schema)?;
+            self.settle_before_evolving(std::iter::once((path, &frame)), options.schema)?;
         }
         let base = self.state()?;
         let gathered = self.gather(&base, what, path, frame, options)?;

@@ -4,18 +4,12 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use super::blocks::add_blocks;
-use super::commit::retry_conflicts;
 use super::keyed::refuse;
-use super::proposal::{Proposal, Work};
 use super::resolve::{newest, table_at};
-use super::row_changes::RowChanges;
-use super::transaction::Open;
-use super::update::FullChange;
+use super::row_changes::{PreparedRows, RowChanges};
 use super::{Frame, Store, UpdateOptions, VersionInfo};
 use crate::base::{Error, Result};
-use crate::block::BlockWriter;
-use crate::catalog::{Footprint, Path, Read, State};
+use crate::catalog::{Path, State};
 use crate::memtable::RowBytes;
 use crate::segment::join_batches;
 use crate::table::{BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, Table, VersionKind, batch_bytes};
@@ -33,42 +27,9 @@ pub struct MergeReport {
     pub inserted: u64,
 }
 
-/// A merge whose row groups are on storage, waiting for its commit.
-struct PreparedMerge {
-    change: FullChange,
-    writer: BlockWriter,
-    report: MergeReport,
-}
-
 impl Store {
-    /// Brings the rows of a frame into the table at `path`.
-    pub(super) fn merge(
-        &self,
-        path: &Path,
-        frame: Frame<'_>,
-        merge: &Merge,
-        options: &UpdateOptions,
-    ) -> Result<MergeReport> {
-        self.refresh_if_shared()?;
-        let source = self.collected(path, frame, options)?;
-        let attempt = || {
-            let (base, _pin) = self.pinned_state()?;
-            let (base, _newer) = self.settled_state(base, path, true)?;
-            let PreparedMerge { change, writer, report } =
-                self.prepare_merge(&base, path, source.clone(), merge, options)?;
-            let FullChange { footprint, effects } = change;
-            let committed = self.commit_rewritten(writer, |_| {
-                let build = move |_: &State| Ok(effects.clone());
-                self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) })
-            });
-            Ok(committed.map(|after| (after, report)))
-        };
-        let (after, report) = self.while_reclaimed(|| retry_conflicts(attempt))?;
-        Ok(MergeReport { version: Some(self.newest_info(&after, path)?), ..report })
-    }
-
     /// All rows of a frame, which must fit into memory.
-    fn collected(&self, path: &Path, frame: Frame<'_>, options: &UpdateOptions) -> Result<RecordBatch> {
+    pub(super) fn collected(&self, path: &Path, frame: Frame<'_>, options: &UpdateOptions) -> Result<RecordBatch> {
         let (schema, bound): (SchemaRef, u64) = (frame.schema().clone(), self.inner.options.memory_bytes / 2);
         let (mut batches, mut bytes) = (Vec::new(), 0);
         for batch in frame.into_batches(&self.inner.env.pool, &format!("'{path}'")) {
@@ -89,14 +50,14 @@ impl Store {
     }
 
     /// Writes the row groups of a merge into the table at `path` as it is in `state`, which has no rows of it in memory.
-    fn prepare_merge(
+    pub(super) fn prepare_merge(
         &self,
         state: &State,
         path: &Path,
         source: RecordBatch,
         merge: &Merge,
         options: &UpdateOptions,
-    ) -> Result<PreparedMerge> {
+    ) -> Result<PreparedRows<MergeReport>> {
         let table = table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let bound = BoundMerge::new(table, merge, source).map_err(named)?;
@@ -132,15 +93,7 @@ impl Store {
         let kind = VersionKind::Merge;
         let (patches, in_place) = (&patches as _, false);
         let changes = RowChanges { table, version, kind, updated, patches, deleted, inserted, in_place };
-        let mut writer = self.block_writer()?.inline(inner.options.inline_bytes);
-        let effect = match report.updated + report.deleted + report.inserted {
-            0 => None,
-            _ => Some(changes.write(self, options, &mut writer).map_err(named)?),
-        };
-        let reads = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
-        let effects = add_blocks(writer.finish()?).into_iter().chain(effect).collect();
-        let change = FullChange { footprint: reads.with(Read::Rows(table.id)), effects };
-        Ok(PreparedMerge { change, writer, report })
+        changes.prepare(self, path, options, report)
     }
 
     /// `AlreadyExists` if a table with a key has rows with the keys of new ones, other than those that go.
@@ -170,28 +123,5 @@ impl Store {
         let places = searcher.locate(&keys, &mut RowBytes::default())?;
         let there: Vec<usize> = (0..keys.len()).filter(|at| !goes(&places[*at])).collect();
         refuse(&codec, &keys, &there, &format!("'{path}' has rows with"))
-    }
-}
-
-impl Open {
-    /// Brings the rows of a frame into the table at `path` in a transaction.
-    pub fn merge(
-        &mut self,
-        store: &Store,
-        path: &Path,
-        frame: Frame<'_>,
-        merge: &Merge,
-        options: &UpdateOptions,
-    ) -> Result<MergeReport> {
-        let table = table_at(self.draft.state(), path)?;
-        let (id, in_memory) = (table.id, !table.parts.is_empty());
-        if in_memory {
-            return self.settled(store, id, Err(Error::conflict("rows written by key are not in row groups yet")));
-        }
-        let source = store.collected(path, frame, options)?;
-        let PreparedMerge { change, writer, report } =
-            store.prepare_merge(self.draft.state(), path, source, merge, options)?;
-        self.apply(change.footprint, change.effects, Some(writer))?;
-        Ok(report)
     }
 }

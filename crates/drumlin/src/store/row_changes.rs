@@ -1,17 +1,23 @@
-//! Writes rows that are changed, in their places or apart, and what is added in the same version.
+//! Writes rows that are changed, in their places or apart, and what is added in the same version; and commits that, alone or in a
+//! transaction.
 
 use std::collections::{BTreeMap, HashMap};
 
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
+use super::blocks::add_blocks;
+use super::commit::retry_conflicts;
 use super::keyed::{ByKey, dedup_keys};
 use super::keyed_bulk::encode_keyed_group;
-use super::update::positions;
-use super::{Store, UpdateOptions};
-use crate::base::{Progress, Result, Version};
+use super::proposal::{Proposal, Work};
+use super::resolve::table_at;
+use super::transaction::Open;
+use super::update::{FullChange, positions, rest_on_rows};
+use super::{Store, UpdateOptions, VersionInfo};
+use crate::base::{Error, Progress, Result, Version};
 use crate::block::BlockWriter;
-use crate::catalog::Effect;
+use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::table::{
     GroupId, Matches, NewGroup, Patch, ROWS_MAX, RowGroup, Table, TableUpdate, VersionKind, changed_rows, encode_group,
@@ -39,9 +45,75 @@ pub(super) struct RowChanges<'a> {
     pub in_place: bool,
 }
 
+/// Changes of rows that are on storage, waiting for their commit, and what they come to.
+pub(super) struct PreparedRows<R> {
+    change: FullChange,
+    writer: BlockWriter,
+    report: R,
+}
+
+impl Store {
+    /// Commits changes of rows of the table at `path`, which has no rows in memory when they are prepared; again, from the
+    /// beginning, where others have changed it in between. Returns the version after, and what they came to.
+    pub(super) fn commit_row_changes<R>(
+        &self,
+        path: &Path,
+        prepare: impl Fn(&State) -> Result<PreparedRows<R>>,
+    ) -> Result<(Option<VersionInfo>, R)> {
+        self.refresh_if_shared()?;
+        let attempt = || {
+            let (base, _pin) = self.pinned_state()?;
+            let (base, _newer) = self.settled_state(base, path, true)?;
+            let PreparedRows { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
+            let committed = self.commit_rewritten(writer, |_| {
+                let build = move |_: &State| Ok(effects.clone());
+                self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) })
+            });
+            Ok(committed.map(|after| (after, report)))
+        };
+        let (after, report) = self.while_reclaimed(|| retry_conflicts(attempt))?;
+        Ok((Some(self.newest_info(&after, path)?), report))
+    }
+}
+
+impl Open {
+    /// Changes rows of the table at `path` in a transaction; returns what that came to.
+    pub fn change_rows<R>(
+        &mut self,
+        store: &Store,
+        path: &Path,
+        prepare: impl FnOnce(&State) -> Result<PreparedRows<R>>,
+    ) -> Result<R> {
+        let table = table_at(self.draft.state(), path)?;
+        let (id, in_memory) = (table.id, !table.parts.is_empty());
+        if in_memory {
+            return self.settled(store, id, Err(Error::conflict("rows written by key are not in row groups yet")));
+        }
+        let PreparedRows { change, writer, report } = prepare(self.draft.state())?;
+        self.apply(change.footprint, change.effects, Some(writer))?;
+        Ok(report)
+    }
+}
+
 impl RowChanges<'_> {
+    /// Writes row groups, if anything changes, and returns what puts them into the table, which is at `path`.
+    pub fn prepare<R>(self, store: &Store, path: &Path, options: &UpdateOptions, report: R) -> Result<PreparedRows<R>> {
+        let mut writer = store.block_writer()?.inline(store.inner.options.inline_bytes);
+        let (table, nothing) = (self.table.id, self.changes_nothing());
+        let effect = match nothing {
+            true => None,
+            false => Some(self.write(store, options, &mut writer).map_err(|e| e.context(format!("'{path}'")))?),
+        };
+        let change = rest_on_rows(table, path, add_blocks(writer.finish()?), effect);
+        Ok(PreparedRows { change, writer, report })
+    }
+
+    fn changes_nothing(&self) -> bool {
+        self.updated.is_empty() && self.deleted.is_empty() && self.inserted.is_empty()
+    }
+
     /// Writes row groups, and returns the effect that puts them into the table.
-    pub fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Effect> {
+    fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Effect> {
         let Self { table, version, kind, updated, patches, deleted, mut inserted, in_place } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);

@@ -12,7 +12,7 @@ use super::resolve::{numbered, resolve, table_at};
 use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{
-    AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport,
+    AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport, Store,
     TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
@@ -177,13 +177,14 @@ impl Table {
         options: &UpdateOptions,
     ) -> Result<UpdateReport> {
         let (path, filter) = (Path::new(&self.path)?, filter.map(Filter::parse).transpose()?);
-        match &self.place {
-            Place::Store(store) => store.update_matching(&path, set, filter.as_ref(), options),
+        let prepare = |store: &Store, state: &State| store.prepare_update(state, &path, set, filter.as_ref(), options);
+        let (version, rows) = match &self.place {
+            Place::Store(store) => store.commit_row_changes(&path, |state| prepare(store, state))?,
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                let rows = open.update(store, &path, set, filter.as_ref(), options)?;
-                Ok(UpdateReport { version: None, rows })
-            }),
-        }
+                Ok((None, open.change_rows(store, &path, |state| prepare(store, state))?))
+            })?,
+        };
+        Ok(UpdateReport { version, rows })
     }
 
     /// Brings the rows of `frame` into the table, each by whether a row there is equal to it in the columns `merge.on`: rows that
@@ -227,10 +228,18 @@ impl Table {
     ) -> Result<MergeReport> {
         let path = Path::new(&self.path)?;
         match &self.place {
-            Place::Store(store) => store.merge(&path, frame.into(), merge, options),
-            Place::Transaction(transaction) => {
-                transaction.change_tables(|store, open| open.merge(store, &path, frame.into(), merge, options))
+            Place::Store(store) => {
+                let source = store.collected(&path, frame.into(), options)?;
+                let prepare = |state: &State| store.prepare_merge(state, &path, source.clone(), merge, options);
+                let (version, report) = store.commit_row_changes(&path, prepare)?;
+                Ok(MergeReport { version, ..report })
             }
+            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                open.change_rows(store, &path, |state| {
+                    let source = store.collected(&path, frame.into(), options)?;
+                    store.prepare_merge(state, &path, source, merge, options)
+                })
+            }),
         }
     }
 

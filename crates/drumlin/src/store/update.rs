@@ -91,13 +91,14 @@ impl Store {
         change.metadata = options.metadata.clone();
         change.deletions = positions(found.groups);
         let effects = delete_in_memory(table, &found.keys)?;
-        Ok((rest_on_rows(table.id, path, effects, (rows > 0).then_some(change)), rows))
+        let change = (rows > 0).then_some(Effect::ChangeTable { table: table.id, change });
+        Ok((rest_on_rows(table.id, path, effects, change), rows))
     }
 
     /// Makes a version in which the rows of `frame` replace all those in the range that they cover.
     pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
-        self.settle_before_evolving(std::iter::once((&path.to_string(), &frame)), options.schema)?;
+        self.settle_before_evolving(std::iter::once((path, &frame)), options.schema)?;
         let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
         let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
             self.prepare_and_commit(|base| {
@@ -181,7 +182,7 @@ impl Store {
             effects = delete_in_memory(table, &found.keys)?;
         }
         effects.extend(add_blocks(blocks));
-        Ok(rest_on_rows(table.id, path, effects, Some(change)))
+        Ok(rest_on_rows(table.id, path, effects, Some(Effect::ChangeTable { table: table.id, change })))
     }
 }
 
@@ -212,11 +213,10 @@ pub(super) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Positions)> {
 }
 
 /// A change of the table at `path` that depends on all that its newest version sees.
-fn rest_on_rows(table: TableId, path: &Path, blocks: Vec<Effect>, change: Option<TableChange>) -> FullChange {
+pub(super) fn rest_on_rows(table: TableId, path: &Path, before: Vec<Effect>, change: Option<Effect>) -> FullChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
-    let change = change.map(|change| Effect::ChangeTable { table, change });
-    FullChange { footprint, effects: blocks.into_iter().chain(change).collect() }
+    FullChange { footprint, effects: before.into_iter().chain(change).collect() }
 }
 
 impl FullChange {

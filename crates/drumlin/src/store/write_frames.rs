@@ -141,7 +141,9 @@ impl Place {
             Place::Store(store) => {
                 store.refresh_if_shared()?;
                 if kind == VersionKind::Append {
-                    store.settle_before_evolving(frames.iter().map(|(path, frame)| (path, frame)), options.schema)?;
+                    // What is wrong with a path shows when its frame is written.
+                    let valid = frames.iter().filter_map(|(path, frame)| Some((Path::new(path).ok()?, frame)));
+                    store.settle_before_evolving(valid, options.schema)?;
                 }
                 let written = store.write_frames(kind, frames, options, on_error)?;
                 Ok(written.into_iter().map(|version| version.map(Some)).collect())

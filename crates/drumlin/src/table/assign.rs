@@ -82,12 +82,7 @@ impl Assignments {
         let fields: Vec<Field> = self.inputs.iter().zip(&inputs).map(field).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(picked.len() as usize));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), inputs, &options)?;
-        let values = |(at, bound): &(usize, BoundExpression)| {
-            let field = self.schema.field(*at);
-            let array = bound.compute(&batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
-            not_null(field, array)
-        };
-        self.columns.iter().map(values).collect()
+        self.columns.iter().map(|(at, bound)| value_of(self.schema.field(*at), bound, &batch)).collect()
     }
 
     /// What becomes of the rows `picked` of a row group.
@@ -107,6 +102,12 @@ impl Assignments {
         };
         Ok(self.columns.iter().zip(values).map(patch).collect())
     }
+}
+
+/// The values of a column, computed from a batch.
+pub(super) fn value_of(field: &Field, bound: &BoundExpression, batch: &RecordBatch) -> Result<ArrayRef> {
+    let array = bound.compute(batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
+    not_null(field, array)
 }
 
 /// Fails if the column takes no nulls and there is one.

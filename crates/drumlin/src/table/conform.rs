@@ -158,13 +158,12 @@ pub(super) fn conform_value(value: &ArrayRef, field: &Field) -> Result<ArrayRef>
 
 /// The first value of `array` that is none of type `wanted`, as text.
 pub(super) fn first_misfit(array: &ArrayRef, wanted: &DataType) -> Result<Option<String>> {
+    let mismatch = || Error::schema_mismatch(format!("{} is not {wanted}", array.data_type()));
     match convert(array, wanted, None) {
         Ok(_) => Ok(None),
         Err(Misfit::Value(_, value)) => Ok(Some(value)),
-        Err(Misfit::Type) => Err(Error::schema_mismatch(format!("{} is not {wanted}", array.data_type()))),
-        Err(Misfit::Refused(e)) => {
-            Err(Error::schema_mismatch(format!("{} is not {wanted}", array.data_type())).with_source(e.to_string()))
-        }
+        Err(Misfit::Type) => Err(mismatch()),
+        Err(Misfit::Refused(e)) => Err(mismatch().with_source(e.to_string())),
     }
 }
 

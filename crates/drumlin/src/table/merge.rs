@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float32Type, Float64Ty
 use arrow::row::{RowConverter, SortField};
 use roaring::RoaringBitmap;
 
-use super::assign::{Patch, check_set, not_null, rows_of};
+use super::assign::{Patch, check_set, not_null, rows_of, value_of};
 use super::column::repeated;
 use super::columns::{find, into_type};
 use super::group_reader::GroupReader;
@@ -315,11 +315,6 @@ fn split(pairs: Pairs, truth: &BooleanArray) -> (Pairs, Pairs) {
     let (held, left): (Vec<_>, Vec<_>) = pairs.into_iter().enumerate().partition(|(at, _)| holds(*at));
     let pairs = |found: Vec<(usize, (u32, Option<u32>))>| found.into_iter().map(|(_, pair)| pair).collect();
     (pairs(held), pairs(left))
-}
-
-fn value_of(field: &Field, bound: &BoundExpression, batch: &RecordBatch) -> Result<ArrayRef> {
-    let array = bound.compute(batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
-    not_null(field, array)
 }
 
 /// The columns of the frame that are compared, in the types of the table.

@@ -242,11 +242,7 @@ impl Table {
             rows = 0;
             for (index, group) in self.groups.iter().enumerate() {
                 if group.only.is_none() && group.runs.iter().any(|run| run.died == ALIVE) {
-                    let mut killed = RowGroup::clone(group);
-                    for run in killed.runs.iter_mut().filter(|run| run.died == ALIVE) {
-                        run.died = version;
-                    }
-                    next.groups.set(index, Arc::new(killed));
+                    next.groups.set(index, Arc::new(group.ended(version)));
                 }
             }
         }
