@@ -89,6 +89,7 @@ bench: build
 	$(BIN)/python bench/engines.py --scale $(SCALE)
 	$(BIN)/python bench/changes.py --scale $(SCALE)
 	$(BIN)/python bench/rows.py --scale $(SCALE)
+	$(BIN)/python bench/purge.py
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/arctic.py
 

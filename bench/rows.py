@@ -21,12 +21,12 @@ from typing import Any
 from changes import THREADS, timed  # isort: skip
 import deltalake
 import duckdb
-import engines
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import drumlin
+import engines
 
 #: Every hundredth order.
 UPDATED = "l_orderkey % 100 = 7"

@@ -261,6 +261,7 @@ class Selection(NamedTuple):
     as_of: AsOf | None
     columns: list[str] | None
     where: str | None
+    offset: int
     limit: int | None
     tail: int | None
     native: bool
@@ -268,7 +269,7 @@ class Selection(NamedTuple):
     @property
     def selects(self) -> bool:
         """Whether rows are left out."""
-        return self.where is not None or self.limit is not None or self.tail is not None
+        return self.where is not None or self.limit is not None or self.tail is not None or self.offset > 0
 
 
 def selection(
@@ -278,16 +279,31 @@ def selection(
     limit: int | None,
     tail: int | None,
     native: bool,
+    rows: slice | None,
 ) -> Selection:
     """The arguments of a read, checked."""
-    return Selection(
-        as_of_argument(as_of),
-        column_names(columns),
-        filter_text(where),
-        count(limit, "limit"),
-        count(tail, "tail"),
-        native,
-    )
+    first, last = count(limit, "limit"), count(tail, "tail")
+    offset = 0
+    if rows is not None:
+        if first is not None or last is not None:
+            raise InvalidArgument("rows names the first and the last row: give it without limit and tail")
+        offset, first, last = _bounds(rows)
+    return Selection(as_of_argument(as_of), column_names(columns), filter_text(where), offset, first, last, native)
+
+
+def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
+    """The offset, the limit and the tail that a slice of rows means."""
+    if not isinstance(rows, slice):
+        raise TypeError(f"rows is a slice, such as slice(10, 20), not a {type(rows).__name__}")
+    start, stop = (None if end is None else operator.index(end) for end in (rows.start, rows.stop))
+    if rows.step is not None and operator.index(rows.step) != 1:
+        raise InvalidArgument(f"rows: {rows!r} has a step; rows are read one after the other")
+    if start is not None and start < 0 and stop is None:
+        return 0, None, -start
+    if (start or 0) < 0 or (stop or 0) < 0:
+        raise InvalidArgument(f"rows: {rows!r} counts from the end; only slice(-n, None), the last n rows, can do so")
+    offset = start or 0
+    return offset, None if stop is None else max(stop - offset, 0), None
 
 
 def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:

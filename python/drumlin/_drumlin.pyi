@@ -35,6 +35,7 @@ from drumlin._nodes import (
     TriggerFailure,
     Walk,
 )
+from drumlin._purge_reports import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
 from drumlin._reports import (
     CheckpointReport,
     CopyReport,
@@ -92,6 +93,11 @@ __all__ = [
     "Pattern",
     "ProjectionEntry",
     "ProjectionView",
+    "PurgePlan",
+    "PurgeProof",
+    "PurgeReceipt",
+    "PurgedObject",
+    "PurgedTable",
     "Reading",
     "ReclaimReport",
     "RepackPlan",
@@ -444,6 +450,7 @@ class Table:
         as_of: _When | None,
         columns: _List[str] | None,
         filter: str | None,
+        offset: int,
         limit: int | None,
         tail: int | None,
         native: bool,
@@ -453,6 +460,7 @@ class Table:
         """The sort columns, and the key."""
     def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
     def versions(self) -> _List[Version]: ...
+    def set_metadata(self, metadata: str | None, as_of: _When | None = None) -> None: ...
     def stat(self) -> TableStat: ...
     def drop(self, missing_ok: bool) -> DropReport: ...
 
@@ -485,6 +493,7 @@ class Tables:
         as_of: _When | None,
         columns: _List[str] | None,
         filter: str | None,
+        offset: int,
         limit: int | None,
         tail: int | None,
         native: bool,
@@ -564,5 +573,7 @@ class Store:
         audit: bool,
         progress: _Progress | None = None,
     ) -> ReclaimReport: ...
+    def purge_plan(self, pattern: str, filter: str, progress: _Progress | None = None) -> PurgePlan: ...
+    def purge(self, pattern: str, filter: str, progress: _Progress | None = None) -> PurgeReceipt: ...
     def verify(self, deep: bool = False, progress: _Progress | None = None) -> VerifyReport: ...
     def stat(self) -> StoreStat: ...

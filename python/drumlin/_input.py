@@ -45,8 +45,8 @@ FrameLike: TypeAlias = (
 SchemaLike: TypeAlias = ArrowSchemaExportable | Mapping[str, Any]
 
 _EXPECTED = (
-    "expected a pandas or Polars DataFrame, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB relation, "
-    "anything else with __arrow_c_stream__, a dict of columns or a list of dicts"
+    "expected a pandas or Polars DataFrame or Series, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB "
+    "relation, anything else with __arrow_c_stream__, a dict of columns or a list of dicts"
 )
 
 
@@ -75,20 +75,27 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if isinstance(data, Result):
         return data._reading
     if (pandas := loaded("pandas")) is not None:
+        if isinstance(data, pandas.Series):
+            if data.name is None:
+                raise TypeError("a pandas Series without a name is no column; write series.to_frame('its name')")
+            data = data.to_frame()
         if isinstance(data, pandas.DataFrame):
             need("pyarrow", "a pandas DataFrame", "pandas")
             from drumlin._pandas import to_arrow
 
             return to_arrow(data, fit or Fit())
-        if isinstance(data, pandas.Series):
-            raise TypeError("a pandas Series is one column, not a table; write series.to_frame()")
     if (polars := loaded("polars")) is not None:
         if isinstance(data, polars.LazyFrame):
             return _from_polars(data.collect())
         if isinstance(data, polars.Series):
-            raise TypeError("a Polars Series is one column, not a table; write series.to_frame()")
+            if not data.name:
+                raise TypeError("a Polars Series without a name is no column; write series.to_frame('its name')")
+            data = data.to_frame()
         if isinstance(data, polars.DataFrame):
             return _from_polars(data)
+    numpy = loaded("numpy")
+    if numpy is not None and isinstance(data, numpy.ndarray) and data.dtype.names and data.ndim == 1:
+        data = {field: data[field] for field in data.dtype.names}
     if (pyarrow := loaded("pyarrow")) is not None:
         if isinstance(data, (pyarrow.Array, pyarrow.ChunkedArray)):
             raise TypeError("a pyarrow array is one column, not a table; write pyarrow.table({name: array})")

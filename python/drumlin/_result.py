@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from drumlin import _drumlin
+from drumlin._errors import InvalidArgument
 from drumlin._optional import have, need
 
 if TYPE_CHECKING:
@@ -81,6 +82,20 @@ class Result:
         """
         [frame] = to_pandas([self], options)
         return frame
+
+    def to_series(self, **options: Any) -> "_pd.Series[Any]":
+        """The only column as a pandas Series, with its index. See :meth:`to_pandas`.
+
+        >>> import drumlin, pandas
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("closes", pandas.Series([1.5, 2.5], name="close"))
+        >>> store.read("closes").to_series().tolist()
+        [1.5, 2.5]
+        """
+        frame = self.to_pandas(**options)
+        if frame.shape[1] != 1:
+            raise InvalidArgument(f"'{self._path}' has {frame.shape[1]} columns beside its index; a Series is one")
+        return frame.iloc[:, 0]
 
     def to_polars(self) -> "_pl.DataFrame":
         """All rows as a Polars DataFrame, decoded by all threads.

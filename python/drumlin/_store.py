@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 
 from drumlin import _drumlin
 from drumlin._arguments import (
@@ -15,12 +15,15 @@ from drumlin._arguments import (
     optional_micros,
     path_argument,
     paths_to_drop,
+    rows_filter,
 )
 from drumlin._dataset import remember
 from drumlin._drumlin import (
     ChangeFeed,
     CheckpointReport,
     DropReport,
+    PurgePlan,
+    PurgeReceipt,
     ReclaimReport,
     RepackPlan,
     Snapshot,
@@ -32,6 +35,7 @@ from drumlin._drumlin import (
     Version,
 )
 from drumlin._errors import Conflict, InvalidArgument
+from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._named import names_arguments
 from drumlin._staged import (
@@ -339,6 +343,44 @@ class Store(Tables[Version]):
         rest = optional_micros(block_grace, "block_grace")
         idle = optional_micros(fence_idle, "fence_idle")
         return self._core.reclaim(micros(grace, "grace"), rest, idle, audit, progress)
+
+    @overload
+    def purge(
+        self, pattern: str, where: str | Expr, *, explain: Literal[False] = False, progress: Progress | None = None
+    ) -> PurgeReceipt: ...
+    @overload
+    def purge(
+        self, pattern: str, where: str | Expr, *, explain: Literal[True], progress: Progress | None = None
+    ) -> PurgePlan: ...
+    def purge(
+        self, pattern: str, where: str | Expr, *, explain: bool = False, progress: Progress | None = None
+    ) -> PurgeReceipt | PurgePlan:
+        """Erases the rows for which ``where`` is true from the tables that ``pattern`` matches, and from all that have
+        rows in common with them: from every version, snapshot and copy, the trash and rows in memory; and from storage,
+        the catalog and the log. Cannot be undone.
+
+        The receipt names what was erased, the objects deleted with their checksums, and what shows that nothing is
+        left; and, under ``held``, what may still hold such rows, such as a reader that is not closed. A purge that was
+        interrupted, or found something held, goes on if it is done again. Names in ``where`` are those of each version.
+        With ``explain`` nothing is changed, and the answer is what would be erased.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("users/a", {"id": [1, 42]})
+        >>> _ = store.append("users/a", {"id": [3]})
+        >>> print(store.purge("users/**", "id = 42", explain=True))
+        1 rows in 2 versions of 1 tables, 0 rows in memory; 1 row groups to write again (31 bytes)
+        >>> receipt = store.purge("users/**", "id = 42")
+        >>> receipt.erased.rows, receipt.complete
+        (1, True)
+        >>> store.read("users/a", as_of=0).to_arrow()["id"].to_pylist()
+        [1]
+        """
+        if not isinstance(explain, bool):
+            raise TypeError(f"explain is True or False, not a {type(explain).__name__}")
+        if explain:
+            return self._core.purge_plan(pattern, rows_filter(where), progress)
+        return self._core.purge(pattern, rows_filter(where), progress)
 
     def ticket(
         self,

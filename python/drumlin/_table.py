@@ -348,11 +348,12 @@ class Table(Generic[_V]):
         where: str | Expr | None = None,
         limit: int | None = None,
         tail: int | None = None,
+        rows: slice | None = None,
         native: bool = False,
     ) -> Result:
         """A version, by default the newest; nothing is read before the result is asked for rows. See :meth:`Store.read
         <drumlin.Store.read>`."""
-        selected = selection(as_of, columns, where, limit, tail, native)
+        selected = selection(as_of, columns, where, limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
 
     def add_columns(self, columns: SchemaLike, *, metadata: Any = None) -> _V:
@@ -432,6 +433,18 @@ class Table(Generic[_V]):
         [(0, 'write', 3, 'first'), (1, 'delete', 2, None)]
         """
         return self._core.versions()
+
+    def set_metadata(self, metadata: Any, *, as_of: AsOf | None = None) -> None:
+        """Changes the metadata of a version, by default the newest, without making a version; None removes them.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.table("numbers").set_metadata({"checked": True})
+        >>> [(v.version, v.metadata) for v in store.table("numbers").versions()]
+        [(0, {'checked': True})]
+        """
+        self._core.set_metadata(note(metadata), as_of_argument(as_of))
 
     def diff(
         self,

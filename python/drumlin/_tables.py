@@ -155,6 +155,7 @@ class Tables(Generic[_V]):
         where: str | Expr | None = None,
         limit: int | None = None,
         tail: int | None = None,
+        rows: slice | None = None,
         native: bool = False,
     ) -> Result | Dataset:
         """A version of the table at ``path``, by default the newest. Nothing is read before the result is asked for
@@ -162,8 +163,9 @@ class Tables(Generic[_V]):
 
         ``columns`` are the columns, in the order wanted. ``where`` keeps the rows for which it is true: text in the
         filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps the first rows,
-        ``tail`` the last, as many as it says. ``native`` hands out the Arrow types that are cheapest to decode
-        instead of the table's own: string views, dictionaries, narrower decimals.
+        ``tail`` the last, as many as it says; ``rows=slice(10, 20)`` those from the eleventh to the twentieth, without
+        reading what lies before if nothing is filtered. ``native`` hands out the Arrow types that are cheapest to
+        decode instead of the table's own: string views, dictionaries, narrower decimals.
 
         A pattern reads all tables that it matches as one: see :meth:`scan`.
 
@@ -178,10 +180,12 @@ class Tables(Generic[_V]):
         [1, 2, 3]
         """
         if isinstance(path, P) or (isinstance(path, str) and ("*" in path or "?" in path)):
-            if tail is not None or native:
-                raise InvalidArgument("tail and native are for one table; a pattern reads many")
+            if tail is not None or rows is not None or native:
+                raise InvalidArgument("tail, rows and native are for one table; a pattern reads many")
             return self.scan(path, as_of=as_of, columns=columns, where=where, limit=limit)
-        return self.table(path).read(as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, native=native)
+        return self.table(path).read(
+            as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, rows=rows, native=native
+        )
 
     def scan(
         self,
@@ -355,6 +359,7 @@ class Tables(Generic[_V]):
         where: str | Expr | None = None,
         limit: int | None = None,
         tail: int | None = None,
+        rows: slice | None = None,
         native: bool = False,
         return_exceptions: Literal[False] = False,
     ) -> Results: ...
@@ -368,6 +373,7 @@ class Tables(Generic[_V]):
         where: str | Expr | None = None,
         limit: int | None = None,
         tail: int | None = None,
+        rows: slice | None = None,
         native: bool = False,
         return_exceptions: bool,
     ) -> Results: ...
@@ -380,6 +386,7 @@ class Tables(Generic[_V]):
         where: str | Expr | None = None,
         limit: int | None = None,
         tail: int | None = None,
+        rows: slice | None = None,
         native: bool = False,
         return_exceptions: bool = False,
     ) -> Any:
@@ -394,7 +401,7 @@ class Tables(Generic[_V]):
         >>> {path: result.to_arrow().num_rows for path, result in store.read_many(["a", "b"]).items()}
         {'a': 1, 'b': 2}
         """
-        selected = selection(as_of, columns, where, limit, tail, native)
+        selected = selection(as_of, columns, where, limit, tail, native, rows)
         asked = names(paths, "paths")
 
         def result(path: str, reading: Any) -> Any:

@@ -85,6 +85,8 @@ impl Event {
                 TableAction::Copy => "copy",
                 TableAction::Move => "move",
                 TableAction::MoveAway => "move_away",
+                TableAction::Purge => "purge",
+                TableAction::Metadata => "metadata",
                 TableAction::Rows => "rows",
             },
             Happened::Resync => "resync",

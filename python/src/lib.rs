@@ -20,6 +20,7 @@ mod options;
 mod pattern;
 mod payload;
 mod projection;
+mod purge;
 mod reports;
 mod result;
 mod row_reports;
@@ -60,6 +61,8 @@ mod _drumlin {
     use super::pattern::{Condition, Pattern};
     #[pymodule_export]
     use super::projection::{ProjectionEntry, ProjectionView};
+    #[pymodule_export]
+    use super::purge::{PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, PurgedTable};
     #[pymodule_export]
     use super::reports::{
         CheckpointReport, CopyReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport, RepackPlan,

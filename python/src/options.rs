@@ -108,12 +108,13 @@ pub fn as_of(when: Option<When>) -> AsOf {
 pub fn scan_options(
     columns: Option<Vec<String>>,
     filter: Option<&str>,
+    offset: u64,
     limit: Option<u64>,
     tail: Option<u64>,
     native: bool,
 ) -> PyResult<ScanOptions> {
     let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
-    Ok(ScanOptions { columns, filter, limit, tail, native, ..ScanOptions::default() })
+    Ok(ScanOptions { columns, filter, offset, limit, tail, native, ..ScanOptions::default() })
 }
 
 /// How to look rows up by key.

@@ -1,16 +1,18 @@
 //! The store's calls, one to one.
 
-use drumlin::{CheckpointOptions, ReclaimOptions, Retention, Seq, Tables as _, VerifyOptions};
+use drumlin::{CheckpointOptions, Filter, ReclaimOptions, Retention, Seq, Tables as _, VerifyOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
 use crate::call::{detached, with_progress};
 use crate::dataset::Dataset;
+use crate::errors::raise;
 use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
 use crate::open_store::Store;
 use crate::options::{missing, plan_options, retention};
+use crate::purge::{PurgePlan, PurgeReceipt};
 use crate::reports::{
     CheckpointReport, DropReport, ReclaimReport, RepackPlan, Snapshot, TrashItem, VacuumPlan, VerifyReport,
 };
@@ -142,13 +144,13 @@ impl Store {
         budget: Option<f64>,
     ) -> PyResult<Vec<VacuumPlan>> {
         let options = plan_options(dead_share_min, budget);
-        Ok(detached(py, || self.core.vacuum_plan(&options))?.into_iter().map(VacuumPlan::from).collect())
+        Ok(detached(py, || self.core.vacuum_plan(&options))?.tables.into_iter().map(VacuumPlan::from).collect())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None))]
     fn repack_plan(&self, py: Python<'_>, dead_share_min: Option<f64>, budget: Option<f64>) -> PyResult<RepackPlan> {
         let options = plan_options(dead_share_min, budget);
-        Ok(detached(py, || self.core.repack_plan(&options))?.into())
+        Ok(detached(py, || self.core.vacuum_plan(&options))?.blocks.into())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None, progress=None))]
@@ -177,6 +179,30 @@ impl Store {
             self.core.reclaim(&ReclaimOptions { grace_micros, block_grace_micros, fence_idle_micros, audit, task })
         });
         Ok(report?.into())
+    }
+
+    #[pyo3(signature = (pattern, filter, progress=None))]
+    fn purge_plan(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        filter: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PurgePlan> {
+        let filter = Filter::parse(filter).map_err(raise)?;
+        Ok(with_progress(py, progress, |task| self.core.purge(pattern, &filter)?.plan(&task))?.into())
+    }
+
+    #[pyo3(signature = (pattern, filter, progress=None))]
+    fn purge(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        filter: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PurgeReceipt> {
+        let filter = Filter::parse(filter).map_err(raise)?;
+        Ok(with_progress(py, progress, |task| self.core.purge(pattern, &filter)?.execute(&task))?.into())
     }
 
     #[pyo3(signature = (deep=false, progress=None))]

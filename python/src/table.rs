@@ -335,7 +335,7 @@ impl Table {
         keyed::look_up_in(py, &view, keys, options)
     }
 
-    #[pyo3(signature = (as_of, columns, filter, limit, tail, native))]
+    #[pyo3(signature = (as_of, columns, filter, offset, limit, tail, native))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn read(
         &self,
@@ -343,12 +343,13 @@ impl Table {
         as_of: Option<When>,
         columns: Option<Vec<String>>,
         filter: Option<&str>,
+        offset: u64,
         limit: Option<u64>,
         tail: Option<u64>,
         native: bool,
     ) -> PyResult<Reading> {
         let as_of = crate::options::as_of(as_of);
-        let scan = crate::options::scan_options(columns, filter, limit, tail, native)?;
+        let scan = crate::options::scan_options(columns, filter, offset, limit, tail, native)?;
         Reading::of(py, drumlin::Table::clone(&self.core), &self.store, ReadOptions { as_of, scan })
     }
 
@@ -382,6 +383,12 @@ impl Table {
 
     fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {
         Ok(detached(py, || self.core.versions())?.into_iter().map(Version::from).collect())
+    }
+
+    #[pyo3(signature = (metadata, as_of=None))]
+    fn set_metadata(&self, py: Python<'_>, metadata: Option<String>, as_of: Option<When>) -> PyResult<()> {
+        let as_of = crate::options::as_of(as_of);
+        detached(py, || self.core.set_metadata(&as_of, metadata))
     }
 
     fn stat(&self, py: Python<'_>) -> PyResult<TableStat> {

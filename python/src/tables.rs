@@ -93,7 +93,7 @@ impl Tables {
     }
 
     /// With `each`, one result per path: its reading, or the exception.
-    #[pyo3(signature = (paths, as_of, columns, filter, limit, tail, native, each=false))]
+    #[pyo3(signature = (paths, as_of, columns, filter, offset, limit, tail, native, each=false))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn read_many<'py>(
         &self,
@@ -102,12 +102,13 @@ impl Tables {
         as_of: Option<When>,
         columns: Option<Vec<String>>,
         filter: Option<&str>,
+        offset: u64,
         limit: Option<u64>,
         tail: Option<u64>,
         native: bool,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let (as_of, scan) = (crate::options::as_of(as_of), scan_options(columns, filter, limit, tail, native)?);
+        let (as_of, scan) = (crate::options::as_of(as_of), scan_options(columns, filter, offset, limit, tail, native)?);
         let options = drumlin::ReadOptions { as_of, scan };
         let read = || match each {
             true => self.place.read_each(&paths, &options),

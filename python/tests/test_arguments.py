@@ -29,6 +29,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "append": {"data": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "replace": {"data": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "update": {"set": {"s": "'y'"}, "where": None, "progress": None},
+    "set_metadata": {"as_of": None},
     "merge": {"source": ROWS, "on": ["id"], "coerce": False, "progress": None},
     "delete": {"where": "id = 1", "progress": None},
     "upsert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
@@ -46,6 +47,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "where": None,
         "limit": None,
         "tail": None,
+        "rows": None,
         "native": False,
     },
     "schema": {"as_of": None},
@@ -120,6 +122,7 @@ STORE: dict[str, dict[str, Any]] = {
     "repack_plan": {"dead_share_min": None, "budget": None},
     "checkpoint": {"dead_share_min": None, "budget": None, "progress": None},
     "reclaim": {"grace": None, "block_grace": None, "fence_idle": None, "audit": False, "progress": None},
+    "purge": {"pattern": "t", "where": "a = 1", "explain": False, "progress": None},
     "verify": {"deep": False, "progress": None},
     "ticket": {"tables": ["t"], "mode": "append", "job": None, "sort": (), "life": None, "work": None},
     "stage": {"path": "t", "data": ROWS, "mode": "append", "part": None, "progress": None},
@@ -181,7 +184,7 @@ def filled(store: drumlin.Store) -> drumlin.Store:
     return store
 
 
-VALUES = {"value": 1, "expected": 1, "key": 1, "initial": 0}
+VALUES = {"value": 1, "expected": 1, "key": 1, "initial": 0, "metadata": "note"}
 
 
 def test_a_store_names_arguments(filled: drumlin.Store) -> None:

@@ -254,10 +254,9 @@ def test_frames_that_cannot_be_stored_are_refused(store: drumlin.Store, frame: p
     assert not store.tree.exists("t")
 
 
-@pytest.mark.parametrize("data", [pd.Series([1], name="a")])
-def test_a_series_is_refused_with_a_hint(store: drumlin.Store, data: pd.Series) -> None:
-    with pytest.raises(TypeError, match=r"to_frame\(\)"):
-        store.write("t", data)
+def test_a_series_without_a_name_is_refused_with_a_hint(store: drumlin.Store) -> None:
+    with pytest.raises(TypeError, match="to_frame"):
+        store.write("t", pd.Series([1]))
 
 
 COLUMNS = st.sampled_from(["int64", "float64", "str", "datetime64[ns]", "category", "Int32", "bool"])

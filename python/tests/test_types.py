@@ -6,6 +6,7 @@ import struct
 
 import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -204,6 +205,30 @@ def test_record_batches_readers_and_results_are_frames(store: drumlin.Store) -> 
     assert store.append("copy", store.read("copy")).rows == 4
 
 
+def test_a_series_is_a_table_of_one_column(store: drumlin.Store) -> None:
+    series = pd.Series([1.5, None, 2.5], index=pd.Index(["a", "b", "c"], name="sym"), name="close")
+    store.write("p", series)
+    pd.testing.assert_series_equal(store.read("p").to_series(), series)
+    store.append("p", series.iloc[:1])
+    assert store.read("p").to_series().tolist()[3] == 1.5
+    store.write("q", pl.Series("n", [1, 2]))
+    assert store.read("q").to_polars().to_series().to_list() == [1, 2]
+    assert store.read("q").to_series().tolist() == [1, 2]
+    store.write("two", {"a": [1], "b": [2]})
+    with pytest.raises(drumlin.InvalidArgument, match="2 columns"):
+        store.read("two").to_series()
+
+
+def test_a_structured_array_is_a_table(store: drumlin.Store) -> None:
+    array = np.array([(1, 2.5, "x"), (2, 3.5, "yy")], dtype=[("id", "i4"), ("price", "f8"), ("name", "U4")])
+    store.write("t", array)
+    assert store.read("t").to_arrow().to_pylist() == [
+        {"id": 1, "price": 2.5, "name": "x"},
+        {"id": 2, "price": 3.5, "name": "yy"},
+    ]
+    assert store.read("t").to_arrow().schema.field("id").type == pa.int32()
+
+
 def test_python_values_are_frames(store: drumlin.Store) -> None:
     store.write("columns", {"n": [1, 2], "s": ["a", None]})
     store.write("rows", [{"n": 1, "s": "a"}, {"n": 2, "s": None}])
@@ -216,6 +241,7 @@ def test_python_values_are_frames(store: drumlin.Store) -> None:
     ("data", "hint"),
     [
         (pl.Series([1]), "to_frame"),
+        (pd.Series([1]), "to_frame"),
         (pa.array([1]), "pyarrow.table"),
         (pa.chunked_array([[1]]), "pyarrow.table"),
         (np.zeros((2, 2)), "numpy.ndarray is no table: expected a pandas"),

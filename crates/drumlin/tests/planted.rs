@@ -13,6 +13,8 @@ mod copies;
 mod copy_op;
 #[path = "it/diffs.rs"]
 mod diffs;
+#[path = "it/erasing.rs"]
+mod erasing;
 #[path = "it/evolve.rs"]
 mod evolve;
 #[path = "it/evolve_model.rs"]
@@ -316,7 +318,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 59] = [
+    let single: [(Bug, Check); 63] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -373,6 +375,10 @@ fn main() {
         (Bug::AlterInMemory, evolve::rows_in_memory_go_along),
         (Bug::ReviveRows, updates::deleted_rows_stay_deleted),
         (Bug::InsertMatched, merges::rows_that_match_are_not_added),
+        (Bug::ForgetAncestors, erasing::nothing_is_left),
+        (Bug::PurgeNewestOnly, erasing::nothing_is_left),
+        (Bug::LeaveHoles, erasing::nothing_is_left),
+        (Bug::ScanOnPurged, erasing::scans_end),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),

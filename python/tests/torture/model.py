@@ -246,6 +246,30 @@ class Model:
             model = found
         return model
 
+    def _purge(self, divisor: int, remainder: int) -> Model | str:
+        if not (self.newest or self.trash or any(self.snapshots.values())):
+            return "NotFound"
+
+        def left(found: Rows) -> Rows:
+            return tuple(row for row in found if row[0] % divisor != remainder)
+
+        def table(of: Table) -> Table:
+            return replace(of, versions={number: left(found) for number, found in of.versions.items()})
+
+        def keyed(of: Keyed) -> Keyed:
+            told = {number: left(found) for number, found in of.told.items()}
+            return replace(of, rows=dict(left(tuple(of.rows.items()))), told=told)
+
+        return replace(
+            self,
+            tables={path: table(of) for path, of in self.tables.items()},
+            keyed={path: keyed(of) for path, of in self.keyed.items()},
+            snapshots={
+                name: {path: left(found) for path, found in held.items()} for name, held in self.snapshots.items()
+            },
+            trash=tuple((path, table(of) if isinstance(of, Table) else keyed(of)) for path, of in self.trash),
+        )
+
     def _checkpoint(self) -> Model:
         return self
 

@@ -23,7 +23,7 @@ WEIGHTS = {
     "write": 4, "append": 7, "delete_rows": 4, "delete_versions": 3,
     "create": 2, "upsert": 6, "insert": 3, "delete_keys": 3,
     "snapshot": 2, "drop_snapshot": 1, "drop": 2, "undrop": 2, "transaction": 5,
-    "restore": 3, "copy": 2, "move": 2, "update": 3, "merge": 3,
+    "restore": 3, "copy": 2, "move": 2, "update": 3, "merge": 3, "purge": 2,
     "checkpoint": 3, "reclaim": 3, "reopen": 1,
 }  # fmt: skip
 #: Rows of a call: usually few, sometimes enough for a block of its own.
@@ -50,6 +50,8 @@ def draw(rng: random.Random, name: str, big: int = 1) -> Operation:
             return [name, rng.choice(TABLES + KEYED), first, first + rng.choice([1, 5, 50, 5000]), tag]
         case "merge":
             return [name, rng.choice(KEYED), first, count, tag]
+        case "purge":
+            return [name, rng.randint(2, 30), rng.randrange(2)]
         case "delete_versions":
             return [name, rng.choice(TABLES), sorted(rng.sample(range(6), rng.randint(1, 3)))]
         case "create":
@@ -137,6 +139,10 @@ def perform(store: drumlin.Store, model: Model, operation: Operation) -> dict[st
         case "merge":
             merge = store.table(arguments[0]).merge(frame(rows(*arguments[1:])), on=["id"])
             merge.when_matched(update=True).when_not_matched(insert=True).execute()
+        case "purge":
+            divisor, remainder = arguments
+            receipt = store.purge("**", f"id % {divisor} = {remainder}")
+            assert receipt.proof.matching == 0, receipt.to_json()
         case "insert":
             store.table(arguments[0]).insert(frame(rows(*arguments[1:])))
         case "transaction":

@@ -13,6 +13,7 @@ mod get;
 mod import;
 mod import_nodes;
 mod ls;
+mod purge;
 mod put;
 mod reclaim;
 mod restore;
@@ -50,6 +51,7 @@ pub enum Command {
     DeleteVersions(delete_versions::DeleteVersions),
     Drop(drop::Drop),
     Undrop(undrop::Undrop),
+    Purge(purge::Purge),
     Restore(restore::Restore),
     Copy(copy::Copy),
     Move(copy::Move),
@@ -87,6 +89,7 @@ impl Command {
             Command::DeleteVersions(command) => command.run(out),
             Command::Drop(command) => command.run(out),
             Command::Undrop(command) => command.run(out),
+            Command::Purge(command) => command.run(out),
             Command::Restore(command) => command.run(out),
             Command::Copy(command) => command.run(out),
             Command::Move(command) => command.run(out),

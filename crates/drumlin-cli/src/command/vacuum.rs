@@ -41,8 +41,8 @@ impl Vacuum {
             return checkpoint::run(&self.place.write()?, options, self.json, out);
         }
         let store = self.place.read()?;
-        let mut rest = 0;
-        for (path, plan) in store.vacuum_plan(&options)? {
+        let (mut rest, plans) = (0, store.vacuum_plan(&options)?);
+        for (path, plan) in plans.tables {
             match plan.windows.is_empty() && plan.left_out == 0 {
                 true => rest += 1,
                 false => write!(out, "{path}: {plan}")?,
@@ -52,7 +52,7 @@ impl Vacuum {
             let stay = if rest == 1 { "stays as it is" } else { "stay as they are" };
             writeln!(out, "{} {stay}", counted(rest, "table"))?;
         }
-        let repack = store.repack_plan(&options)?;
+        let repack = plans.blocks;
         if !repack.blocks.is_empty() || repack.left_out > 0 {
             writeln!(out, "{repack}")?;
         }

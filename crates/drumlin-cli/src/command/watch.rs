@@ -138,6 +138,8 @@ fn table_action(action: TableAction) -> &'static str {
         TableAction::Copy => "copy",
         TableAction::Move => "move",
         TableAction::MoveAway => "move-away",
+        TableAction::Purge => "purge",
+        TableAction::Metadata => "metadata",
         TableAction::Rows => "rows",
     }
 }

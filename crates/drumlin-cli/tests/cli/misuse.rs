@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 31] = [
+const COMMANDS: [(&str, &[&str]); 32] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -24,6 +24,7 @@ const COMMANDS: [(&str, &[&str]); 31] = [
     ("restore", &["b", "0"]),
     ("copy", &["a", "zz"]),
     ("move", &["a", "zz"]),
+    ("purge", &["zz", "--where=n = 7"]),
     ("trash", &[]),
     ("snapshot create", &["eod"]),
     ("snapshot list", &[]),

@@ -67,6 +67,7 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
         "delete-versions",
         "drop",
         "undrop",
+        "purge",
         "restore",
         "copy",
         "move",

@@ -185,6 +185,21 @@ fn tables_are_restored_copied_and_moved() {
 }
 
 #[test]
+fn rows_are_purged_with_a_receipt() {
+    let desk = Desk::with_tables();
+    desk.ok(&["snapshot", "create", "s", "eod"]);
+    let plan = desk.json(&["purge", "s", "a/**", "--where", "n = 1", "--explain"]);
+    assert_eq!((&plan["rows"], &plan["tables"][0]["path"]), (&json!(1), &json!("a/x")));
+    let receipt = desk.json(&["purge", "s", "a/**", "--where", "n = 1"]);
+    assert_eq!((&receipt["erased"], &receipt["proof"]["matching"]), (&plan, &json!(0)));
+    assert_eq!((&receipt["where"], &receipt["held"]), (&json!("n = 1"), &json!([])));
+    assert!(!desk.ok(&["cat", "s", "a/x", "--as-of", "eod", "-f", "csv"]).contains("\n1,"));
+    desk.fails(1, &["purge", "s", "none/*", "--where", "n = 1"], &["none/*"]);
+    desk.fails(1, &["purge", "s", "a/x", "--where", "postcode = 1"], &["postcode"]);
+    desk.fails(2, &["purge", "s", "a/x"], &["--where"]);
+}
+
+#[test]
 fn upkeep_removes_what_was_deleted() {
     let desk = Desk::with_tables();
     for _ in 0..3 {

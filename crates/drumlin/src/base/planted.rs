@@ -146,6 +146,14 @@ pub enum Bug {
     ReviveRows = 104,
     /// A merge adds rows of the frame that match a row of the table.
     InsertMatched = 105,
+    /// A copy does not know of which table it is one.
+    ForgetAncestors = 106,
+    /// A purge leaves rows that only older versions see.
+    PurgeNewestOnly = 107,
+    /// A purge leaves the rest of what was erased in blocks that are otherwise in use.
+    LeaveHoles = 108,
+    /// A scan whose version was purged goes on after as many rows as it has returned.
+    ScanOnPurged = 109,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

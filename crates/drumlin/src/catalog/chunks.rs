@@ -26,7 +26,7 @@ use super::{FEATURES_KNOWN, Holds, State};
 use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
 use crate::block::Address;
 use crate::storage::names;
-use crate::table::Instants;
+use crate::table::{Instants, Lineage};
 
 /// A chunk is closed once it holds this many bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
@@ -108,6 +108,9 @@ pub struct Index {
     /// Since version 8, after those: features that a reader of the tables must know, if there are any.
     #[serde(skip)]
     uses: u64,
+    /// Since version 9, after those, if there are any.
+    #[serde(skip)]
+    lineages: Chunks<TableId>,
 }
 
 impl Index {
@@ -115,11 +118,15 @@ impl Index {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let encode = || {
             let bytes = postcard::to_extend(&self.instants, postcard::to_stdvec(self)?)?;
-            if !self.has_holds() && self.uses == 0 {
+            if !self.has_holds() && !self.has_features() {
                 return Ok(bytes);
             }
             let bytes = postcard::to_extend(&self.holds, bytes)?;
-            if self.uses == 0 { Ok(bytes) } else { postcard::to_extend(&self.uses, bytes) }
+            if !self.has_features() {
+                return Ok(bytes);
+            }
+            let bytes = postcard::to_extend(&self.uses, bytes)?;
+            if self.has_lineages() { postcard::to_extend(&self.lineages, bytes) } else { Ok(bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -131,7 +138,8 @@ impl Index {
             let (instants, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (holds, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (uses, rest) = if rest.is_empty() { (0, rest) } else { postcard::take_from_bytes(rest)? };
-            Ok::<_, postcard::Error>((Self { instants, holds, uses, ..index }, rest))
+            let (lineages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            Ok::<_, postcard::Error>((Self { instants, holds, uses, lineages, ..index }, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index: {e}")))?;
         let unknown = index.uses & !FEATURES_KNOWN;
@@ -174,6 +182,13 @@ impl Index {
                 |table| (!table.instants.is_empty()).then_some(&*table.instants),
                 &mut pack,
             )?,
+            lineages: write_part(
+                Section::new(&old.lineages, &emptied),
+                &then.tables,
+                &now.tables,
+                |table| (!table.lineage.is_empty()).then_some(&*table.lineage),
+                &mut pack,
+            )?,
             holds: now.holds.clone(),
             uses: now.uses,
         };
@@ -191,7 +206,7 @@ impl Index {
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
-        catalog.chain(ledger).chain(of(&self.instants))
+        catalog.chain(ledger).chain(of(&self.instants)).chain(of(&self.lineages))
     }
 
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
@@ -219,6 +234,13 @@ impl Index {
                 table.ok_or_else(|| Error::corrupt(format!("table {id}: times of a table that does not exist")))?;
             Arc::make_mut(table).instants = Arc::new(instants);
         }
+        let lineages: OrdMap<TableId, Lineage> = read_map(chunks.by_ref().take(self.lineages.len()))?;
+        for (id, lineage) in lineages {
+            let table = state.tables.get_mut(&id);
+            let table =
+                table.ok_or_else(|| Error::corrupt(format!("table {id}: the past of a table that does not exist")))?;
+            Arc::make_mut(table).lineage = Arc::new(lineage);
+        }
         Ok(state)
     }
 
@@ -229,7 +251,12 @@ impl Index {
 
     /// Whether it has a section of features.
     pub fn has_features(&self) -> bool {
-        self.uses != 0
+        self.uses != 0 || self.has_lineages()
+    }
+
+    /// Whether it has a section of what is known of tables' pasts.
+    pub fn has_lineages(&self) -> bool {
+        !self.lineages.is_empty()
     }
 
     /// The commit whose state this is.

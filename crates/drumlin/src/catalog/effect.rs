@@ -7,10 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::table::{Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, TableChange, TableSpec, TableUpdate};
+use crate::table::{
+    Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec,
+    TableUpdate,
+};
 
 /// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES | FEATURE_CHANGES;
+pub const FEATURES_KNOWN: u64 =
+    FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_NOTES;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -20,6 +24,11 @@ pub const FEATURE_HOLDS: u64 = 2;
 pub const FEATURE_COPIES: u64 = 4;
 /// The entry changes the columns of a table and keeps its rows, or changes rows in place.
 pub const FEATURE_CHANGES: u64 = 8;
+/// The entry erases rows from all versions.
+pub const FEATURE_PURGE: u64 = 16;
+
+/// The entry changes what is noted of a version.
+pub const FEATURE_NOTES: u64 = 32;
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -283,6 +292,38 @@ pub enum Effect {
         /// How.
         update: TableUpdate,
     },
+    /// Rows are gone from all versions that had them.
+    EraseRows {
+        /// The tables that have them.
+        tables: Vec<TableId>,
+        /// Their row groups, and their positions.
+        rows: Vec<(Address, Positions)>,
+        /// Histories that go with them: tables and versions.
+        histories: Vec<(TableId, Version)>,
+    },
+    /// Row groups with erased rows are replaced by others without them.
+    ShrinkGroups {
+        /// The tables that have them.
+        tables: Vec<TableId>,
+        /// The row groups.
+        groups: Vec<ShrunkGroup>,
+    },
+    /// Changes the metadata of schemas.
+    SetSchemas {
+        /// The table.
+        table: TableId,
+        /// The schemas, by place among those of the table.
+        schemas: Vec<(u32, StoredSchema)>,
+    },
+    /// Changes the writer's metadata of a version.
+    SetMetadata {
+        /// The table.
+        table: TableId,
+        /// The version; it is listed or held by a snapshot.
+        version: Version,
+        /// The metadata, as JSON.
+        metadata: Option<String>,
+    },
 }
 
 impl Effect {
@@ -301,6 +342,8 @@ impl Effect {
             | Effect::MoveShared { .. } => FEATURE_COPIES,
             Effect::ChangeTable { change, .. } if change.needs_feature() => FEATURE_CHANGES,
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
+            Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
+            Effect::SetMetadata { .. } => FEATURE_NOTES,
             _ => 0,
         }
     }
@@ -319,6 +362,8 @@ impl Effect {
             | Effect::MoveTable { table, .. }
             | Effect::RestoreTable { table, .. }
             | Effect::UpdateTable { table, .. }
+            | Effect::SetMetadata { table, .. }
+            | Effect::SetSchemas { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -343,9 +388,12 @@ impl Effect {
             Effect::CreateTable { .. } => "makes a table",
             Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
             Effect::ChangeTable { .. } | Effect::UpdateTable { .. } => "makes a version of a table",
-            Effect::RewriteTable { .. } | Effect::MoveGroups { .. } | Effect::MoveShared { .. } => {
-                "moves rows of a table"
-            }
+            Effect::RewriteTable { .. }
+            | Effect::MoveGroups { .. }
+            | Effect::MoveShared { .. }
+            | Effect::ShrinkGroups { .. } => "moves rows of a table",
+            Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
+            Effect::SetMetadata { .. } => "changes the metadata of a version",
             Effect::CopyTable { .. } => "copies a table",
             Effect::MoveTable { .. } => "moves a table",
             Effect::RestoreTable { .. } => "restores a version",
@@ -381,11 +429,15 @@ impl Effect {
             | Effect::DropTable { table }
             | Effect::MoveTable { table, .. }
             | Effect::UpdateTable { table, .. }
+            | Effect::SetMetadata { table, .. }
+            | Effect::SetSchemas { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())
             }
-            Effect::MoveShared { tables, .. } => (None, None, tables.iter_mut()),
+            Effect::MoveShared { tables, .. }
+            | Effect::EraseRows { tables, .. }
+            | Effect::ShrinkGroups { tables, .. } => (None, None, tables.iter_mut()),
             _ => (None, None, [].iter_mut()),
         };
         one.into_iter().chain(other).chain(many)

@@ -63,6 +63,10 @@ pub enum TableAction {
     Move,
     /// It was moved from here to another path.
     MoveAway,
+    /// Rows of it were erased from all versions.
+    Purge,
+    /// The writer's metadata of a version were changed.
+    Metadata,
 }
 
 /// Calls `found` with each event of the transactions of the commit `seq`, in effect order, until it returns `false`.
@@ -135,6 +139,15 @@ pub fn events(
                 set_table(&mut tree, path, seq, Some(*table));
                 Some(Event::Table(to))
             }
+            Effect::EraseRows { tables, .. } => {
+                for table in tables {
+                    if table_event(&put, *table, TableAction::Purge).is_some_and(|event| !found(event)) {
+                        return Ok(());
+                    }
+                }
+                None
+            }
+            Effect::SetMetadata { table, .. } => table_event(&put, *table, TableAction::Metadata),
             Effect::UpdateTable { table, update } => table_event(&put, *table, TableAction::Version(update.kind)),
             Effect::RestoreTable { table, .. } => table_event(&put, *table, TableAction::Version(VersionKind::Restore)),
             _ => None,

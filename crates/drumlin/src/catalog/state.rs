@@ -3,6 +3,7 @@
 //! A value of persistent maps: a reader takes an `Arc<State>`, is never blocked and never sees half a commit.
 
 mod copies;
+mod erase;
 mod holds;
 mod rows;
 
@@ -16,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
-    Cause, Effect, FEATURE_CHANGES, FEATURE_COPIES, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern,
-    Payload, Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
+    Cause, Effect, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_PURGE, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects,
+    Path, Pattern, Payload, Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
@@ -340,7 +341,7 @@ impl State {
 
     pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         self.ledger.now = time;
-        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_CHANGES);
+        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE);
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {
@@ -415,6 +416,16 @@ impl State {
                 self.move_groups(&[*table], moves, seq)?;
             }
             Effect::MoveShared { tables, moves } => self.move_groups(tables, moves, seq)?,
+            Effect::SetSchemas { table, schemas } => {
+                let next = self.get(*table)?.with_schemas(schemas, seq)?;
+                self.tables.insert(*table, Arc::new(next));
+            }
+            Effect::SetMetadata { table, version, metadata } => {
+                let next = self.get(*table)?.with_metadata(*version, metadata.as_ref())?;
+                self.tables.insert(*table, Arc::new(next));
+            }
+            Effect::EraseRows { tables, rows, histories } => self.erase_rows(tables, rows, histories, seq)?,
+            Effect::ShrinkGroups { tables, groups } => self.shrink_groups(tables, groups, seq)?,
             Effect::DeleteVersions { table, versions } => {
                 let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq, time)?;
                 copies.iter().for_each(|address| self.ledger.share(address));

@@ -156,6 +156,11 @@ fn join_keyed(pieces: &[ArrayRef], key: &DataType) -> Result<ArrayRef> {
         let own = cast(piece.as_any_dictionary().keys(), &DataType::Int64)?;
         keys.extend(own.as_primitive::<Int64Type>().iter().map(|key| key.map(|key| places[key as usize])));
     }
+    keyed(keys, key, values)
+}
+
+/// A dictionary column with keys of type `key`. `SchemaMismatch` if there are too many values for them.
+pub(super) fn keyed(keys: Vec<Option<i64>>, key: &DataType, values: ArrayRef) -> Result<ArrayRef> {
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     let keys = cast_with_options(&Int64Array::from(keys), key, &exact).map_err(|_| {
         let n = values.len();

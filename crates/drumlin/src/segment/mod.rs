@@ -22,6 +22,7 @@ mod bits;
 mod bounds;
 mod codec;
 mod codes;
+mod compact;
 mod dictionary;
 mod expand;
 mod export;
@@ -57,6 +58,7 @@ use bytes::Bytes;
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
+pub use compact::{DictionaryUse, dictionary_values};
 pub use form::{Form, Kept, engine_type, native_type};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::codec::{Codec, LONG_ROWS_MIN};
 use super::codes::{Codes, Cutter};
+use super::compact::compact;
 use super::form::{Form, Kept};
 use super::join::join;
 use super::scheme::Scheme;
@@ -37,7 +38,7 @@ pub struct Source<'a> {
 /// bytes for one segment. Memory: the decoded column, twice.
 ///
 /// Long texts may be moved in encoded form only if `as_codes`: their dictionary, and the bounds in their statistics, may
-/// then come from rows that are not taken.
+/// then come from rows that are not taken, and so may values of dictionary columns.
 pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_codes: bool) -> Result<Vec<Segment>> {
     if as_codes
         && plain_type(data_type) == Some(DataType::Utf8)
@@ -55,7 +56,7 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
         if at == 0 && !Codec::is_text(found.encodings) {
             scheme = Scheme::new(found, source.bytes.len(), source.rows, None);
         }
-        pieces.push(kept(array, source)?);
+        pieces.push(kept(array, source, as_codes)?);
     }
     let whole = if pieces.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type()) {
         // The joined dictionary may be too large for its keys.
@@ -69,7 +70,8 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
             pieces.clear();
             for source in sources {
                 let read = |input: &mut _| read_whole(input, source.rows, data_type, Form::Exact);
-                pieces.push(kept(guarded(source.bytes.clone(), source.rows, data_type, read)?, source)?);
+                let array = guarded(source.bytes.clone(), source.rows, data_type, read)?;
+                pieces.push(kept(array, source, as_codes)?);
             }
             join(&pieces)?
         }
@@ -84,11 +86,13 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
     sizes.iter().map(cut).collect()
 }
 
-fn kept(array: ArrayRef, source: &Source<'_>) -> Result<ArrayRef> {
-    Ok(match source.keep {
+/// The wanted rows of a source; with `others`, values that none of them has may stay in dictionaries.
+fn kept(array: ArrayRef, source: &Source<'_>, others: bool) -> Result<ArrayRef> {
+    let rows = match source.keep {
         Some(keep) => filter_rows(&array, &BooleanArray::new(keep.clone(), None))?,
         None => array,
-    })
+    };
+    if others { Ok(rows) } else { compact(&rows) }
 }
 
 /// The same for a long text, as codes; `None` if a source is stored otherwise, or if there are too many dictionaries.

@@ -141,14 +141,14 @@ impl Store {
             }
             Ok(())
         })?;
-        self.write_catalog(maintenance)?;
+        self.write_catalog(maintenance, false)?;
         self.inner.let_go_of_inline();
         Ok(())
     }
 
     /// Numbers versions for the rows written by key that have none, and removes the versions that retention does not
     /// keep, in one commit; returns how many versions were removed.
-    fn number_and_expire(&self) -> Result<u64> {
+    pub(super) fn number_and_expire(&self) -> Result<u64> {
         let before = self.state()?;
         let now = self.age_now(before.time);
         let effects = move |state: &State| -> Vec<Effect> {
@@ -168,7 +168,7 @@ impl Store {
     }
 
     /// Rewrites all windows, repacks blocks, and commits both.
-    fn vacuum(
+    pub(super) fn vacuum(
         &self,
         state: &Arc<State>,
         plans: Vec<(TableId, Plan)>,
@@ -249,11 +249,12 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces.
-    fn write_catalog(&self, maintenance: &mut Maintenance) -> Result<()> {
+    /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces. If `whole`, no part of
+    /// an earlier one is kept.
+    pub(super) fn write_catalog(&self, maintenance: &mut Maintenance, whole: bool) -> Result<()> {
         let log = self.inner.log()?;
-        let damaged = self.inner.catalog_damaged.load(Ordering::SeqCst);
-        if damaged && log.base().is_some_and(|base| self.seq().is_ok_and(|seq| seq == base.seq)) {
+        let whole = whole || self.inner.catalog_damaged.load(Ordering::SeqCst);
+        if whole && log.base().is_some_and(|base| self.seq().is_ok_and(|seq| seq == base.seq)) {
             // A new snapshot needs a commit of its own.
             let same = |state: &State| Ok(vec![Effect::SetDefaultRetention { retention: state.default_retention }]);
             self.commit_effects(same)?;
@@ -275,7 +276,7 @@ impl Store {
         };
         // A damaged snapshot is written again as a whole; one that others have named since, and that was not read, is not
         // built upon.
-        let before = maintenance.catalog.as_ref().filter(|before| !damaged && Some(before.base) == named);
+        let before = maintenance.catalog.as_ref().filter(|before| !whole && Some(before.base) == named);
         if planted(Bug::CutLogBeforeSnapshot) {
             log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }

@@ -64,8 +64,10 @@ pub struct DatasetScan {
 
 impl DatasetScan {
     pub(super) fn new(dataset: Dataset, options: &ScanOptions) -> Result<Self> {
-        if options.tail.is_some() {
-            return Err(crate::base::Error::invalid("tail is for one table: a data set has no last rows"));
+        if options.tail.is_some() || options.offset > 0 {
+            return Err(crate::base::Error::invalid(
+                "tail and offset are for one table: rows of a data set are not numbered",
+            ));
         }
         let whole = dataset.schema();
         let mut options = options.clone();

@@ -9,24 +9,26 @@ use crate::block::{ALIGNMENT, Address, BlockFill, RepackPlan, repack};
 use crate::catalog::{BlockUse, State};
 use crate::table::{Plan, PlanOptions, RowGroup, plan};
 
+/// What a checkpoint would rewrite.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VacuumPlan {
+    /// The tables, by path.
+    pub tables: Vec<(String, Plan)>,
+    /// The blocks to repack.
+    pub blocks: RepackPlan,
+}
+
 impl Store {
-    /// The vacuum plan of every table in the tree that has one, as a checkpoint now would make it.
+    /// What a checkpoint now would rewrite: for every table in the tree that has row groups its vacuum plan, and the blocks that it
+    /// would repack.
     ///
     /// # Errors
     /// `Closed`.
-    pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<Vec<(String, Plan)>> {
+    pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<VacuumPlan> {
         let state = self.state()?;
         let plans = plans(&state, options);
-        Ok(plans.into_iter().map(|(id, plan)| (place(&state, id), plan)).collect())
-    }
-
-    /// The blocks that a checkpoint now would repack.
-    ///
-    /// # Errors
-    /// `Closed`.
-    pub fn repack_plan(&self, options: &PlanOptions) -> Result<RepackPlan> {
-        let state = self.state()?;
-        Ok(plan_repack(&state, &plans(&state, options), options, self.inner.options.block_bytes))
+        let blocks = plan_repack(&state, &plans, options, self.inner.options.block_bytes);
+        Ok(VacuumPlan { tables: plans.into_iter().map(|(id, plan)| (place(&state, id), plan)).collect(), blocks })
     }
 }
 
@@ -95,7 +97,7 @@ pub(super) fn plan_repack(
 }
 
 /// The blocks that hold bytes of row groups that are gone, or are `leaving`. O(row groups).
-fn blocks_with_holes(state: &State, leaving: &BTreeSet<Address>) -> BTreeSet<BlockId> {
+pub(super) fn blocks_with_holes(state: &State, leaving: &BTreeSet<Address>) -> BTreeSet<BlockId> {
     // Where the row groups that stay begin in each block, and their bytes.
     let mut kept: BTreeMap<BlockId, BTreeSet<(u64, u64)>> = BTreeMap::new();
     for address in state.tables().flat_map(|(_, table)| table.addresses()) {

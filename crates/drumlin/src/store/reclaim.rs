@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Deletes the objects that nothing refers to, and sweeps what crashes left.
-    fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
+    pub(super) fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
         self.fence_idle(options)?;
         self.end_silent_holds()?;
         self.delete_condemned(options, report)?;

@@ -3,7 +3,7 @@
 //! ```text
 //! object of a catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (6, or 7 if it has holds; 5 is read)
+//!   8   4  format version (6 to 9, by what it has; 5 is read)
 //!  12   4  zero
 //!  16   -  chunks, end to end
 //!   -   -  postcard encoding of the index
@@ -23,8 +23,10 @@ use crate::log::{Base, Entry, Opened};
 use crate::storage::{Storage, WriteMode, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 8;
-/// The version of a snapshot without copies or restored versions, which earlier builds can read.
+const CATALOG_VERSION: u32 = 9;
+/// The version of a snapshot of tables without a past.
+const CATALOG_VERSION_WITHOUT_LINEAGES: u32 = 8;
+/// The version of one without copies or restored versions, which earlier builds can read.
 const CATALOG_VERSION_WITHOUT_COPIES: u32 = 7;
 /// The version of one that has no holds either.
 const CATALOG_VERSION_WITHOUT_HOLDS: u32 = 6;
@@ -54,9 +56,10 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
     let (index, chunks) = Index::of(state, before, HEADER_BYTES)?;
     let mut header = Vec::with_capacity(HEADER_BYTES as usize);
     header.extend_from_slice(MAGIC);
-    let version = match (index.has_features(), index.has_holds()) {
-        (true, _) => CATALOG_VERSION,
-        (false, true) => CATALOG_VERSION_WITHOUT_COPIES,
+    let version = match (index.has_holds(), index.has_features()) {
+        _ if index.has_lineages() => CATALOG_VERSION,
+        (_, true) => CATALOG_VERSION_WITHOUT_LINEAGES,
+        (true, false) => CATALOG_VERSION_WITHOUT_COPIES,
         (false, false) => CATALOG_VERSION_WITHOUT_HOLDS,
     };
     header.extend_from_slice(&version.to_le_bytes());

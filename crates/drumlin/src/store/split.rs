@@ -139,7 +139,7 @@ impl SplitReader {
     /// `InvalidArgument` for a column that it does not have, for a filter after a limit, or for a limit; `SnapshotExpired` if the lease has ended; `Corrupt` if the plan is damaged; `Unavailable`.
     pub fn scan(&self, split: &Split, options: &ScanOptions) -> Result<SplitScan> {
         check_process(self.process, "this reader")?;
-        if options.limit.is_some() || options.tail.is_some() {
+        if options.limit.is_some() || options.tail.is_some() || options.offset > 0 {
             return Err(Error::invalid("a split has no limit of its own: limit the data set before it is split"));
         }
         let plan = self.plan(split)?;

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use super::moved::Moved;
 use super::{GroupId, Positions, RowGroup, Table, VersionKind, VersionRecord};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Seq};
+use crate::base::{Error, Result, Seq, Version};
 
 impl Table {
     /// The number that the next row group gets.
@@ -31,6 +31,19 @@ impl Table {
         old <= new
             && self.versions.iter().zip(&then.versions).all(|(a, b)| key(a) == key(b))
             && self.versions.iter().skip(old).all(|record| record.kind == VersionKind::Rows)
+    }
+
+    /// The table with other metadata of a version.
+    pub fn with_metadata(&self, version: Version, metadata: Option<&String>) -> Result<Table> {
+        let record = VersionRecord { metadata: metadata.cloned(), ..self.record(version)?.clone() };
+        let mut next = self.clone();
+        if let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) {
+            next.versions.set(at, record.clone());
+        }
+        if let Some(pin) = next.pins.get_mut(&version) {
+            pin.record = record;
+        }
+        Ok(next)
     }
 
     /// Records a rewrite that turned this table into `next`.

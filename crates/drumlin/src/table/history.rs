@@ -23,7 +23,8 @@ use crate::block::{Address, BlockReader};
 use crate::memtable::{Keys, Memtable, Record, RowBytes};
 use crate::segment::{Form, decode, interleave, take_batch};
 
-const ROW: u8 = 0;
+/// The kind of a row that is written out.
+pub(super) const ROW: u8 = 0;
 const DELETE: u8 = 1;
 const AS_VERSION: u8 = 2;
 
@@ -134,7 +135,12 @@ pub fn read_history(reader: &BlockReader, pool: &Pool, table: &Table, history: &
     })
 }
 
-fn decode_group(reader: &BlockReader, schema: &SchemaRef, address: &Address, rows: u32) -> Result<RecordBatch> {
+pub(super) fn decode_group(
+    reader: &BlockReader,
+    schema: &SchemaRef,
+    address: &Address,
+    rows: u32,
+) -> Result<RecordBatch> {
     let directory = reader.directory(address)?;
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     if directory.columns.len() != columns.len() || directory.rows != rows {

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ROWS_MAX, RowGroup, Rows, Table};
+use crate::base::Version;
 use crate::base::planted::{Bug, planted};
 use crate::block::Address;
 
@@ -387,7 +388,8 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
         rows: live,
         dead_rows: rows - live,
         bytes: groups.iter().map(|c| c.group.address.bytes()).sum(),
-        purge,
+        // What was erased leaves nothing behind, whatever rewrites it.
+        purge: purge || groups.iter().any(|c| c.group.deletions.first().is_some_and(|first| first.born == Version(0))),
     })
 }
 

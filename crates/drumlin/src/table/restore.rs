@@ -68,6 +68,9 @@ impl Table {
             }
         }
         next.groups = groups;
+        if !own {
+            next.lineage = Arc::new(self.lineage.with(from.id, &from.lineage));
+        }
         let kind = VersionKind::Restore;
         next.versions.push_back(VersionRecord { version: made, seq, time, kind, schema, ..record.clone() });
         (next.rows_seq, next.bulk_seq, next.layout_seq) = (seq, seq, seq);
@@ -87,6 +90,7 @@ impl Table {
             moved: InMemory::default(),
             unsettled: InMemory::default(),
             codec: InMemory::default(),
+            lineage: Arc::new(self.lineage.with(self.id, &self.lineage)),
             ..self.clone()
         };
         let Some(version) = version else {

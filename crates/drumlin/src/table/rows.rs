@@ -252,7 +252,7 @@ impl Table {
     }
 
     /// Counts the rows of versions from `from` on that no longer depend on parts.
-    fn count_rows(&mut self, from: Version) {
+    pub(super) fn count_rows(&mut self, from: Version) {
         let until = self.parts.first().map_or(ALIVE, |part| part.version);
         let count = |version: Version| -> u64 {
             self.groups.iter().map(|group| self.visible(group, version).count(group.rows)).sum()

@@ -16,6 +16,7 @@ use super::piece_reader::PieceReader;
 use super::pieces::{Piece, arrange, output_types};
 use super::read_as::{Constants, ReadAs};
 use super::{Renew, RowGroup, Rows, TableCodec, View};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
 use crate::block::BlockReader;
 use crate::filter::Filter;
@@ -28,7 +29,9 @@ pub struct ScanOptions {
     pub columns: Option<Vec<String>>,
     /// Only rows for which this is true. Default: all.
     pub filter: Option<Filter>,
-    /// Only this many rows from the beginning. Default: all.
+    /// Without this many rows at the beginning, of those that the filter keeps. Default: 0.
+    pub offset: u64,
+    /// Only this many rows from the beginning, after the offset. Default: all.
     pub limit: Option<u64>,
     /// Only this many rows from the end. Default: all.
     pub tail: Option<u64>,
@@ -143,8 +146,8 @@ impl Scan {
         renew: Option<Renew>,
     ) -> Result<Self> {
         let (table, read_point) = (view.table.clone(), view.read_point);
-        if options.limit.is_some() && options.tail.is_some() {
-            return Err(Error::invalid("give a limit (first rows) or a tail (last rows), not both"));
+        if options.tail.is_some() && (options.limit.is_some() || options.offset > 0) {
+            return Err(Error::invalid("give a limit or offset (first rows) or a tail (last rows), not both"));
         }
         let version = read_point.version;
         let schema = table.schema_of(version)?;
@@ -204,10 +207,10 @@ impl Scan {
             pruned: 0,
             fetching: 0,
             running: VecDeque::new(),
-            left: options.limit,
+            left: options.limit.map(|limit| limit.saturating_add(options.offset)),
             tail: options.tail,
             handed: 0,
-            skip: 0,
+            skip: options.offset,
             options: options.clone(),
             renew,
             renewals: 0,
@@ -243,9 +246,13 @@ impl Scan {
         &self.shared.view
     }
 
-    /// Drops the pieces that a limit or tail cannot reach: without a filter, the row counts are known.
+    /// Drops the pieces that a limit, offset or tail leaves out: without a filter, the row counts are known.
     fn keep_pieces_for_limit(&mut self) {
         let rows = Piece::stored_rows;
+        while let Some(piece) = self.pieces.pop_front_if(|piece| rows(piece) <= self.skip) {
+            self.skip -= rows(&piece);
+            self.left = self.left.map(|left| left.saturating_sub(rows(&piece)));
+        }
         if let Some(limit) = self.left {
             let mut seen = 0;
             let enough = self.pieces.iter().take_while(|piece| {
@@ -351,9 +358,14 @@ impl Scan {
             match renew(&self.shared.view).and_then(|view| {
                 Scan::prepare(reader, pool, view, None, Some(&self.shared.read_as), &self.options, Some(renew))
             }) {
+                // Rows before those already returned may be gone: where to go on is not known.
+                Ok(next) if self.handed > 0 && next.was_purged_since(self) && !planted(Bug::ScanOnPurged) => {
+                    error = Error::snapshot_expired("rows of the version were erased while it was read: read again");
+                    break;
+                }
                 Ok(next) if next.schema() == self.schema() => {
                     let (handed, renewals) = (self.handed, self.renewals);
-                    *self = Self { handed, skip: handed, renewals, ..next };
+                    *self = Self { handed, skip: next.skip + handed, renewals, ..next };
                     return Ok(());
                 }
                 // The cheapest types to decode have changed.
@@ -364,6 +376,10 @@ impl Scan {
         self.pieces.clear();
         self.running.clear();
         Err(error)
+    }
+
+    fn was_purged_since(&self, then: &Scan) -> bool {
+        self.shared.view.table.lineage.purged > then.shared.view.table.lineage.purged
     }
 
     /// Has storage fetch what the next tasks will read, so that they compute instead of waiting.

@@ -6,6 +6,7 @@
 //! A column is known by its id, so that it can have another name in another version. An id is the name that the column was
 //! made with, unless another column of the table has been made with that name before.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -38,6 +39,11 @@ impl StoredSchema {
     pub(super) fn with_columns(schema: SchemaRef, columns: Vec<Column>) -> Self {
         let plain = schema.fields().iter().zip(&columns).all(|(field, column)| column.is_plain(field));
         Self(schema, (!plain).then(|| columns.into()))
+    }
+
+    /// The same columns with other metadata of the schema.
+    pub(super) fn with_metadata(&self, metadata: HashMap<String, String>) -> Self {
+        Self(Arc::new(Schema::new_with_metadata(self.0.fields().clone(), metadata)), self.1.clone())
     }
 
     /// Its columns.

@@ -14,8 +14,8 @@ use super::moved::Moves;
 use super::part::{InMemory, MemtablePart, Unsettled};
 use super::row_group::{Rows, any_in};
 use super::{
-    ALIVE, Deletion, GroupId, Instants, Kill, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableChange, TableCodec,
-    VersionRecord,
+    ALIVE, Deletion, GroupId, Instants, Kill, Lineage, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableChange,
+    TableCodec, VersionRecord,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
@@ -101,6 +101,9 @@ pub struct Table {
     /// What is known about times between versions; stored separately.
     #[serde(skip)]
     pub instants: Arc<Instants>,
+    /// Where its rows came from, and when some were erased; stored separately.
+    #[serde(skip)]
+    pub lineage: Arc<Lineage>,
     /// How rows of the last requested schema are encoded.
     #[serde(skip)]
     pub(super) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
@@ -126,6 +129,7 @@ impl Table {
             moved: InMemory::default(),
             unsettled: InMemory::default(),
             instants: Arc::default(),
+            lineage: Arc::default(),
             codec: InMemory::default(),
         }
     }
@@ -163,15 +167,21 @@ impl Table {
 
     /// Every version that must stay readable.
     pub fn retained(&self) -> Retained {
+        self.retained_if(|_| true)
+    }
+
+    /// Those of them that `wanted` accepts.
+    pub fn retained_if(&self, wanted: impl Fn(&VersionRecord) -> bool) -> Retained {
         let is_detached = |version: &Version| self.pins.get(version).is_some_and(|pin| pin.detached);
-        let listed = self.versions.iter().map(|record| record.version);
+        let listed = self.versions.iter().filter(|record| wanted(record)).map(|record| record.version);
         let mut shared: Vec<Version> = listed.filter(|version| !is_detached(version)).collect();
+        let pins = || self.pins.iter().filter(|(_, pin)| wanted(&pin.record));
         if !planted(Bug::ForgetPins) {
-            shared.extend(self.pins.iter().filter(|(_, pin)| !pin.detached).map(|(version, _)| *version));
+            shared.extend(pins().filter(|(_, pin)| !pin.detached).map(|(version, _)| *version));
         }
         shared.sort_unstable();
         shared.dedup();
-        let detached = self.pins.iter().filter(|(_, pin)| pin.detached).map(|(version, _)| *version).collect();
+        let detached = pins().filter(|(_, pin)| pin.detached).map(|(version, _)| *version).collect();
         Retained { shared, detached }
     }
 

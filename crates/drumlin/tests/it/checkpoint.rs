@@ -98,7 +98,7 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     store.reclaim(&Default::default()).unwrap();
     let before = blocks(&store);
     assert!(before.2 * 10 < before.1, "{before:?}");
-    let plan = store.repack_plan(&Default::default()).unwrap();
+    let plan = store.vacuum_plan(&Default::default()).unwrap().blocks;
     assert_eq!((plan.blocks.len(), plan.bytes_moved), (1, before.2), "{plan}");
     let report = checkpoint(&store);
     assert_eq!(report.groups_moved, 3, "{report}");

@@ -21,13 +21,13 @@ use drumlin::store::{
     TableOptions, Ticket, Token, WriteOptions,
 };
 use drumlin::{
-    Alter, ErrorKind, Existing, Expression, Merge, NewColumn, Store, Tables, Task, WhenMatched, WhenNotMatched,
+    Alter, ErrorKind, Existing, Expression, Filter, Merge, NewColumn, Store, Tables, Task, WhenMatched, WhenNotMatched,
 };
 
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 10] = [
+const VERSIONS: [&str; 12] = [
     "v5",
     "v5-shared",
     "v6",
@@ -39,6 +39,8 @@ const VERSIONS: [&str; 10] = [
     // The same, with the feature of columns that change and rows changed in place.
     "v8-changes",
     "v8-changes-shared",
+    "v9",
+    "v9-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
@@ -277,6 +279,32 @@ fn check_changes(store: &Store) {
     assert_eq!(read(7)[9], ["50", "0.5", ""]);
 }
 
+/// What catalogs hold since version 9: where copied tables came from, and when rows were erased. The checkpoint of
+/// [`build_times`] puts them into the catalog.
+fn build_erased(store: &Store) -> drumlin::Result<()> {
+    store.write("erased/t", batch(&numbered(0, 20)), &Default::default())?;
+    store.append("erased/t", batch(&numbered(20, 10)), &Default::default())?;
+    store.copy("erased", "copied", &AsOf::Newest, Existing::Refuse)?;
+    store.purge("erased/t", &Filter::parse("id % 20 = 5")?)?.execute(&Task::default()).map(drop)
+}
+
+/// The same in the log.
+fn build_erased_in_log(store: &Store) -> drumlin::Result<()> {
+    store.table("erased/t").set_metadata(&AsOf::Version(Version(0)), Some("7".into()))
+}
+
+fn check_erased(store: &Store) {
+    let left = |n: usize| numbered(0, n).into_iter().filter(|(id, _)| id % 20 != 5).collect::<Vec<_>>();
+    for path in ["erased/t", "copied/t"] {
+        assert_eq!(read(store, path, AsOf::Version(Version(0))).unwrap(), left(20));
+        assert_eq!(read(store, path, AsOf::Newest).unwrap(), left(30));
+    }
+    assert_eq!(store.table("erased/t").versions().unwrap()[0].metadata.as_deref(), Some("7"));
+    // The copy is known as one, though it was written apart.
+    let plan = store.purge("erased/t", &Filter::parse("id = 7").unwrap()).unwrap().plan(&Task::default()).unwrap();
+    assert_eq!((plan.tables.len(), plan.rows), (2, 2));
+}
+
 fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
@@ -339,6 +367,9 @@ fn stores_of_earlier_builds_open() {
         if version >= "v8-changes" && version != "v8-shared" {
             check_changes(&store);
         }
+        if version >= "v9" {
+            check_erased(&store);
+        }
     }
 }
 
@@ -369,9 +400,11 @@ fn what_this_build_writes_it_reads_alike() {
         let carried = std::collections::BTreeMap::from(build_holds(&store).unwrap());
         build_copies(&store).unwrap();
         build_changes(&store).unwrap();
+        build_erased(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
         build_changes_in_log(&store).unwrap();
+        build_erased_in_log(&store).unwrap();
         store.close().unwrap();
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
@@ -379,6 +412,7 @@ fn what_this_build_writes_it_reads_alike() {
         check_holds(&uri, &store, |name| carried[name].clone());
         check_copies(&store);
         check_changes(&store);
+        check_erased(&store);
     }
 }
 
@@ -394,9 +428,11 @@ fn make_golden() {
         }
         build_copies(&store).unwrap();
         build_changes(&store).unwrap();
+        build_erased(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
         build_changes_in_log(&store).unwrap();
+        build_erased_in_log(&store).unwrap();
         store.close().unwrap();
     }
 }

@@ -20,6 +20,7 @@ mod damage;
 mod dataset;
 mod diffs;
 mod episodes;
+mod erasing;
 mod evolve;
 mod evolve_model;
 mod following;

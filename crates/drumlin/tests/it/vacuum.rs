@@ -164,7 +164,7 @@ fn a_tail_is_not_rewritten_each_time_something_small_is_added() {
 fn one_mostly_deleted_row_group_among_full_ones_is_compacted_alone() {
     let full = i64::from(ROWS_MAX);
     let store = shaped(&[(full, 0), (full, 99), (full, 0)]);
-    let plan = &store.vacuum_plan(&PlanOptions::default()).unwrap()[0].1;
+    let plan = &store.vacuum_plan(&PlanOptions::default()).unwrap().tables[0].1;
     assert_eq!(plan.windows.len(), 1);
     assert_eq!(plan.windows[0].inputs.len(), 1);
     let dead = plan.windows[0].dead_rows;
@@ -177,7 +177,7 @@ fn one_mostly_deleted_row_group_among_full_ones_is_compacted_alone() {
 fn a_full_row_group_is_not_rewritten_for_its_neighbours() {
     let full = i64::from(ROWS_MAX);
     let store = shaped(&[(full, 0), (60_000, 0), (60_000, 0)]);
-    let plan = &store.vacuum_plan(&PlanOptions::default()).unwrap()[0].1;
+    let plan = &store.vacuum_plan(&PlanOptions::default()).unwrap().tables[0].1;
     let inputs: Vec<u32> = plan.windows.iter().flat_map(|w| &w.inputs).map(|input| input.rows).collect();
     assert_eq!(inputs, [60_000, 60_000]);
     checkpoint(&store);

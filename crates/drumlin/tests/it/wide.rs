@@ -27,22 +27,32 @@ impl Op {
         match self {
             Op::Checkpoint | Op::Reclaim | Op::Reopen => true,
             Op::Wide(wide) => {
-                use WideOp::{Audit, DropNow, Purge, ReclaimWithin};
-                matches!(wide, Purge | Audit | ReclaimWithin | DropNow(_))
+                use WideOp::{Audit, DropNow, Erase, Purge, ReclaimWithin};
+                matches!(wide, Purge | Erase(..) | Audit | ReclaimWithin | DropNow(_))
             }
             _ => false,
         }
     }
 
-    /// Whether tables appear at paths, or disappear from them.
+    /// What may be left if it was begun in `before` and did not come to what it is for: a purge does what a checkpoint does
+    /// before it erases anything.
+    pub fn begun(&self, before: &Model) -> Model {
+        let mut model = before.clone();
+        if matches!(self, Op::Wide(WideOp::Erase(..))) {
+            model.checkpoint();
+        }
+        model
+    }
+
+    /// Whether tables appear at paths, or disappear from them, or have other rows in old versions.
     fn moves_tables(&self) -> bool {
-        use WideOp::{Audit, DropKeyed, DropNow, UndropKeyed, UndropTo, WriteMany};
+        use WideOp::{Audit, DropKeyed, DropNow, Erase, UndropKeyed, UndropTo, WriteMany};
         match self {
             Op::Write(..) | Op::Drop(_) | Op::Undrop(_) | Op::Reclaim => true,
             Op::Keyed(crate::keyed_model::KeyedOp::Create) => true,
             Op::Copy(copy) => matches!(copy, CopyOp::Move(..) | CopyOp::All(..) | CopyOp::RestoreAll(_)),
             Op::Wide(wide) => {
-                matches!(wide, Audit | DropNow(_) | UndropTo(..) | WriteMany(_) | DropKeyed | UndropKeyed)
+                matches!(wide, Audit | Erase(..) | DropNow(_) | UndropTo(..) | WriteMany(_) | DropKeyed | UndropKeyed)
             }
             _ => false,
         }
@@ -75,7 +85,8 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
     let node = |rng: &mut fastrand::Rng| (format!("n/{}", rng.u8(..6)), rng.i64(0..9));
     let there = model.tables.get(&path);
     Op::Wide(match rng.u8(..20) {
-        0 | 1 => WideOp::Purge,
+        0 => WideOp::Purge,
+        1 => WideOp::Erase(rng.i64(2..9), rng.i64(0..2)),
         2 => WideOp::Audit,
         3 => WideOp::ReclaimWithin,
         4 if there.is_some() => WideOp::DropNow(path),

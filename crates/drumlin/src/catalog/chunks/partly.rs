@@ -10,7 +10,7 @@ use super::{Chunk, Index, damaged, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::State;
 use crate::catalog::stored::Builder;
-use crate::table::Instants;
+use crate::table::{Instants, Lineage};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not those that were written";
 
@@ -94,6 +94,13 @@ impl Index {
         for (id, instants) in instants {
             if let Some(table) = state.tables.get_mut(&id) {
                 Arc::make_mut(table).instants = Arc::new(instants);
+            }
+        }
+        let lineages = take(self.lineages.len());
+        let lineages: OrdMap<TableId, Lineage> = read_some("origins", &self.lineages, lineages, &mut lost, id);
+        for (id, lineage) in lineages {
+            if let Some(table) = state.tables.get_mut(&id) {
+                Arc::make_mut(table).lineage = Arc::new(lineage);
             }
         }
         (state, lost)

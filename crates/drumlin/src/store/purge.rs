@@ -1,0 +1,563 @@
+//! Purge: erases rows from every version, snapshot, copy and the trash, and then from storage, the log and the catalog.
+//!
+//! In this order, so that a crash at any point leaves a store in which the same purge, done again, goes on:
+//!
+//! 1. Rows written by key become row groups.
+//! 2. All rows of all row groups of the tables in question are judged, also those that no version shows.
+//! 3. One commit takes those that match out of every version.
+//! 4. Their row groups are written again without them, and row groups that share a block with erased bytes are copied.
+//! 5. The catalog is written as a whole, and the log cut, so that neither refers to anything older.
+//! 6. What is no longer referred to is deleted.
+//! 7. All that is left is examined.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::blocks::add_blocks;
+use super::plans::blocks_with_holes;
+use super::purge_family::{Family, erased_rows, family, place_of, records, tables_naming};
+use super::purge_report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
+use super::read::ATTEMPTS;
+use super::reclaim::ReclaimReport;
+use super::{CheckpointReport, ReclaimOptions, Store};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, ErrorKind, Meter, Result, Seq, TableId, Task, Version};
+use crate::block::{Address, RepackPlan};
+use crate::catalog::{Effect, Pattern, State};
+use crate::filter::Filter;
+use crate::storage::names;
+use crate::table::{
+    DictionaryValues, FilterOfVersions, Positions, Retained, RowGroup, Rows, ShrunkGroup, Table, TextsOfColumns,
+};
+
+/// What a purge that failed after its first commit says.
+const BEGUN: &str =
+    "the rows are gone from all versions, but not all of them from storage; the same purge, done again, goes on";
+
+/// How often row groups that others have made in between are looked at before a purge gives up.
+const ROUNDS_MAX: usize = 32;
+
+/// Row groups to be written again: one of their records, and the rows that are erased.
+type Marked<'a> = BTreeMap<Address, (&'a Arc<Table>, &'a Arc<RowGroup>, RoaringBitmap)>;
+
+/// The rows that match, by row group, and histories with such rows.
+#[derive(Clone, Default)]
+pub(super) struct Matching {
+    pub rows: BTreeMap<Address, Positions>,
+    histories: BTreeSet<(TableId, Version)>,
+    /// All row groups that were looked at.
+    pub judged: BTreeSet<Address>,
+    /// All rows of these.
+    pub rows_judged: u64,
+}
+
+/// Rows to be erased from everywhere: see [`Store::purge`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+/// # use drumlin::{Filter, Tables};
+/// # let store = drumlin::Store::open("memory://", Default::default())?;
+/// # let rows = |id| RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(id)) as ArrayRef)]).unwrap();
+/// store.write("users/a", rows(vec![1, 42]), &Default::default())?;
+/// store.append("users/a", rows(vec![3]), &Default::default())?;
+/// let purge = store.purge("users/**", &Filter::parse("id = 42")?)?;
+/// assert_eq!(purge.plan(&Default::default())?.rows, 1);
+/// let receipt = purge.execute(&Default::default())?;
+/// assert!(receipt.is_complete() && receipt.proof.matching == 0);
+/// # Ok::<(), drumlin::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Purge {
+    store: Store,
+    pattern: Pattern,
+    filter: Filter,
+}
+
+impl Purge {
+    /// What it would erase now. Reads what it would read; changes nothing.
+    ///
+    /// # Errors
+    /// As [`Purge::execute`].
+    pub fn plan(&self, task: &Task) -> Result<PurgePlan> {
+        let Self { store, pattern, filter } = self;
+        store.while_reclaimed(|| {
+            let (state, _pin) = store.pinned_state()?;
+            let family = named(&state, pattern)?;
+            let mut found = Matching::default();
+            store.judge(&state, &family, filter, &mut found, task)?;
+            planned(&state, &family, filter, &found)
+        })
+    }
+
+    /// Erases the rows: from every version, snapshot and copy, from the trash, from rows in memory, and from storage, the catalog and
+    /// the log. Names in the filter are those of each version; a row goes if it matches in one of the versions that show it. Rows
+    /// written while it runs are not looked at.
+    ///
+    /// Reads all row groups whose statistics do not rule the filter out, and writes again those with matches and what shares a
+    /// block with them. A purge that was interrupted goes on if it is done again.
+    ///
+    /// # Errors
+    /// `NotFound` if no table is named, `InvalidArgument` if the filter means nothing in any of them, `Cancelled`, `Unavailable`;
+    /// `Conflict` if tables change faster than they can be looked at.
+    pub fn execute(&self, task: &Task) -> Result<PurgeReceipt> {
+        let mut receipt = PurgeReceipt {
+            store: self.store.uri().to_owned(),
+            pattern: self.pattern.to_string(),
+            filter: self.filter.to_string(),
+            ..PurgeReceipt::default()
+        };
+        match self.run(task, &mut receipt) {
+            Ok(()) => Ok(receipt),
+            Err(e) if receipt.commits.is_empty() => Err(e),
+            Err(e) if e.kind() == ErrorKind::Cancelled => {
+                Err(Error::cancelled(format!("cancelled by the caller; {BEGUN}")))
+            }
+            Err(e) => Err(e.context(BEGUN)),
+        }
+    }
+
+    fn run(&self, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
+        let Self { store, pattern, filter } = self;
+        store.refresh_if_shared()?;
+        let mut maintenance = store.inner.maintenance.lock();
+        let (before, begun) = (store.objects_of_log()?, store.current()?.seq);
+        named(&*store.current()?, pattern)?;
+        let mut report = CheckpointReport::default();
+        store.rows_to_groups(task, &mut report)?;
+        let first = store.current()?;
+        let since: BTreeMap<TableId, Version> = first.tables().map(|(id, table)| (*id, table.next_version())).collect();
+        receipt.erased = store.erase(pattern, filter, &since, task, &mut receipt.commits)?;
+        store.shrink_all(pattern, task, receipt)?;
+        if !planted(Bug::LeaveHoles) {
+            store.fill_holes(task, &mut report, receipt)?;
+        }
+        // Twice: entries that came while the first was written share a segment with older ones.
+        for _ in 0..2 {
+            store.rows_to_groups(task, &mut report)?;
+            store.write_catalog(&mut maintenance, true)?;
+        }
+        receipt.bytes_written += report.bytes_written;
+        store.delete_purged(before, task, receipt)?;
+        store.examine(pattern, filter, begun, task, receipt)?;
+        receipt.time = store.inner.env.clock.now().0;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// A purge of the rows for which `filter` is true from the tables that `pattern` matches, and from all tables that have rows in
+    /// common with them. Nothing is done before [`Purge::execute`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `pattern` is none.
+    pub fn purge(&self, pattern: &str, filter: &Filter) -> Result<Purge> {
+        Ok(Purge { store: self.clone(), pattern: Pattern::new(pattern)?, filter: filter.clone() })
+    }
+
+    /// Numbers a version for the rows written by key, and turns them into row groups.
+    fn rows_to_groups(&self, task: &Task, report: &mut CheckpointReport) -> Result<()> {
+        self.number_and_expire()?;
+        let left = report.failures.len();
+        self.flush(task, report)?;
+        match report.failures.get(left) {
+            None => Ok(()),
+            Some(failure) => Err(Error::corrupt(format!("rows in memory cannot be turned into row groups: {failure}"))),
+        }
+    }
+
+    /// Judges the rows of all row groups of `family` that `found` does not have yet.
+    pub(super) fn judge(
+        &self,
+        state: &State,
+        family: &Family,
+        filter: &Filter,
+        found: &mut Matching,
+        task: &Task,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let tables: BTreeMap<TableId, &Arc<Table>> =
+            family.keys().filter_map(|id| Some((*id, state.table(*id)?))).collect();
+        let filters: BTreeMap<TableId, FilterOfVersions<'_>> =
+            tables.iter().map(|(id, table)| (*id, FilterOfVersions::new(table, filter))).collect();
+        let retained: BTreeMap<TableId, Retained> = tables.iter().map(|(id, table)| (*id, table.retained())).collect();
+        let mut groups: BTreeMap<Address, Vec<(TableId, &Arc<RowGroup>)>> = BTreeMap::new();
+        for (id, table) in &tables {
+            for group in table.groups.iter().filter(|group| !found.judged.contains(&group.address)) {
+                groups.entry(group.address).or_default().push((*id, group));
+            }
+        }
+        let bytes = groups.keys().map(Address::bytes).sum();
+        let mut meter = Meter::new(task, &*inner.env.clock, groups.len() as u64, bytes);
+        inner.env.pool.ordered(
+            groups.into_iter().map(Ok),
+            |(address, _)| address.bytes(),
+            inner.env.pool.threads() * 2,
+            inner.options.memory_bytes / 8,
+            |(address, records)| {
+                task.cancel.check()?;
+                let rows = records[0].1.rows;
+                let seen = |rows: Rows, (id, group): &(TableId, &Arc<RowGroup>)| {
+                    rows.or(&retained[id].needed(group), group.rows)
+                };
+                let dead = Rows::All.without(&records.iter().fold(Rows::None, seen), rows);
+                let mut matching = RoaringBitmap::new();
+                for (id, group) in &records {
+                    let own =
+                        filters[id].rows(&inner.reader, group, &dead).map_err(|e| e.context(place_of(state, *id)))?;
+                    matching |= own.positions(group.rows);
+                }
+                Ok((address, rows, matching))
+            },
+            |(address, rows, matching)| {
+                found.judged.insert(address);
+                found.rows_judged += u64::from(rows);
+                meter.done.rows += u64::from(rows);
+                if !matching.is_empty() {
+                    found.rows.insert(address, matching.into());
+                }
+                meter.step(1, address.bytes())
+            },
+        )?;
+        for (id, table) in &tables {
+            for history in &table.instants.histories {
+                if filters[id].any_in_history(&inner.reader, history)? {
+                    found.histories.insert((*id, history.version));
+                }
+                found.judged.extend(history.groups.iter().map(|(address, _)| *address));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the rows that match out of all versions, in one commit.
+    fn erase(
+        &self,
+        pattern: &Pattern,
+        filter: &Filter,
+        since: &BTreeMap<TableId, Version>,
+        task: &Task,
+        commits: &mut Vec<u64>,
+    ) -> Result<PurgePlan> {
+        let mut found = Matching::default();
+        for _ in 0..ROUNDS_MAX {
+            let (state, plan) = self.while_reclaimed(|| {
+                let (state, _pin) = self.pinned_state()?;
+                let family = named(&state, pattern)?;
+                self.judge(&state, &family, filter, &mut found, task)?;
+                let plan = planned(&state, &family, filter, &found)?;
+                Ok((state, plan))
+            })?;
+            if found.rows.is_empty() && found.histories.is_empty() {
+                return Ok(plan);
+            }
+            let (pattern, matching, since) = (pattern.clone(), found.clone(), since.clone());
+            match self.commit_effects_at(&state, move |now| erasing(now, &pattern, &matching, &since)) {
+                Ok(after) => {
+                    commits.push(after.0);
+                    return Ok(plan);
+                }
+                Err(e) if e.kind() == ErrorKind::Conflict => drop(self.refresh()?),
+                Err(e) => return Err(e),
+            }
+        }
+        Err(Error::conflict("the tables change faster than their rows can be looked at; nothing was erased"))
+    }
+
+    /// Commits effects that are made in the commit's turn; returns its number.
+    fn commit_effects_at(
+        &self,
+        state: &Arc<State>,
+        build: impl Fn(&State) -> Result<Vec<Effect>> + Send + 'static,
+    ) -> Result<Seq> {
+        Ok(self.commit_built(state.clone(), move |now| Ok((build(now)?, ())))?.0.seq)
+    }
+
+    /// Replaces the row groups with erased rows by others without them.
+    fn shrink_all(&self, pattern: &Pattern, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
+        let mut values = DictionaryValues::default();
+        for _ in 0..ROUNDS_MAX {
+            let done = self.while_reclaimed(|| {
+                let (state, _pin) = self.pinned_state()?;
+                let family = family(&state, pattern);
+                let records = records(&state, &family);
+                let mut marked: Marked<'_> = BTreeMap::new();
+                for (address, erased) in erased_rows(&state, &records) {
+                    let (id, group) = &records[&address][0];
+                    let table = state.table(*id).expect("it has the record");
+                    marked.insert(address, (table, group, erased));
+                }
+                let gone = self.mark_dictionaries(&state, &family, &mut values, &mut marked, task)?;
+                self.scrub_schemas(pattern, gone, receipt)?;
+                if marked.is_empty() {
+                    return Ok(true);
+                }
+                self.shrink(&state, pattern, marked, task, receipt)?;
+                Ok(false)
+            })?;
+            if done {
+                return Ok(());
+            }
+        }
+        Err(Error::conflict("row groups are changed by others faster than they can be written again; purge again"))
+    }
+
+    /// Adds the row groups whose dictionaries have values of erased rows, although no row of them has those. Returns the texts
+    /// among such values that no row of any of them has any more.
+    fn mark_dictionaries<'a>(
+        &self,
+        state: &'a State,
+        family: &Family,
+        values: &mut DictionaryValues,
+        marked: &mut Marked<'a>,
+        task: &Task,
+    ) -> Result<TextsOfColumns> {
+        let reader = &self.inner.reader;
+        for (table, group, erased) in marked.values() {
+            values.add(reader, table, group, erased)?;
+        }
+        let mut all: Marked<'a> = BTreeMap::new();
+        for table in family.keys().filter_map(|id| state.table(*id)) {
+            all.extend(table.groups.iter().map(|group| (group.address, (table, group, RoaringBitmap::new()))));
+        }
+        all.extend(marked.iter().map(|(address, marked)| (*address, marked.clone())));
+        let rests = self.inner.env.pool.map(all.into_iter().collect(), |(address, (table, group, erased))| {
+            task.cancel.check()?;
+            let rest = values.rest(reader, table, group, &erased);
+            Ok((address, (table, group, erased), rest.map_err(|e| e.context(place_of(state, table.id)))?))
+        })?;
+        let gone = values.texts_gone(rests.iter().map(|(.., rest)| rest));
+        // Row groups with erased rows are written again in any case.
+        marked.extend(rests.into_iter().filter(|(.., rest)| rest.unused).map(|(address, of, _)| (address, of)));
+        Ok(gone)
+    }
+
+    /// Takes values that no row has any more out of the categories in the metadata of schemas. Before the rows go that tell which
+    /// values these are, so that a crash in between leaves them to be found again.
+    fn scrub_schemas(&self, pattern: &Pattern, texts: TextsOfColumns, receipt: &mut PurgeReceipt) -> Result<()> {
+        let pattern = pattern.clone();
+        let effects = move |state: &State| -> Vec<Effect> {
+            let tables = family(state, &pattern).into_keys().filter_map(|id| state.table(id).cloned());
+            let tables = tables.filter(|table| table.lineage.purged > Seq(0));
+            let of = |table: Arc<Table>| {
+                let schemas = table.scrubbed_schemas(&texts);
+                (!schemas.is_empty()).then_some(Effect::SetSchemas { table: table.id, schemas })
+            };
+            tables.filter_map(of).collect()
+        };
+        let state = self.current()?;
+        if !effects(&state).is_empty() {
+            receipt.commits.push(self.commit_effects_at(&state, move |now| Ok(effects(now)))?.0);
+        }
+        Ok(())
+    }
+
+    fn shrink(
+        &self,
+        state: &Arc<State>,
+        pattern: &Pattern,
+        marked: Marked<'_>,
+        task: &Task,
+        receipt: &mut PurgeReceipt,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let bytes = marked.keys().map(Address::bytes).sum();
+        let mut meter = Meter::new(task, &*inner.env.clock, marked.len() as u64, bytes);
+        let (mut writer, mut shrunk) = (self.block_writer()?, Vec::new());
+        for (from, (table, group, erased)) in marked {
+            task.cancel.check()?;
+            let encoded = table.shrink(&inner.reader, &inner.env.pool, group, &erased);
+            let erased: Positions = erased.into();
+            let encoded = encoded.map_err(|e| e.context(place_of(state, table.id)))?;
+            let to = encoded.map(|(group, ordered)| Ok::<_, Error>((writer.push(group)?, ordered))).transpose()?;
+            shrunk.push(ShrunkGroup { from, erased, to });
+            meter.done.rows += u64::from(group.rows);
+            meter.step(1, from.bytes())?;
+        }
+        writer.finish()?;
+        receipt.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
+        let seq = self.commit_rewritten(writer, |writer| {
+            let (blocks, pattern) = (writer.written().to_vec(), pattern.clone());
+            let build = move |now: &State| {
+                let records = records(now, &family(now, &pattern));
+                let erased = erased_rows(now, &records);
+                let none = RoaringBitmap::new();
+                let same = |group: &&ShrunkGroup| {
+                    let still = erased.get(&group.from).unwrap_or(&none);
+                    records.contains_key(&group.from) && *still == *group.erased.0
+                };
+                let groups: Vec<ShrunkGroup> = shrunk.iter().filter(same).cloned().collect();
+                let used: BTreeSet<_> = groups.iter().filter_map(|group| Some(group.to?.0.block)).collect();
+                let known: Vec<_> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+                let tables = tables_naming(&records, groups.iter().map(|group| &group.from));
+                let effect = (!groups.is_empty()).then_some(Effect::ShrinkGroups { tables, groups });
+                Ok((add_blocks(&known).into_iter().chain(effect).collect(), used))
+            };
+            let (after, used) = self.commit_built(state.clone(), build)?;
+            writer.abandon(|block| !used.contains(&block));
+            Ok(after.seq)
+        })?;
+        receipt.commits.push(seq.0);
+        Ok(())
+    }
+
+    /// Copies what is left in blocks that hold bytes which nothing needs.
+    fn fill_holes(&self, task: &Task, report: &mut CheckpointReport, receipt: &mut PurgeReceipt) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let done = self.while_reclaimed(|| {
+                let (state, _pin) = self.pinned_state()?;
+                let blocks: Vec<_> = blocks_with_holes(&state, &BTreeSet::new()).into_iter().collect();
+                if blocks.is_empty() {
+                    return Ok(true);
+                }
+                let live =
+                    state.ledger.blocks().filter(|(block, _)| blocks.contains(block)).map(|(_, used)| used.live_bytes);
+                let plan = RepackPlan { bytes_moved: live.sum(), blocks, ..RepackPlan::default() };
+                let mut round = CheckpointReport::default();
+                self.vacuum(&state, Vec::new(), &plan, task, &mut round)?;
+                receipt.commits.push(self.current()?.seq.0);
+                report.bytes_written += round.bytes_written;
+                // What cannot be read cannot be copied, however often; it is found by the examination.
+                Ok(!round.failures.is_empty())
+            })?;
+            if done {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what the store no longer refers to, and notes what was deleted.
+    fn delete_purged(&self, mut before: Vec<PurgedObject>, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
+        let state = self.current()?;
+        for (block, _) in state.ledger.condemned() {
+            before.extend(self.sum_of(&names::block(*block))?);
+        }
+        let (block_grace_micros, audit, task) = (Some(0), true, task.clone());
+        let options = ReclaimOptions { block_grace_micros, audit, task, ..ReclaimOptions::default() };
+        let mut freed = ReclaimReport::default();
+        self.free(&options, &mut freed)?;
+        let state = self.current()?;
+        let left: BTreeSet<String> = state.ledger.condemned().map(|(block, _)| names::block(*block)).collect();
+        for object in before.into_iter().filter(|object| !left.contains(&object.name)) {
+            // A listing may be older than what it lists.
+            if object.name.starts_with(names::BLOCKS) || self.sum_of(&object.name)?.is_none() {
+                receipt.deleted.push(object);
+            }
+        }
+        let failures = freed.failures.into_iter();
+        receipt.held.extend(failures.map(|(what, why)| Held { what, why: format!("it could not be deleted: {why}") }));
+        Ok(())
+    }
+}
+
+/// The tables that a purge concerns; `NotFound` if there are none.
+fn named(state: &State, pattern: &Pattern) -> Result<Family> {
+    let family = family(state, pattern);
+    match family.is_empty() {
+        true => Err(Error::not_found(format!("no table matches '{pattern}', in the tree, the trash or a snapshot"))),
+        false => Ok(family),
+    }
+}
+
+/// Whether all rows of a row group came after the version that was next when the purge began.
+pub(super) fn is_newer(group: &RowGroup, next: Option<Version>) -> bool {
+    next.is_some_and(|next| group.runs.iter().all(|run| run.born >= next))
+}
+
+/// The effects that take what was found out of all versions; `Conflict` if there are row groups that were not looked at.
+fn erasing(
+    now: &State,
+    pattern: &Pattern,
+    found: &Matching,
+    since: &BTreeMap<TableId, Version>,
+) -> Result<Vec<Effect>> {
+    let family = family(now, pattern);
+    let tables = || family.keys().filter_map(|id| now.table(*id));
+    for table in tables() {
+        let next = since.get(&table.id).copied();
+        let new = |group: &&Arc<RowGroup>| !found.judged.contains(&group.address) && !is_newer(group, next);
+        if table.groups.iter().any(|group| new(&group)) {
+            return Err(Error::conflict(format!(
+                "'{}' has row groups that were not looked at",
+                place_of(now, table.id)
+            )));
+        }
+    }
+    let records = records(now, &family);
+    let rows: Vec<(Address, Positions)> = found
+        .rows
+        .iter()
+        .filter(|(address, _)| records.contains_key(*address))
+        .map(|(address, rows)| (*address, rows.clone()))
+        .collect();
+    let by_address: BTreeMap<Address, &Positions> = rows.iter().map(|(address, rows)| (*address, rows)).collect();
+    let mut histories: BTreeSet<(TableId, Version)> = BTreeSet::new();
+    for table in tables() {
+        histories.extend(table.histories_of(&by_address).into_iter().map(|version| (table.id, version)));
+        let own = table.instants.histories.iter().map(|history| (table.id, history.version));
+        histories.extend(own.filter(|history| found.histories.contains(history)));
+    }
+    let mut changed = tables_naming(&records, by_address.keys());
+    changed.extend(histories.iter().map(|(table, _)| *table));
+    changed.sort_unstable();
+    changed.dedup();
+    let histories = histories.into_iter().collect();
+    Ok(match changed.is_empty() {
+        true => Vec::new(),
+        false => vec![Effect::EraseRows { tables: changed, rows, histories }],
+    })
+}
+
+/// What is to be erased, by table; `InvalidArgument` if the filter means nothing in any table.
+fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) -> Result<PurgePlan> {
+    let mut plan = PurgePlan {
+        rows: found.rows.values().map(|rows| rows.0.len()).sum(),
+        row_groups: found.rows.len() as u64,
+        bytes: found.rows.keys().map(Address::bytes).sum(),
+        ..PurgePlan::default()
+    };
+    let (mut nowhere, mut without) = (None, 0);
+    for (id, is_named) in family {
+        let Some(table) = state.table(*id) else { continue };
+        let bound = FilterOfVersions::new(table, filter);
+        let path = place_of(state, *id);
+        if let Some(error) = bound.nowhere() {
+            plan.not_covered.push((path, error.message().to_owned()));
+            nowhere.get_or_insert_with(|| Error::invalid(error.message()));
+            without += 1;
+            continue;
+        }
+        if let Some(error) = bound.somewhere() {
+            plan.not_covered.push((path.clone(), format!("versions with other columns: {}", error.message())));
+        }
+        for part in &table.parts {
+            plan.rows_in_memory += bound.rows_in(part)?;
+        }
+        let mut of_table = PurgedTable { path, table: id.0, named: *is_named, ..PurgedTable::default() };
+        let (mut addresses, mut versions) = (BTreeSet::new(), BTreeSet::new());
+        for group in &table.groups {
+            let Some(rows) = found.rows.get(&group.address) else { continue };
+            if addresses.insert(group.address) {
+                of_table.rows += rows.0.len();
+            }
+            let rows = Rows::Some((*rows.0).clone());
+            let listed = table.versions.iter().map(|record| record.version).chain(table.pins.keys().copied());
+            let shows = |version: &Version| {
+                let seen = table.visible(group, *version);
+                seen.without(&rows, group.rows) != seen
+            };
+            versions.extend(listed.filter(shows));
+        }
+        if !addresses.is_empty() {
+            of_table.versions = versions.into_iter().map(|version| version.0).collect();
+            plan.tables.push(of_table);
+        }
+    }
+    match nowhere {
+        Some(error) if without == family.len() => Err(error),
+        _ => Ok(plan),
+    }
+}

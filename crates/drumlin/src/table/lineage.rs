@@ -1,0 +1,35 @@
+//! Where rows of a table came from, and when some of them were erased. Stored beside the table, if there is anything to say.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::planted::{Bug, planted};
+use crate::base::{Seq, TableId};
+
+/// What is known of a table's past beyond its versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lineage {
+    /// The last commit that erased rows of all of its versions; 0 if none did.
+    pub purged: Seq,
+    /// Tables of which it has, or had, rows: it was copied, or a version restored, from them, or from copies of them. They may
+    /// be gone.
+    pub ancestors: BTreeSet<TableId>,
+}
+
+impl Lineage {
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same of a table that got rows of `from`.
+    pub(super) fn with(&self, from: TableId, of_from: &Lineage) -> Self {
+        let mut lineage = self.clone();
+        if !planted(Bug::ForgetAncestors) {
+            lineage.ancestors.extend(&of_from.ancestors);
+            lineage.ancestors.insert(from);
+        }
+        lineage
+    }
+}
