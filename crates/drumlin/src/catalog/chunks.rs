@@ -9,6 +9,7 @@ mod partly;
 
 pub use partly::LostChunk;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,7 +27,7 @@ use super::{FEATURES_KNOWN, Holds, State};
 use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
 use crate::block::Address;
 use crate::storage::names;
-use crate::table::{Instants, Lineage};
+use crate::table::{Instants, Past};
 
 /// A chunk is closed once it holds this many bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
@@ -110,7 +111,7 @@ pub struct Index {
     uses: u64,
     /// Since version 9, after those, if there are any.
     #[serde(skip)]
-    lineages: Chunks<TableId>,
+    pasts: Chunks<TableId>,
 }
 
 impl Index {
@@ -126,7 +127,7 @@ impl Index {
                 return Ok(bytes);
             }
             let bytes = postcard::to_extend(&self.uses, bytes)?;
-            if self.has_lineages() { postcard::to_extend(&self.lineages, bytes) } else { Ok(bytes) }
+            if self.has_pasts() { postcard::to_extend(&self.pasts, bytes) } else { Ok(bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -138,8 +139,8 @@ impl Index {
             let (instants, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (holds, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (uses, rest) = if rest.is_empty() { (0, rest) } else { postcard::take_from_bytes(rest)? };
-            let (lineages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            Ok::<_, postcard::Error>((Self { instants, holds, uses, lineages, ..index }, rest))
+            let (pasts, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, ..index }, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index: {e}")))?;
         let unknown = index.uses & !FEATURES_KNOWN;
@@ -179,14 +180,14 @@ impl Index {
                 Section::new(&old.instants, &emptied),
                 &then.tables,
                 &now.tables,
-                |table| (!table.instants.is_empty()).then_some(&*table.instants),
+                |table| (!table.instants.is_empty()).then_some(Cow::Borrowed(&*table.instants)),
                 &mut pack,
             )?,
-            lineages: write_part(
-                Section::new(&old.lineages, &emptied),
+            pasts: write_part(
+                Section::new(&old.pasts, &emptied),
                 &then.tables,
                 &now.tables,
-                |table| (!table.lineage.is_empty()).then_some(&*table.lineage),
+                |table| Past::of(table).map(Cow::<Past>::Owned),
                 &mut pack,
             )?,
             holds: now.holds.clone(),
@@ -206,7 +207,7 @@ impl Index {
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
-        catalog.chain(ledger).chain(of(&self.instants)).chain(of(&self.lineages))
+        catalog.chain(ledger).chain(of(&self.instants)).chain(of(&self.pasts))
     }
 
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
@@ -234,12 +235,12 @@ impl Index {
                 table.ok_or_else(|| Error::corrupt(format!("table {id}: times of a table that does not exist")))?;
             Arc::make_mut(table).instants = Arc::new(instants);
         }
-        let lineages: OrdMap<TableId, Lineage> = read_map(chunks.by_ref().take(self.lineages.len()))?;
-        for (id, lineage) in lineages {
+        let pasts: OrdMap<TableId, Past> = read_map(chunks.by_ref().take(self.pasts.len()))?;
+        for (id, past) in pasts {
             let table = state.tables.get_mut(&id);
             let table =
                 table.ok_or_else(|| Error::corrupt(format!("table {id}: the past of a table that does not exist")))?;
-            Arc::make_mut(table).lineage = Arc::new(lineage);
+            past.give(Arc::make_mut(table))?;
         }
         Ok(state)
     }
@@ -251,12 +252,12 @@ impl Index {
 
     /// Whether it has a section of features.
     pub fn has_features(&self) -> bool {
-        self.uses != 0 || self.has_lineages()
+        self.uses != 0 || self.has_pasts()
     }
 
-    /// Whether it has a section of what is known of tables' pasts.
-    pub fn has_lineages(&self) -> bool {
-        !self.lineages.is_empty()
+    /// Whether it has a section of tables' pasts.
+    pub fn has_pasts(&self) -> bool {
+        !self.pasts.is_empty()
     }
 
     /// The commit whose state this is.
@@ -425,7 +426,7 @@ where
     K: Ord + Clone + Serialize,
     V: PartialEq + Clone + Serialize,
 {
-    write_part(section, then, now, |value| Some(value), pack)
+    write_part(section, then, now, |value| Some(Cow::Borrowed(value)), pack)
 }
 
 /// Writes a part of each value that has this part.
@@ -433,13 +434,13 @@ fn write_part<K, V, W>(
     mut section: Section<'_, K>,
     then: &OrdMap<K, V>,
     now: &OrdMap<K, V>,
-    part: impl Fn(&V) -> Option<&W>,
+    part: impl for<'a> Fn(&'a V) -> Option<Cow<'a, W>>,
     pack: &mut Pack,
 ) -> Result<Chunks<K>>
 where
     K: Ord + Clone + Serialize,
     V: PartialEq + Clone,
-    W: PartialEq + Serialize,
+    W: PartialEq + Clone + Serialize,
 {
     for item in then.diff(now) {
         let (key, old, new) = match item {
@@ -461,7 +462,7 @@ where
             cutter.item(
                 || key.clone(),
                 |chunk| {
-                    let written = postcard::to_extend(&(key, value), std::mem::take(chunk));
+                    let written = postcard::to_extend(&(key, &*value), std::mem::take(chunk));
                     *chunk = written
                         .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
                     Ok(())

@@ -8,7 +8,7 @@ use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerF
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{
-    Flush, GroupId, NewGroup, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec,
+    Flush, GroupId, NewGroup, Note, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec,
     TableUpdate,
 };
 
@@ -27,7 +27,7 @@ pub const FEATURE_CHANGES: u64 = 8;
 /// The entry erases rows from all versions.
 pub const FEATURE_PURGE: u64 = 16;
 
-/// The entry changes what is noted of a version.
+/// The entry notes something of versions: their writer's metadata, or what it said.
 pub const FEATURE_NOTES: u64 = 32;
 
 /// One thing that happens to a store.
@@ -324,6 +324,20 @@ pub enum Effect {
         /// The metadata, as JSON.
         metadata: Option<String>,
     },
+    /// What the writer of this transaction says of it, and the versions that it has made so far.
+    Tell {
+        /// What is said.
+        note: Note,
+        /// Those versions.
+        versions: Vec<(TableId, Version)>,
+    },
+    /// The newest version of a table has changed rows in place.
+    CountChanged {
+        /// The table.
+        table: TableId,
+        /// How many rows.
+        rows: u64,
+    },
 }
 
 impl Effect {
@@ -343,7 +357,7 @@ impl Effect {
             Effect::ChangeTable { change, .. } if change.needs_feature() => FEATURE_CHANGES,
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
-            Effect::SetMetadata { .. } => FEATURE_NOTES,
+            Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,
             _ => 0,
         }
     }
@@ -364,6 +378,7 @@ impl Effect {
             | Effect::UpdateTable { table, .. }
             | Effect::SetMetadata { table, .. }
             | Effect::SetSchemas { table, .. }
+            | Effect::CountChanged { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -394,6 +409,7 @@ impl Effect {
             | Effect::ShrinkGroups { .. } => "moves rows of a table",
             Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
             Effect::SetMetadata { .. } => "changes the metadata of a version",
+            Effect::Tell { .. } | Effect::CountChanged { .. } => "tells what a version did",
             Effect::CopyTable { .. } => "copies a table",
             Effect::MoveTable { .. } => "moves a table",
             Effect::RestoreTable { .. } => "restores a version",
@@ -431,6 +447,7 @@ impl Effect {
             | Effect::UpdateTable { table, .. }
             | Effect::SetMetadata { table, .. }
             | Effect::SetSchemas { table, .. }
+            | Effect::CountChanged { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

@@ -71,6 +71,7 @@ mod tests {
             rows: 0,
             schema: 0,
             metadata: None,
+            story: None,
         };
         let all = [record(0, 10), record(1, 20), record(4, 30)];
         let expired = |retention: Retention, now| retention.expired(all.iter(), Timestamp(now));

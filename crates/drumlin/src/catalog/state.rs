@@ -424,6 +424,16 @@ impl State {
                 let next = self.get(*table)?.with_metadata(*version, metadata.as_ref())?;
                 self.tables.insert(*table, Arc::new(next));
             }
+            Effect::Tell { note, versions } => {
+                for (table, version) in versions {
+                    let next = self.get(*table)?.with_note(*version, note);
+                    self.tables.insert(*table, Arc::new(next));
+                }
+            }
+            Effect::CountChanged { table, rows } => {
+                let next = self.get(*table)?.with_changed(*rows);
+                self.tables.insert(*table, Arc::new(next));
+            }
             Effect::EraseRows { tables, rows, histories } => self.erase_rows(tables, rows, histories, seq)?,
             Effect::ShrinkGroups { tables, groups } => self.shrink_groups(tables, groups, seq)?,
             Effect::DeleteVersions { table, versions } => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::pins::Pin;
-use super::proposal::{Proposal, Work};
+use super::proposal::Proposal;
 use super::resolve::{of_table, table_at};
 use super::transaction::{Open, run_again};
 use super::update::FullChange;
@@ -22,7 +22,7 @@ impl Store {
             let changes = table_at(&base, path)?.altered(alter).is_ok_and(|changed| changed.is_some());
             let (base, _pin) = self.settled_state(base, path, changes)?;
             let FullChange { footprint, effects } = self.find_alteration(&base, path, alter, options)?;
-            Ok((Proposal { work: Work::carried(base.clone(), effects), base, footprint }, ()))
+            Ok((Proposal::carried(base, footprint, effects), ()))
         })?;
         self.newest_info(&after, path)
     }

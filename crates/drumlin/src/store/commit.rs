@@ -83,7 +83,7 @@ impl Store {
         build: impl FnMut(&State) -> Result<Vec<Effect>> + Send + 'static,
     ) -> Result<Arc<State>> {
         let base = self.current()?;
-        self.commit(Proposal { base, footprint: Footprint::default(), work: Work::Build(Box::new(build)) })
+        self.commit(Proposal::new(base, Footprint::default(), Work::Build(Box::new(build))))
     }
 
     /// The same, of effects prepared on `base`. Returns the state after, and what `build` returned beside the effects.
@@ -100,7 +100,7 @@ impl Store {
             Ok(effects)
         };
         let work = Work::Build(Box::new(build));
-        let after = self.commit(Proposal { base, footprint: Footprint::default(), work })?;
+        let after = self.commit(Proposal::new(base, Footprint::default(), work))?;
         Ok((after, given.take()?))
     }
 
@@ -116,13 +116,14 @@ impl Store {
             last.set(work(draft)?);
             Ok(())
         };
-        self.commit(Proposal { base, footprint: Footprint::default(), work: Work::InTurn(Box::new(work)) })?;
+        self.commit(Proposal::new(base, Footprint::default(), Work::InTurn(Box::new(work))))?;
         given.take()
     }
 
     /// Waits for the turn, or for another thread to commit this proposal along with its own.
     pub(super) fn commit(&self, proposal: Proposal) -> Answer {
         self.check()?;
+        let proposal = proposal.told_by(self.message.as_deref(), self.inner.options.writer.as_deref());
         self.inner.log()?;
         if self.handle.is_some() {
             self.inner.background.take_error()?;

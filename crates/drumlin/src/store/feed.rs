@@ -303,6 +303,15 @@ impl Commit {
         self.record.after.time
     }
 
+    /// What those said who made it, in order: usually one message or none, but calls of several threads may become durable
+    /// together. See [`Store::with_message`].
+    pub fn messages(&self) -> impl Iterator<Item = &str> {
+        self.record.transactions.iter().flat_map(|transaction| &transaction.effects).filter_map(|effect| match effect {
+            Effect::Tell { note, .. } => note.message.as_deref(),
+            _ => None,
+        })
+    }
+
     /// Calls `found` with what happened, in order, until it returns `false`.
     ///
     /// # Errors

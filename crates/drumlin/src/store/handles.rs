@@ -90,7 +90,7 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
             inner.uri
         )));
     }
-    Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner }))
+    Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None }))
 }
 
 /// `Locked`, for a folder that this process itself has open for writing, as a store that takes no more calls.

@@ -116,7 +116,7 @@ impl Store {
         let (after, ()) = self.prepare_and_commit(|base| {
             let (footprint, effect) = self.small_write(what, &base, path, &few, &options.task.cancel)?;
             let build = move |_: &State| Ok(vec![effect.clone()]);
-            Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+            Ok((Proposal::new(base, footprint, Work::Build(Box::new(build))), ()))
         })?;
         Ok(RowsReport { seq: Some(after.seq), rows, version: None })
     }

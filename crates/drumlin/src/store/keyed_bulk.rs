@@ -13,7 +13,7 @@ use roaring::RoaringBitmap;
 use super::blocks::{Placed, add_blocks};
 use super::encoder::Encoder;
 use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys, refuse};
-use super::proposal::{Proposal, Work};
+use super::proposal::Proposal;
 use super::resolve::{of_table, table_at};
 use super::update::{delete_in_memory, positions};
 use super::{Store, WriteOptions};
@@ -74,7 +74,7 @@ impl Store {
         gathered: Gathered<'_>,
         options: &WriteOptions,
     ) -> Result<RowsReport> {
-        let codec = gathered.codec.clone();
+        let (codec, began) = (gathered.codec.clone(), self.began());
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         writer.finish()?;
@@ -87,7 +87,7 @@ impl Store {
                 bulk.change.metadata.clone_from(&options.metadata);
                 let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(writer.written()));
                 let effects = bulk.effects(id, added);
-                Ok((Proposal { work: Work::carried(base.clone(), effects), base, footprint }, ()))
+                Ok((Proposal::carried(base, footprint, effects).since(began), ()))
             })
         })?;
         Ok(RowsReport { seq: Some(after.seq), rows, version: Some(self.newest_info(&after, path)?) })

@@ -23,6 +23,7 @@ mod feed;
 mod flush;
 mod follow;
 mod handles;
+mod history;
 mod holds;
 mod keyed;
 mod keyed_bulk;
@@ -140,6 +141,8 @@ pub struct Store {
     /// Shared by the clones that users hold. The store's own threads have none: they keep nothing open, and do not get the
     /// errors of automatic checkpoints.
     handle: Option<Arc<Handle>>,
+    /// What is said of the commits made through this handle.
+    message: Option<Arc<str>>,
 }
 
 struct Inner {
@@ -241,7 +244,7 @@ impl Store {
         // Before the log is closed, so that triggers are not called again for the same commits.
         self.inner.triggers.stop();
         let open = !self.inner.read_only && self.inner.check().is_ok();
-        let own = Store { inner: self.inner.clone(), handle: None };
+        let own = Store { inner: self.inner.clone(), handle: None, message: None };
         let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
         self.inner.close().and(noted)
     }

@@ -139,7 +139,7 @@ impl Store {
         inner.inline_is_committed(&state);
         let inner = Arc::new(inner);
         syncer::start(&inner)?;
-        Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner })
+        Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
     }
 
     /// Takes in what other processes have committed. Returns the last commit seen.

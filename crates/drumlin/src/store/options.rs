@@ -99,6 +99,8 @@ pub struct Options {
     /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and
     /// continue without them. They cannot be recovered afterwards. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
+    /// The name by which versions tell who wrote them. Default: none.
+    pub writer: Option<String>,
     /// The commit log.
     pub log: LogOptions,
 }
@@ -131,6 +133,7 @@ impl Default for Options {
             fresh: false,
             sync: Sync::Commit,
             accept_loss: false,
+            writer: None,
             log: LogOptions::default(),
         }
     }

@@ -1,11 +1,13 @@
 //! What is proposed for a commit, and how it is admitted in its turn: its footprint is checked against what was committed
 //! since it was prepared, and its effects are made for the state at that time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Seq, TableId, Timestamp};
+use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord, carry_over, check_written};
+use crate::table::Note;
 
 /// Makes the effects of a transaction from the state that they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
@@ -44,6 +46,49 @@ pub(super) struct Proposal {
     pub footprint: Footprint,
     /// What it does. If it has no effect, nothing is committed.
     pub work: Work,
+    /// When the call began that prepares it, if that takes time.
+    began: Option<Timestamp>,
+    /// What its writer says of it.
+    note: Note,
+}
+
+impl Proposal {
+    pub fn new(base: Arc<State>, footprint: Footprint, work: Work) -> Self {
+        Self { base, footprint, work, began: None, note: Note::default() }
+    }
+
+    /// One of effects made on `base`; deletions by position are carried over.
+    pub fn carried(base: Arc<State>, footprint: Footprint, effects: Vec<Effect>) -> Self {
+        Self::new(base.clone(), footprint, Work::carried(base, effects))
+    }
+
+    /// The same, of a call that began at `began`.
+    pub fn since(self, began: Timestamp) -> Self {
+        Self { began: Some(began), ..self }
+    }
+
+    /// The same, by someone who says so.
+    pub fn told_by(mut self, message: Option<&str>, writer: Option<&str>) -> Self {
+        self.note.message = message.map(str::to_owned);
+        self.note.writer = writer.map(str::to_owned);
+        self
+    }
+
+    /// What is told of the transaction that led from `before` to `after`, if there is anything to tell.
+    fn story(&self, transaction: &TransactionRecord, before: &State, after: &State, time: Timestamp) -> Option<Effect> {
+        let tables: BTreeSet<TableId> = changed(transaction).collect();
+        let versions = |id: TableId| {
+            let next = before.table(id).map_or(Version(0), |table| table.next_version());
+            let made = after.table(id).into_iter().flat_map(|table| &table.versions).rev();
+            made.map(|record| record.version).take_while(move |version| *version >= next).map(move |version| (id, version))
+        };
+        let versions: Vec<(TableId, Version)> = tables.into_iter().flat_map(versions).collect();
+        let duration = |began: Timestamp| u64::try_from(time.0 - began.0).unwrap_or(0);
+        let duration_micros = self.began.filter(|_| !versions.is_empty()).map(duration);
+        let note = Note { duration_micros, ..self.note.clone() };
+        let says = note.message.is_some() || !versions.is_empty() && !note.is_empty();
+        says.then_some(Effect::Tell { note, versions })
+    }
 }
 
 /// Checks a proposal and applies it to `working`; on an error, leaves that as it is. `newest` says that `working` is what
@@ -56,7 +101,7 @@ pub(super) fn admit(
     again: bool,
     (seq, time, ages): (Seq, Timestamp, Timestamp),
 ) -> Result<(TransactionRecord, State)> {
-    let Proposal { base, footprint, work } = proposal;
+    let Proposal { base, footprint, work, .. } = proposal;
     if !newest && !planted(Bug::SkipFootprint) {
         footprint.check(base, working)?;
     }
@@ -90,20 +135,31 @@ pub(super) fn admit(
         }
     };
     let (mut next, mut transaction) = draft.into_parts();
+    if !transaction.effects.is_empty()
+        && let Some(story) = proposal.story(&transaction, working, &next, time)
+    {
+        let told = TransactionRecord { effects: vec![story] };
+        next.apply(&told, seq, time)?;
+        transaction.effects.extend(told.effects);
+    }
     let after = next.clone();
-    let changed = transaction.effects.iter().filter_map(|effect| match effect {
-        Effect::ChangeTable { table, .. }
-        | Effect::UpdateTable { table, .. }
-        | Effect::FreezeRows { table }
-        | Effect::RestoreTable { table, .. } => Some(*table),
-        _ => None,
-    });
-    let expired = TransactionRecord { effects: expiry(&next, changed, ages) };
+    let expired = TransactionRecord { effects: expiry(&next, changed(&transaction), ages) };
     next.apply(&expired, seq, time)?;
     next.check_room()?;
     transaction.effects.extend(expired.effects);
     *working = next;
     Ok((transaction, after))
+}
+
+/// The tables that a transaction has made versions of.
+fn changed(transaction: &TransactionRecord) -> impl Iterator<Item = TableId> {
+    transaction.effects.iter().filter_map(|effect| match effect {
+        Effect::ChangeTable { table, .. }
+        | Effect::UpdateTable { table, .. }
+        | Effect::FreezeRows { table }
+        | Effect::RestoreTable { table, .. } => Some(*table),
+        _ => None,
+    })
 }
 
 /// Refuses a transaction that the log cannot take.

@@ -25,7 +25,7 @@ use crate::storage::{Storage, WriteMode, names};
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
 const CATALOG_VERSION: u32 = 9;
 /// The version of a snapshot of tables without a past.
-const CATALOG_VERSION_WITHOUT_LINEAGES: u32 = 8;
+const CATALOG_VERSION_WITHOUT_PASTS: u32 = 8;
 /// The version of one without copies or restored versions, which earlier builds can read.
 const CATALOG_VERSION_WITHOUT_COPIES: u32 = 7;
 /// The version of one that has no holds either.
@@ -57,8 +57,8 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
     let mut header = Vec::with_capacity(HEADER_BYTES as usize);
     header.extend_from_slice(MAGIC);
     let version = match (index.has_holds(), index.has_features()) {
-        _ if index.has_lineages() => CATALOG_VERSION,
-        (_, true) => CATALOG_VERSION_WITHOUT_LINEAGES,
+        _ if index.has_pasts() => CATALOG_VERSION,
+        (_, true) => CATALOG_VERSION_WITHOUT_PASTS,
         (true, false) => CATALOG_VERSION_WITHOUT_COPIES,
         (false, false) => CATALOG_VERSION_WITHOUT_HOLDS,
     };

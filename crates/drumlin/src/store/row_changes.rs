@@ -61,13 +61,14 @@ impl Store {
         prepare: impl Fn(&State) -> Result<PreparedRows<R>>,
     ) -> Result<(Option<VersionInfo>, R)> {
         self.refresh_if_shared()?;
+        let began = self.began();
         let attempt = || {
             let (base, _pin) = self.pinned_state()?;
             let (base, _newer) = self.settled_state(base, path, true)?;
             let PreparedRows { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
             let committed = self.commit_rewritten(writer, |_| {
                 let build = move |_: &State| Ok(effects.clone());
-                self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) })
+                self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(began))
             });
             Ok(committed.map(|after| (after, report)))
         };
@@ -100,11 +101,12 @@ impl RowChanges<'_> {
     pub fn prepare<R>(self, store: &Store, path: &Path, options: &UpdateOptions, report: R) -> Result<PreparedRows<R>> {
         let mut writer = store.block_writer()?.inline(store.inner.options.inline_bytes);
         let (table, nothing) = (self.table.id, self.changes_nothing());
-        let effect = match nothing {
-            true => None,
-            false => Some(self.write(store, options, &mut writer).map_err(|e| e.context(format!("'{path}'")))?),
+        let effects = match nothing {
+            true => Vec::new(),
+            false => self.write(store, options, &mut writer).map_err(|e| e.context(format!("'{path}'")))?,
         };
-        let change = rest_on_rows(table, path, add_blocks(writer.finish()?), effect);
+        let mut change = rest_on_rows(table, path, add_blocks(writer.finish()?), None);
+        change.effects.extend(effects);
         Ok(PreparedRows { change, writer, report })
     }
 
@@ -112,8 +114,8 @@ impl RowChanges<'_> {
         self.updated.is_empty() && self.deleted.is_empty() && self.inserted.is_empty()
     }
 
-    /// Writes row groups, and returns the effect that puts them into the table.
-    fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Effect> {
+    /// Writes row groups, and returns the effects that put them into the table.
+    fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
         let Self { table, version, kind, updated, patches, deleted, mut inserted, in_place } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
@@ -163,7 +165,9 @@ impl RowChanges<'_> {
         let groups = encode_rows(store, table, inserted, options, writer)?;
         let metadata = options.metadata.clone();
         let update = TableUpdate { kind, replaced, deletions: positions(gone), groups, metadata };
-        Ok(Effect::UpdateTable { table: table.id, update })
+        let update = Effect::UpdateTable { table: table.id, update };
+        let counted = (done.rows > 0).then_some(Effect::CountChanged { table: table.id, rows: done.rows });
+        Ok([update].into_iter().chain(counted).collect())
     }
 }
 

@@ -149,7 +149,7 @@ fn commit_staged(
             carry_over(&mut effects, &then, now)?;
             Ok(effects)
         };
-        Ok((Proposal { base, footprint, work: Work::Build(Box::new(build)) }, ()))
+        Ok((Proposal::new(base, footprint, Work::Build(Box::new(build))), ()))
     });
     match committed {
         Ok((after, ())) => whole.known(&after)?.ok_or_else(|| Error::closed("the commit got no answer")),

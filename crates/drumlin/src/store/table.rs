@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::keyed::ByKey;
 use super::pins::Pin;
+use super::history::snapshots_of;
 use super::resolve::{numbered, resolve, table_at};
 use super::write::create_table;
 use super::write_frames::OnItemError;
@@ -491,27 +492,8 @@ impl Table {
             },
             |state, _| {
                 let table = table_at(state, &path)?;
-                let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
-                if !table.pins.is_empty() {
-                    for (name, snapshot) in &state.snapshots {
-                        // A table may have been at another path at that time; most were not.
-                        let at_path = snapshot.pins.get(&path).filter(|(id, _)| *id == table.id);
-                        let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
-                        if let Some((_, version)) = found {
-                            holders.entry(*version).or_default().push(name.clone());
-                        }
-                    }
-                }
-                let mut versions = Vec::with_capacity(table.versions.len());
-                for record in &table.versions {
-                    let snapshots = holders.get(&record.version).cloned().unwrap_or_default();
-                    let mut info = VersionInfo::of(record, snapshots);
-                    if table.rests_on_parts(record.version) {
-                        info.rows = self.place.store().count_rows(table, numbered(state, record.version))?;
-                    }
-                    versions.push(info);
-                }
-                Ok(versions)
+                let (store, holders) = (self.place.store(), snapshots_of(state, &path, table));
+                table.versions.iter().map(|record| store.version_info(state, table, record, &holders)).collect()
             },
         )
     }

@@ -259,6 +259,15 @@ pub trait Tables {
         self.place().relocate(from, to, existing)
     }
 
+    /// The versions of the tables that match `pattern`, the newest first, at most `limit`: what made them, how many rows
+    /// they added and removed, who wrote them and what they said. O(versions · log versions) of those tables.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `pattern` is not valid.
+    fn history(&self, pattern: impl IntoPattern, limit: Option<usize>) -> Result<Vec<(String, VersionInfo)>> {
+        self.place().history(pattern, limit)
+    }
+
     /// Deletes versions of tables, all of them in one commit or none. If the newest version is deleted, the one before it is
     /// the newest again. What snapshots hold stays readable through them.
     ///

@@ -11,7 +11,7 @@ use super::blocks::may_be_there;
 use super::commit::retry_conflicts;
 use super::pins::Pin;
 use super::proposal::{Proposal, Work};
-use crate::base::{Error, ErrorKind, Result, Seq, TableId, caught};
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, caught};
 use crate::block::BlockWriter;
 use crate::catalog::{Draft, Effect, Footprint, Read, State};
 use crate::memtable::Keys;
@@ -47,6 +47,8 @@ enum Status {
 /// What an open transaction holds.
 pub(super) struct Open {
     base: Arc<State>,
+    /// When it began.
+    began: Timestamp,
     pin: Arc<Pin>,
     pub draft: Draft,
     reads: Footprint,
@@ -86,7 +88,7 @@ impl Store {
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers) = (Footprint::default(), Vec::new());
-        let status = Mutex::new(Status::Open(Box::new(Open { base, pin, draft, reads, writers, doomed: false })));
+        let status = Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers, doomed: false })));
         let shared = Shared { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
         Ok(Transaction { shared: Arc::new(shared) })
     }
@@ -375,8 +377,8 @@ impl Open {
             return Ok(self.base.seq);
         }
         // The pin stays until the end.
-        let Self { base, pin: _pin, draft, reads, writers, .. } = *self;
-        let answer = store.commit(Proposal { base, footprint: reads, work: Work::Done(Box::new(draft)) });
+        let Self { base, began, pin: _pin, draft, reads, writers, .. } = *self;
+        let answer = store.commit(Proposal::new(base, reads, Work::Done(Box::new(draft))).since(began));
         if may_be_there(&answer) {
             writers.into_iter().for_each(BlockWriter::keep);
             return Ok(answer?.seq);

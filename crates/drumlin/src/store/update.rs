@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 
 use super::blocks::{Placed, add_blocks};
 use super::keyed::check_distinct;
-use super::proposal::{Proposal, Work};
+use super::proposal::Proposal;
 use super::resolve::{newest, of_table, table_at};
 use super::{Frame, Store, VersionInfo, WriteOptions};
 use crate::base::{Error, Result, TableId, Task};
@@ -67,9 +67,10 @@ impl Store {
         options: &UpdateOptions,
     ) -> Result<DeleteReport> {
         self.refresh_if_shared()?;
+        let began = self.began();
         let (after, rows) = self.prepare_and_commit(|base| {
             let (change, rows) = self.find_rows(&base, path, filter, options)?;
-            Ok((change.propose(base), rows))
+            Ok((change.propose(base).since(began), rows))
         })?;
         Ok(DeleteReport { version: Some(self.newest_info(&after, path)?), rows })
     }
@@ -98,13 +99,14 @@ impl Store {
     /// Makes a version in which the rows of `frame` replace all those in the range that they cover.
     pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
+        let began = self.began();
         self.settle_before_evolving(std::iter::once((path, &frame)), options.schema)?;
         let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
         let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
             self.prepare_and_commit(|base| {
                 let (base, _pin) = self.settled_state(base, path, replacement.evolves())?;
                 let change = self.replace_rows(&base, replacement, writer.written(), &options.task)?;
-                Ok((change.propose(base), ()))
+                Ok((change.propose(base).since(began), ()))
             })
         })?;
         self.newest_info(&after, path)
@@ -222,6 +224,6 @@ pub(super) fn rest_on_rows(table: TableId, path: &Path, before: Vec<Effect>, cha
 impl FullChange {
     fn propose(self, base: Arc<State>) -> Proposal {
         let Self { footprint, effects } = self;
-        Proposal { work: Work::carried(base.clone(), effects), base, footprint }
+        Proposal::carried(base, footprint, effects)
     }
 }

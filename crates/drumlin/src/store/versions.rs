@@ -9,7 +9,7 @@ use super::{Missing, Store};
 use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
-use crate::table::{ReadPoint, Table, VersionKind, VersionRecord, count_rows};
+use crate::table::{Note, ReadPoint, Table, Turnover, VersionKind, VersionRecord, count_rows};
 
 /// One version of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,10 @@ pub struct VersionInfo {
     pub rows: u64,
     /// The note of its writer, as JSON text.
     pub metadata: Option<String>,
+    /// How many rows it added and removed; `None` where rows written by key were in memory and nobody has counted yet.
+    pub turnover: Option<Turnover>,
+    /// What its writer said, and how long it took.
+    pub note: Note,
     /// The snapshots that hold it.
     pub snapshots: Vec<String>,
 }
@@ -39,6 +43,8 @@ impl VersionInfo {
             kind: record.kind,
             rows: record.rows,
             metadata: record.metadata.clone(),
+            turnover: record.story.as_ref().and_then(|story| story.rows),
+            note: record.story.as_ref().map(|story| story.note.clone()).unwrap_or_default(),
             snapshots,
         }
     }

@@ -15,7 +15,7 @@ use super::proposal::{Proposal, Work};
 use super::resolve::table_at;
 use super::transaction::Open;
 use super::{Frame, Place, Store, VersionInfo, WriteOptions};
-use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, caught};
+use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
@@ -120,6 +120,8 @@ struct Call {
     metadata: Option<String>,
     /// Whether others may have written keys that must be new, or changed the tables.
     check_again: bool,
+    /// When the call began.
+    began: Timestamp,
 }
 
 impl Placed for Call {
@@ -171,13 +173,13 @@ impl Store {
         options: &WriteOptions,
         mut on_error: OnItemError,
     ) -> Result<Vec<Result<VersionInfo>>> {
-        let places = frames.len();
+        let (places, began) = (frames.len(), self.began());
         // The pin keeps the blocks that are searched for keys.
         let (base, _pin) = self.pinned_state()?;
         let PreparedWrite { tables, writer, metadata } =
             self.prepare_write(&base, kind, frames, options, &mut on_error)?;
         let check_again = tables.iter().any(|table| table.new_keys.is_some());
-        let call = Call { kind, base, _pin, tables, metadata, check_again };
+        let call = Call { kind, base, _pin, tables, metadata, check_again, began };
         let (after, tables) = self.commit_placed(call, writer, |call, writer| {
             let mut attempts = 0;
             loop {
@@ -228,7 +230,7 @@ impl Store {
         let (tables, kind, metadata) = (call.tables.clone(), call.kind, call.metadata.clone());
         let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
         let (base, footprint) = (call.base.clone(), footprint(&call.tables));
-        self.commit(Proposal { base, footprint, work: Work::Build(Box::new(build)) })
+        self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(call.began))
     }
 
     /// The same in a transaction.

@@ -35,14 +35,9 @@ impl Table {
 
     /// The table with other metadata of a version.
     pub fn with_metadata(&self, version: Version, metadata: Option<&String>) -> Result<Table> {
-        let record = VersionRecord { metadata: metadata.cloned(), ..self.record(version)?.clone() };
+        self.record(version)?;
         let mut next = self.clone();
-        if let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) {
-            next.versions.set(at, record.clone());
-        }
-        if let Some(pin) = next.pins.get_mut(&version) {
-            pin.record = record;
-        }
+        next.edit_version(version, |record| record.metadata = metadata.cloned());
         Ok(next)
     }
 

@@ -1,9 +1,11 @@
 //! Edits of a table: the one vocabulary that commit, replay and the tests share.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::row_group::Positions;
-use super::{ALIVE, Deletion, GroupId, RowGroup, Run, StoredSchema};
+use super::{ALIVE, Deletion, GroupId, RowGroup, Run, Story, StoredSchema};
 use crate::base::{Memo, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 
@@ -70,6 +72,9 @@ pub struct VersionRecord {
     pub schema: u32,
     /// The writer's metadata, as JSON.
     pub metadata: Option<String>,
+    /// What is told of it; stored separately.
+    #[serde(skip)]
+    pub story: Option<Arc<Story>>,
 }
 
 /// Which rows a new version ends as a whole.
@@ -98,6 +103,11 @@ pub fn check_new_group(group: &NewGroup) -> Result<()> {
 }
 
 impl NewGroup {
+    /// The number of its rows that the version which adds it sees.
+    pub(super) fn live(&self) -> u64 {
+        u64::from(self.rows) - self.dead.as_ref().map_or(0, |dead| dead.0.len())
+    }
+
     /// A record that belongs to no table.
     pub(super) fn alone(&self) -> RowGroup {
         self.record(GroupId(0), 0, Run { rows: self.rows, born: Version(0), died: ALIVE })

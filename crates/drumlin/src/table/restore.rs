@@ -7,7 +7,7 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use super::part::InMemory;
-use super::{ALIVE, Deletion, GroupId, Instants, RowGroup, Rows, Run, Table, VersionKind, VersionRecord};
+use super::{ALIVE, Deletion, GroupId, Instants, RowGroup, Rows, Run, Table, Turnover, VersionKind, VersionRecord};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
@@ -41,7 +41,7 @@ impl Table {
         // Records that serve only a version that the table has left lie behind all others.
         let beside = own && from.pins.get(&version).is_none_or(|pin| !pin.detached);
         let mut taken = Vec::new();
-        let mut groups = Vector::new();
+        let (mut groups, mut turnover) = (Vector::new(), Turnover::default());
         let mut take = |next: &mut Table, groups: &mut Vector<Arc<RowGroup>>, group: &RowGroup, rows: &Rows| {
             taken.push(group.address);
             let id = GroupId(next.next_group);
@@ -52,6 +52,8 @@ impl Table {
         for group in &self.groups {
             let now = self.visible(group, newest);
             let then = if beside { self.visible(group, version) } else { Rows::None };
+            turnover.added += then.without(&now, group.rows).count(group.rows);
+            turnover.removed += now.without(&then, group.rows).count(group.rows);
             if now == then || planted(Bug::RestorePart) && now != Rows::None && then != Rows::None {
                 groups.push_back(group.clone());
                 continue;
@@ -64,6 +66,7 @@ impl Table {
         for group in from.groups.iter().filter(|_| !beside) {
             let then = from.visible(group, version);
             if then != Rows::None {
+                turnover.added += then.count(group.rows);
                 take(&mut next, &mut groups, group, &then);
             }
         }
@@ -72,7 +75,8 @@ impl Table {
             next.lineage = Arc::new(self.lineage.with(from.id, &from.lineage));
         }
         let kind = VersionKind::Restore;
-        next.versions.push_back(VersionRecord { version: made, seq, time, kind, schema, ..record.clone() });
+        let record = VersionRecord { version: made, seq, time, kind, schema, ..record.clone() };
+        next.add_version(record, Some(turnover));
         (next.rows_seq, next.bulk_seq, next.layout_seq) = (seq, seq, seq);
         Ok((next, taken))
     }

@@ -1,6 +1,7 @@
 //! Writing rows by key to a table, freezing what was written, and turning it into row groups: see part.rs for what rows in
 //! memory are.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -10,7 +11,7 @@ use super::part::{InMemory, Unsettled};
 use super::row_group::Deletion;
 use super::{
     ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, PreparedRows, RowGroup, Rows, RowsChange, Run, Table,
-    TableCodec, VersionKind, VersionRecord, Written,
+    TableCodec, Turnover, VersionKind, VersionRecord, Written,
 };
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Keys, Memtable};
@@ -82,8 +83,8 @@ impl Table {
         let (rows, schema) = (newest.rows, newest.schema);
         // The version exists from the time of its last row on.
         let time = self.instants.parts.get(&version).map_or(time, |written| written.last);
-        let record = VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None };
-        next.versions.push_back(record);
+        let record = VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None, story: None };
+        next.add_version(record, None);
         next.freeze_part(false);
         Ok(next)
     }
@@ -217,6 +218,7 @@ impl Table {
             }
         };
         next.parts.remove(0);
+        let mut turnover = Turnover { added: flush.groups.iter().map(NewGroup::live).sum(), removed: 0 };
         for (id, positions) in &flush.deletions {
             // What a bulk write has removed since need not be deleted.
             let Some(index) = next.groups.iter().position(|group| group.id == *id) else { continue };
@@ -233,6 +235,7 @@ impl Table {
             let at = group.deletions.partition_point(|deletion| deletion.born <= part.version);
             group.deletions.insert(at, Deletion { born: part.version, rows: positions.clone() });
             next.groups.set(index, Arc::new(group));
+            turnover.removed += positions.0.len();
         }
         for group in &flush.groups {
             let run = Run { rows: group.rows, born: part.version, died: part.died };
@@ -248,6 +251,10 @@ impl Table {
         next.flushed = next.flushed.max(part.version);
         next.layout_seq = seq;
         next.count_rows(part.version);
+        // A version that also came with row groups has counted nothing.
+        if next.version(part.version).is_some_and(|record| record.kind == VersionKind::Rows) {
+            next.edit_story(part.version, |story| story.rows = Some(turnover));
+        }
         Ok(next)
     }
 
@@ -257,26 +264,11 @@ impl Table {
         let count = |version: Version| -> u64 {
             self.groups.iter().map(|group| self.visible(group, version).count(group.rows)).sum()
         };
-        let wanted = |record: &&VersionRecord| from <= record.version && record.version < until;
-        let counts: Vec<(Version, u64)> =
-            self.versions.iter().filter(wanted).map(|record| (record.version, count(record.version))).collect();
-        let pinned: Vec<(Version, u64)> = self
-            .pins
-            .values()
-            .map(|pin| &pin.record)
-            .filter(wanted)
-            .map(|record| (record.version, count(record.version)))
-            .collect();
+        let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record));
+        let versions = records.map(|record| record.version).filter(|version| (from..until).contains(version));
+        let counts: BTreeMap<Version, u64> = versions.map(|version| (version, count(version))).collect();
         for (version, rows) in counts {
-            if let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) {
-                let record = VersionRecord { rows, ..self.versions[at].clone() };
-                self.versions.set(at, record);
-            }
-        }
-        for (version, rows) in pinned {
-            if let Some(pin) = self.pins.get_mut(&version) {
-                pin.record.rows = rows;
-            }
+            self.edit_version(version, |record| record.rows = rows);
         }
     }
 

@@ -15,7 +15,7 @@ use super::part::{InMemory, MemtablePart, Unsettled};
 use super::row_group::{Rows, any_in};
 use super::{
     ALIVE, Deletion, GroupId, Instants, Kill, Lineage, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableChange,
-    TableCodec, VersionRecord,
+    TableCodec, Turnover, VersionRecord,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
@@ -239,7 +239,8 @@ impl Table {
         let mut next = self.clone();
         let version = Version(self.next_version);
         next.next_version += 1;
-        let mut rows = self.newest().map_or(0, |newest| newest.rows);
+        let before = self.newest().map_or(0, |newest| newest.rows);
+        let mut rows = before;
         if change.keeps_rows_of_other_schemas() && !planted(Bug::AlterInMemory) {
             self.check_in_groups()?;
         }
@@ -275,12 +276,16 @@ impl Table {
             next.groups.set(index, Arc::new(group));
         }
         for group in &change.groups {
-            rows += u64::from(group.rows) - group.dead.as_ref().map_or(0, |dead| dead.0.len());
+            rows += group.live();
             next.add_group(group, schema, Run { rows: group.rows, born: version, died: ALIVE })?;
         }
+        let added = change.groups.iter().map(NewGroup::live).sum();
+        // Nobody has counted rows in memory that it replaces or deletes.
+        let turnover = self.parts.is_empty().then(|| Turnover { added, removed: before + added - rows });
         next.freeze_part(change.kill == Kill::All);
         let (kind, metadata) = (change.kind, change.metadata.clone());
-        next.versions.push_back(VersionRecord { version, seq, time, kind, rows, schema, metadata });
+        let record = VersionRecord { version, seq, time, kind, rows, schema, metadata, story: None };
+        next.add_version(record, turnover);
         next.rows_seq = seq;
         next.bulk_seq = seq;
         if !change.groups.is_empty() {

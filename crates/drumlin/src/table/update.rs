@@ -7,7 +7,9 @@ use std::sync::Arc;
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
-use super::{ALIVE, Deletion, GroupId, NewGroup, Positions, RowGroup, Rows, Run, Table, VersionKind, VersionRecord};
+use super::{
+    ALIVE, Deletion, GroupId, NewGroup, Positions, RowGroup, Rows, Run, Table, Turnover, VersionKind, VersionRecord,
+};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 
@@ -90,11 +92,14 @@ impl Table {
         }
         next.groups = groups;
         for group in &update.groups {
-            rows += u64::from(group.rows) - group.dead.as_ref().map_or(0, |dead| dead.0.len());
+            rows += group.live();
             next.add_group(group, schema, Run { rows: group.rows, born: version, died: ALIVE })?;
         }
         let (kind, metadata) = (update.kind, update.metadata.clone());
-        next.versions.push_back(VersionRecord { version, seq, time, kind, rows, schema, metadata });
+        let added = update.groups.iter().map(NewGroup::live).sum();
+        let removed = update.deletions.iter().map(|(_, rows)| rows.0.len()).sum();
+        let record = VersionRecord { version, seq, time, kind, rows, schema, metadata, story: None };
+        next.add_version(record, Some(Turnover { added, removed }));
         (next.rows_seq, next.bulk_seq, next.layout_seq) = (seq, seq, seq);
         Ok(next)
     }

@@ -10,7 +10,7 @@ use super::{Chunk, Index, damaged, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::State;
 use crate::catalog::stored::Builder;
-use crate::table::{Instants, Lineage};
+use crate::table::{Instants, Past};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not those that were written";
 
@@ -96,11 +96,12 @@ impl Index {
                 Arc::make_mut(table).instants = Arc::new(instants);
             }
         }
-        let lineages = take(self.lineages.len());
-        let lineages: OrdMap<TableId, Lineage> = read_some("origins", &self.lineages, lineages, &mut lost, id);
-        for (id, lineage) in lineages {
+        let pasts = take(self.pasts.len());
+        let pasts: OrdMap<TableId, Past> = read_some("pasts", &self.pasts, pasts, &mut lost, id);
+        for (id, past) in pasts {
+            // Of versions that are lost, nothing need be told.
             if let Some(table) = state.tables.get_mut(&id) {
-                Arc::make_mut(table).lineage = Arc::new(lineage);
+                past.give(Arc::make_mut(table)).ok();
             }
         }
         (state, lost)

@@ -1,0 +1,106 @@
+//! What happened to tables: their versions in the order of time, with what their writers said.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::resolve::numbered;
+use super::tree::IntoPattern;
+use super::{Place, Store, VersionInfo};
+use crate::base::{Error, Result, TableId, Version};
+use crate::catalog::{Path, Read, State};
+use crate::table::{Table, VersionRecord};
+
+/// No message is longer.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+impl Store {
+    /// A handle on the same store that says `message` with each commit made through it, also through its tables, its tree and
+    /// its transactions. Versions made by such a commit tell it ([`VersionInfo::note`]), and so do the store's changes. To
+    /// close this handle is to close the one that it was made of.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::Tables;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    /// store.with_message("nightly load")?.write("numbers", rows, &Default::default())?;
+    /// let (path, version) = &store.history("**", None)?[0];
+    /// assert_eq!((path.as_str(), version.note.message.as_deref()), ("numbers", Some("nightly load")));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the message is longer than 4 KiB.
+    pub fn with_message(&self, message: &str) -> Result<Store> {
+        if message.len() > MESSAGE_BYTES_MAX {
+            let bytes = message.len();
+            return Err(Error::invalid(format!("a message of {bytes} bytes; at most {MESSAGE_BYTES_MAX} are possible")));
+        }
+        let message = (!message.is_empty()).then(|| Arc::from(message));
+        Ok(Store { message, ..self.clone() })
+    }
+}
+
+impl Place {
+    /// The versions of the tables that match, the newest first.
+    pub(super) fn history(&self, pattern: impl IntoPattern, limit: Option<usize>) -> Result<Vec<(String, VersionInfo)>> {
+        let pattern = pattern.into_pattern()?;
+        let reads = |state: &State| {
+            let of = |(_, table): (_, &Arc<Table>)| [Read::Schema(table.id), Read::Rows(table.id), Read::Versions(table.id)];
+            let of_tables = state.tables_matching(&pattern).flat_map(of);
+            Ok([Read::Pattern(pattern.clone()), Read::Snapshots].into_iter().chain(of_tables).collect())
+        };
+        self.read(reads, |state, _| {
+            let mut all: Vec<(&Path, &Arc<Table>, &VersionRecord)> = Vec::new();
+            for (path, table) in state.tables_matching(&pattern) {
+                all.extend(table.versions.iter().map(|record| (path, table, record)));
+            }
+            // The versions of a table ascend, also where several have one time.
+            all.sort_by(|(path, _, a), (other, _, b)| {
+                (b.time, b.seq).cmp(&(a.time, a.seq)).then_with(|| path.cmp(other)).then_with(|| b.version.cmp(&a.version))
+            });
+            all.truncate(limit.unwrap_or(usize::MAX));
+            let mut holders: BTreeMap<TableId, BTreeMap<Version, Vec<String>>> = BTreeMap::new();
+            let described = all.into_iter().map(|(path, table, record)| {
+                let holders = holders.entry(table.id).or_insert_with(|| snapshots_of(state, path, table));
+                Ok((path.to_string(), self.store().version_info(state, table, record, holders)?))
+            });
+            described.collect()
+        })
+    }
+}
+
+impl Store {
+    /// What is known of a version. Counts its rows, if part of them is in memory.
+    pub(super) fn version_info(
+        &self,
+        state: &State,
+        table: &Table,
+        record: &VersionRecord,
+        holders: &BTreeMap<Version, Vec<String>>,
+    ) -> Result<VersionInfo> {
+        let mut info = VersionInfo::of(record, holders.get(&record.version).cloned().unwrap_or_default());
+        if table.rests_on_parts(record.version) {
+            info.rows = self.count_rows(table, numbered(state, record.version))?;
+        }
+        Ok(info)
+    }
+}
+
+/// The snapshots that hold versions of the table at `path`.
+pub(super) fn snapshots_of(state: &State, path: &Path, table: &Table) -> BTreeMap<Version, Vec<String>> {
+    let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
+    if table.pins.is_empty() {
+        return holders;
+    }
+    for (name, snapshot) in &state.snapshots {
+        // A table may have been at another path at that time; most were not.
+        let at_path = snapshot.pins.get(path).filter(|(id, _)| *id == table.id);
+        let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
+        if let Some((_, version)) = found {
+            holders.entry(*version).or_default().push(name.clone());
+        }
+    }
+    holders
+}
