@@ -190,6 +190,13 @@ def path_argument(path: Any, name: str = "path") -> str:
     return path
 
 
+def text(value: Any, name: str) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a str, not a {type(value).__name__}")
+    return value
+
+
 def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
     """The columns to sort by, if they are given. Names that are no text were written as their text."""
     return None if columns is None else [field_name(name) for name in listed(columns, "sort")]
@@ -320,6 +327,6 @@ def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
 def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
     """How a store is opened of which nothing but the settings of its bucket is given."""
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
-    settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None}
+    settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None, "writer": None}
     settings["storage_options"] = bucket_options(options)
     return settings

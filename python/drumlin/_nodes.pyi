@@ -221,6 +221,10 @@ class Commit:
     def time(self) -> dt.datetime:
         """Its time, in UTC."""
     @property
+    def messages(self) -> list[str]:
+        """What those said who made it, in order: usually one message or none, but calls of several threads may become
+        durable together."""
+    @property
     def events(self) -> list[Event]:
         """What happened, in order."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from drumlin import _drumlin
-from drumlin._arguments import Progress, bucket_options, count, micros, optional_micros, storage_settings
+from drumlin._arguments import Progress, bucket_options, count, micros, optional_micros, storage_settings, text
 from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._named import flag, function
@@ -38,6 +38,7 @@ def open(
     block_grace: dt.timedelta | None = None,
     accept_loss: bool = False,
     retry_for: dt.timedelta | None = None,
+    writer: str | None = None,
 ) -> Store:
     """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://``
     and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that
@@ -77,6 +78,8 @@ def open(
     about ``sync_interval``: if the machine fails the last commits may be lost, though none from between others; if just
     the process fails none are.
 
+    ``writer`` is a name, of a program or a person, that the versions made here tell (:attr:`Version.writer`).
+
     >>> import drumlin
     >>> with drumlin.open("memory://") as store:
     ...     store.write("prices/us/AAPL", {"day": [1, 2], "close": [187.5, 190.0]}).version
@@ -99,6 +102,7 @@ def open(
     checked["retry_micros"] = optional_micros(retry_for, "retry_for")
     for name, value in (("shared", shared), ("fresh", fresh), ("accept_loss", accept_loss)):
         checked[name] = flag(value, name)
+    checked["writer"] = None if writer is None else text(writer, "writer")
     checked["storage_options"] = bucket_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
     return Store(_drumlin.open(_place(uri, "uri"), mode, checked))

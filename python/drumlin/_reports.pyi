@@ -18,6 +18,7 @@ __all__ = [
     "StagedReport",
     "StoreStat",
     "TableStat",
+    "TableVacuumPlan",
     "TrashItem",
     "VacuumPlan",
     "VacuumWindow",
@@ -205,7 +206,7 @@ class VacuumWindow:
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
-class VacuumPlan:
+class TableVacuumPlan:
     """What a checkpoint would rewrite in one table, and why. `print` it."""
 
     @property
@@ -229,6 +230,20 @@ class VacuumPlan:
     @property
     def left_out(self) -> int:
         """Windows that the budget left out."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class VacuumPlan:
+    """What a checkpoint would rewrite and move. `print` it."""
+
+    @property
+    def tables(self) -> list[TableVacuumPlan]:
+        """What it would rewrite, table by table."""
+    @property
+    def blocks(self) -> RepackPlan:
+        """What it would copy from blocks that are mostly dead, or small."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -554,6 +569,22 @@ class Version:
     @property
     def metadata(self) -> Any:
         """What its writer noted."""
+    @property
+    def rows_added(self) -> int | None:
+        """The rows that it added; one that it changed counts as added and as removed. None where rows written by key
+        were in memory and nobody has counted them yet."""
+    @property
+    def rows_removed(self) -> int | None:
+        """The rows that it removed, counted likewise."""
+    @property
+    def message(self) -> str | None:
+        """What its writer said: see :meth:`Store.with_message`."""
+    @property
+    def writer(self) -> str | None:
+        """Who wrote it, by the name that the store was opened with."""
+    @property
+    def duration(self) -> dt.timedelta | None:
+        """How long the call took that made it, until it was its turn to commit; None of quick calls."""
     @property
     def snapshots(self) -> list[str]:
         """The names of the snapshots that hold it."""

@@ -16,6 +16,7 @@ from drumlin._arguments import (
     path_argument,
     paths_to_drop,
     rows_filter,
+    text,
 )
 from drumlin._dataset import remember
 from drumlin._drumlin import (
@@ -25,7 +26,6 @@ from drumlin._drumlin import (
     PurgePlan,
     PurgeReceipt,
     ReclaimReport,
-    RepackPlan,
     Snapshot,
     StagedReport,
     StoreStat,
@@ -218,8 +218,25 @@ class Store(Tables[Version]):
         ``to`` a path that holds no table; by default where it was."""
         self._core.undrop(path, to)
 
-    def transaction(self) -> Transaction:
-        """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up.
+    def with_message(self, message: str) -> Tables[Version]:
+        """The same tables and tree, where each commit says ``message``, at most 4 KiB: the versions that it makes tell
+        it (:attr:`Version.message`), and so do the store's :meth:`changes`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://", writer="importer")
+        >>> nightly = store.with_message("nightly load")
+        >>> _ = nightly.write("prices/A", {"n": [1, 2]})
+        >>> _ = nightly.table("prices/A").delete("n = 1")
+        >>> for path, version in store.history("prices/**"):
+        ...     path, version.kind, version.rows_added, version.rows_removed, version.message, version.writer
+        ('prices/A', 'delete', 0, 1, 'nightly load', 'importer')
+        ('prices/A', 'write', 2, 0, 'nightly load', 'importer')
+        """
+        return Tables(self._core.with_message(text(message, "message")), self._core)
+
+    def transaction(self, *, message: str | None = None) -> Transaction:
+        """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up. Its commit says
+        ``message``, as in :meth:`with_message`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -229,7 +246,8 @@ class Store(Tables[Version]):
         >>> store.tree.get("b")
         2
         """
-        return Transaction(self._core.transaction(False))
+        said = None if message is None else text(message, "message")
+        return Transaction(self._core.transaction(False, said))
 
     def read_transaction(self) -> Transaction:
         """Begins a transaction that only reads, of the store as it is now: what is committed later does not change what
@@ -239,9 +257,9 @@ class Store(Tables[Version]):
     def _at_one_instant(self) -> Tables[Any]:
         return self.read_transaction()
 
-    def transact(self, function: Callable[[Transaction], _T]) -> _T:
-        """Calls ``function`` with a transaction and commits that; again from the beginning where others have changed
-        what it has read or written. Gives what ``function`` gave; what it raises leaves nothing.
+    def transact(self, function: Callable[[Transaction], _T], *, message: str | None = None) -> _T:
+        """Calls ``function`` with a transaction and commits that, saying ``message``; again from the beginning where
+        others have changed what it has read or written. Gives what ``function`` gave; what it raises leaves nothing.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -253,7 +271,7 @@ class Store(Tables[Version]):
             raise TypeError(f"function is a function of a transaction, not a {type(function).__name__}")
         attempt = 1
         while True:
-            transaction = self.transaction()
+            transaction = self.transaction(message=message)
             core = transaction._core
             try:
                 answer = function(transaction)
@@ -290,23 +308,19 @@ class Store(Tables[Version]):
         """
         return self._core.changes(count(since, "since"))
 
-    def vacuum_plan(self, *, dead_share_min: float | None = None, budget: float | None = None) -> list[VacuumPlan]:
-        """What a checkpoint now would rewrite, table by table, and why. See :meth:`checkpoint`.
+    def vacuum_plan(self, *, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan:
+        """What a checkpoint now would rewrite, table by table, and why; and the blocks that it would empty into others
+        beside that: those mostly dead, and small ones if there are many. See :meth:`checkpoint`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
         >>> for n in range(3):
         ...     _ = store.write("numbers", {"n": [n]}) if n == 0 else store.append("numbers", {"n": [n]})
-        >>> [plan] = store.vacuum_plan()
+        >>> [plan] = store.vacuum_plan().tables
         >>> plan.row_groups_before, plan.row_groups_after
         (3, 1)
         """
         return self._core.vacuum_plan(dead_share_min, budget)
-
-    def repack_plan(self, *, dead_share_min: float | None = None, budget: float | None = None) -> RepackPlan:
-        """The blocks that a checkpoint now would empty into others beside that: those mostly dead, and small ones if
-        there are many. See :meth:`checkpoint`."""
-        return self._core.repack_plan(dead_share_min, budget)
 
     def checkpoint(
         self,

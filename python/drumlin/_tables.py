@@ -23,7 +23,7 @@ from drumlin._arguments import (
     version_lists,
 )
 from drumlin._dataset import Dataset, dataset
-from drumlin._drumlin import CopyReport, DropReport, VersionsReport
+from drumlin._drumlin import CopyReport, DropReport, Version, VersionsReport
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._input import FrameLike
@@ -54,6 +54,9 @@ class Tables(Generic[_V]):
         self._tables = tables
         self._tree = Tree(tables.tree())
         self._of = store
+
+    def __repr__(self) -> str:
+        return f"Tables({self._of.uri!r})" if self._of is not None else "Tables()"
 
     @property
     def tree(self) -> Tree:
@@ -411,6 +414,19 @@ class Tables(Generic[_V]):
 
         readings = self._tables.read_many(asked, *selected, return_exceptions)
         return Results(zip(asked, map(result, asked, readings), strict=True))
+
+    def history(self, pattern: PatternLike = "**", *, limit: int | None = None) -> list[tuple[str, Version]]:
+        """The versions of the tables that match ``pattern``, the newest first, at most ``limit``, each with its path:
+        what made it, how many rows it added and removed, who wrote it and what that one said.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"a": {"n": [1]}, "b": {"n": [2, 3]}})
+        >>> _ = store.append("a", {"n": [4]})
+        >>> [(path, v.version, v.kind, v.rows_added) for path, v in store.history()]
+        [('a', 1, 'append', 1), ('a', 0, 'write', 1), ('b', 0, 'write', 2)]
+        """
+        return self._tables.history(pattern, count(limit, "limit"))
 
     def restore(self, pattern: PatternLike, as_of: AsOf) -> list[str]:
         """Makes old versions the newest again: each table that ``pattern`` matches gets a version with the rows, the

@@ -173,6 +173,13 @@ impl Commit {
         time(self.0.time())
     }
 
+    /// What those said who made it, in order: usually one message or none, but calls of several threads may become
+    /// durable together.
+    #[getter]
+    fn messages(&self) -> Vec<String> {
+        self.0.messages().map(str::to_owned).collect()
+    }
+
     /// What happened, in order.
     #[getter]
     fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
@@ -188,7 +195,7 @@ impl Commit {
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-        describe(this.as_any(), &["seq", "time"])
+        describe(this.as_any(), &["seq", "time", "messages"])
     }
 }
 

@@ -19,6 +19,7 @@ mod open_store;
 mod options;
 mod pattern;
 mod payload;
+mod plans;
 mod projection;
 mod purge;
 mod reports;
@@ -60,14 +61,15 @@ mod _drumlin {
     #[pymodule_export]
     use super::pattern::{Condition, Pattern};
     #[pymodule_export]
+    use super::plans::{RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow};
+    #[pymodule_export]
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::purge::{PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, PurgedTable};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, CopyReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport, RepackPlan,
-        Snapshot, StagedReport, TrashItem, TriggerFailure, VacuumPlan, VacuumWindow, VerifyReport, Version,
-        VersionsReport,
+        CheckpointReport, CopyReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport, Snapshot,
+        StagedReport, TrashItem, TriggerFailure, VerifyReport, Version, VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
@@ -94,7 +96,8 @@ mod _drumlin {
     #[pyfunction]
     fn open(py: Python<'_>, uri: &str, mode: options::ModeName, settings: options::Settings) -> PyResult<Store> {
         let options = options::open(mode, settings);
-        Ok(Store::new(call::detached(py, || drumlin::Store::open(uri, options))?))
+        let told = options.bucket.told();
+        Ok(Store::new(told, call::detached(py, || drumlin::Store::open(uri, options))?))
     }
 
     /// Copies what can be read from the store at `uri` into a new one.
@@ -108,7 +111,7 @@ mod _drumlin {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<SalvageReport> {
         let options = options::open(options::ModeName::create(), settings);
-        let salvage = |task: drumlin::base::Task| drumlin::Store::salvage(uri, new, options, &task);
+        let salvage = |task: drumlin::base::Task| drumlin::salvage(uri, new, options, &task);
         Ok(call::with_progress(py, progress, salvage)?.into())
     }
 

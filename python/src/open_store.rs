@@ -1,5 +1,7 @@
 //! The open store that tables, transactions and feeds keep alive; its calls are in store.rs.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 
 use crate::call::Detached;
@@ -12,10 +14,12 @@ pub struct Store {
     /// for that lock.
     pub core: Detached<drumlin::Store>,
     pub callbacks: Callbacks,
+    /// The settings of its bucket's client that are no secrets.
+    pub told: BTreeMap<String, String>,
 }
 
 impl Store {
-    pub fn new(core: drumlin::Store) -> Self {
-        Self { core: Detached::new(core), callbacks: Callbacks::default() }
+    pub fn new(told: BTreeMap<String, String>, core: drumlin::Store) -> Self {
+        Self { core: Detached::new(core), callbacks: Callbacks::default(), told }
     }
 }

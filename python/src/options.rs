@@ -54,6 +54,7 @@ pub struct Settings {
     shared: bool,
     fresh: bool,
     accept_loss: bool,
+    writer: Option<String>,
     storage_options: BTreeMap<String, String>,
     /// The interval of syncs.
     sync_micros: Option<u64>,
@@ -77,6 +78,7 @@ pub fn open(mode: ModeName, settings: Settings) -> Options {
         shared: settings.shared,
         fresh: settings.fresh,
         accept_loss: settings.accept_loss,
+        writer: settings.writer,
         bucket: BucketOptions(settings.storage_options),
         sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
         ..default

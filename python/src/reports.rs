@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::base::Timestamp;
-use drumlin::table::{Plan, Window};
 use drumlin::{base, store};
 use pyo3::prelude::*;
 
@@ -105,6 +104,37 @@ impl Version {
         self.0.metadata.as_deref().map(|text| from_json(py, text)).transpose()
     }
 
+    /// The rows that it added; one that it changed counts as added and as removed. None where rows written by key were in
+    /// memory and nobody has counted them yet.
+    #[getter]
+    fn rows_added(&self) -> Option<u64> {
+        self.0.turnover.map(|rows| rows.added)
+    }
+
+    /// The rows that it removed, counted likewise.
+    #[getter]
+    fn rows_removed(&self) -> Option<u64> {
+        self.0.turnover.map(|rows| rows.removed)
+    }
+
+    /// What its writer said.
+    #[getter]
+    fn message(&self) -> Option<&str> {
+        self.0.note.message.as_deref()
+    }
+
+    /// Who wrote it, by the name that the store was opened with.
+    #[getter]
+    fn writer(&self) -> Option<&str> {
+        self.0.note.writer.as_deref()
+    }
+
+    /// How long the call took that made it, until it was its turn to commit; None of quick calls.
+    #[getter]
+    fn duration(&self) -> Option<Duration> {
+        self.0.note.duration_micros.map(Duration::from_micros)
+    }
+
     /// The names of the snapshots that hold it.
     #[getter]
     fn snapshots(&self) -> Vec<String> {
@@ -112,7 +142,7 @@ impl Version {
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-        describe(this.as_any(), &["version", "kind", "rows", "time", "metadata", "snapshots"])
+        describe(this.as_any(), &["version", "kind", "rows", "time", "metadata", "message", "snapshots"])
     }
 }
 
@@ -258,112 +288,6 @@ impl From<store::CheckpointReport> for CheckpointReport {
             versions_expired: report.versions_expired,
             windows_void: report.windows_void,
             failures: report.failures,
-        }
-    }
-}
-
-record! {
-    /// The blocks whose row groups a checkpoint would copy to others, byte for byte.
-    RepackPlan {
-        /// Blocks before the checkpoint.
-        blocks_before: u64,
-        /// Blocks to empty: mostly dead ones, or many small ones.
-        blocks: u64,
-        /// Bytes to copy.
-        bytes_moved: u64,
-        /// Bytes to gain.
-        bytes_gained: u64,
-        /// Blocks worth emptying that exceed the budget.
-        left_out: u64,
-    } as text {
-        fn __str__(&self) -> &str {
-            &self.text
-        }
-    }
-}
-
-impl From<drumlin::block::RepackPlan> for RepackPlan {
-    fn from(plan: drumlin::block::RepackPlan) -> Self {
-        Self {
-            text: plan.to_string(),
-            blocks_before: plan.blocks_before,
-            blocks: plan.blocks.len() as u64,
-            bytes_moved: plan.bytes_moved,
-            bytes_gained: plan.bytes_gained,
-            left_out: plan.left_out,
-        }
-    }
-}
-
-record! {
-    /// Adjacent row groups to rewrite together.
-    VacuumWindow {
-        /// Why: `fold` (deleted rows), `lone` (one row group that is mostly deleted) or `merge` (small row groups).
-        reason: String,
-        /// Row groups before.
-        inputs: u64,
-        /// Row groups after.
-        outputs: u64,
-        /// Rows to keep.
-        rows: u64,
-        /// Rows to remove.
-        dead_rows: u64,
-        /// Bytes expected to be written.
-        bytes_rewritten: u64,
-        /// Expected gain in bytes.
-        bytes_gained: u64,
-    } {}
-}
-
-impl From<&Window> for VacuumWindow {
-    fn from(window: &Window) -> Self {
-        Self {
-            reason: format!("{:?}", window.reason).to_lowercase(),
-            inputs: window.inputs.len() as u64,
-            outputs: window.outputs.into(),
-            rows: window.rows,
-            dead_rows: window.dead_rows,
-            bytes_rewritten: window.bytes_rewritten(),
-            bytes_gained: window.bytes_gained(),
-        }
-    }
-}
-
-record! {
-    /// What a checkpoint would rewrite in one table, and why. `print` it.
-    VacuumPlan {
-        /// The table's path.
-        path: String,
-        /// What would be rewritten, in table order.
-        windows: Vec<VacuumWindow>,
-        /// Row groups before.
-        row_groups_before: u64,
-        /// Row groups after.
-        row_groups_after: u64,
-        /// Encoded bytes before.
-        bytes_before: u64,
-        /// Rows that no retained version sees, before the checkpoint.
-        dead_rows: u64,
-        /// Windows that the budget left out.
-        left_out: u64,
-    } as text {
-        fn __str__(&self) -> String {
-            format!("{}: {}", self.path, self.text.trim_end())
-        }
-    }
-}
-
-impl From<(String, Plan)> for VacuumPlan {
-    fn from((path, plan): (String, Plan)) -> Self {
-        Self {
-            path,
-            windows: plan.windows.iter().map(VacuumWindow::from).collect(),
-            row_groups_before: plan.groups_before,
-            row_groups_after: plan.groups_after(),
-            bytes_before: plan.bytes_before,
-            dead_rows: plan.dead_before,
-            left_out: plan.left_out,
-            text: plan.to_string(),
         }
     }
 }

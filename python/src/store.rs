@@ -12,10 +12,9 @@ use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
 use crate::open_store::Store;
 use crate::options::{missing, plan_options, retention};
+use crate::plans::VacuumPlan;
 use crate::purge::{PurgePlan, PurgeReceipt};
-use crate::reports::{
-    CheckpointReport, DropReport, ReclaimReport, RepackPlan, Snapshot, TrashItem, VacuumPlan, VerifyReport,
-};
+use crate::reports::{CheckpointReport, DropReport, ReclaimReport, Snapshot, TrashItem, VerifyReport};
 use crate::tables::Tables;
 use crate::transaction::Transaction;
 
@@ -61,12 +60,24 @@ impl Store {
 
     /// The settings of its bucket's client that are no secrets.
     fn storage_options(&self) -> std::collections::BTreeMap<String, String> {
-        self.core.options().bucket.told()
+        self.told.clone()
     }
 
-    fn transaction(this: &Bound<'_, Self>, read_only: bool) -> PyResult<Transaction> {
+    /// The same operations, each of which says `message` with its commit.
+    fn with_message(this: &Bound<'_, Self>, message: &str) -> PyResult<Tables> {
+        let store = &this.get().core;
+        let core = detached(this.py(), || store.with_message(message))?;
+        Ok(Tables::new(core.place(), this.clone().unbind()))
+    }
+
+    #[pyo3(signature = (read_only, message=None))]
+    fn transaction(this: &Bound<'_, Self>, read_only: bool, message: Option<&str>) -> PyResult<Transaction> {
         let core = &this.get().core;
-        let begin = || if read_only { core.read_transaction() } else { core.transaction() };
+        let begin = || match (read_only, message) {
+            (true, _) => core.read_transaction(),
+            (false, Some(message)) => core.with_message(message)?.transaction(),
+            (false, None) => core.transaction(),
+        };
         Ok(Transaction::new(detached(this.py(), begin)?, this.clone().unbind()))
     }
 
@@ -137,20 +148,9 @@ impl Store {
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None))]
-    fn vacuum_plan(
-        &self,
-        py: Python<'_>,
-        dead_share_min: Option<f64>,
-        budget: Option<f64>,
-    ) -> PyResult<Vec<VacuumPlan>> {
+    fn vacuum_plan(&self, py: Python<'_>, dead_share_min: Option<f64>, budget: Option<f64>) -> PyResult<VacuumPlan> {
         let options = plan_options(dead_share_min, budget);
-        Ok(detached(py, || self.core.vacuum_plan(&options))?.tables.into_iter().map(VacuumPlan::from).collect())
-    }
-
-    #[pyo3(signature = (dead_share_min=None, budget=None))]
-    fn repack_plan(&self, py: Python<'_>, dead_share_min: Option<f64>, budget: Option<f64>) -> PyResult<RepackPlan> {
-        let options = plan_options(dead_share_min, budget);
-        Ok(detached(py, || self.core.vacuum_plan(&options))?.blocks.into())
+        Ok(detached(py, || self.core.vacuum_plan(&options))?.into())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None, progress=None))]

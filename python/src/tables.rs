@@ -12,7 +12,7 @@ use crate::input::{Handed, to_frames, write_each};
 use crate::open_store::Store;
 use crate::options::{Versions, When, existing, missing, scan_options, schema_mode};
 use crate::pattern::PatternLike;
-use crate::reports::{CopyReport, DropReport, VersionsReport};
+use crate::reports::{CopyReport, DropReport, Version, VersionsReport};
 use crate::result::Reading;
 use crate::table::Table;
 use crate::tree::Tree;
@@ -131,6 +131,12 @@ impl Tables {
         let options = drumlin::DatasetOptions { as_of: crate::options::as_of(as_of), path_columns };
         let core = detached(py, || self.place.scan(pattern.0, &options))?;
         Ok(Dataset::new(core, self.store.clone_ref(py)))
+    }
+
+    #[pyo3(signature = (pattern, limit=None))]
+    fn history(&self, py: Python<'_>, pattern: PatternLike, limit: Option<usize>) -> PyResult<Vec<(String, Version)>> {
+        let history = detached(py, || self.place.history(pattern.0, limit))?;
+        Ok(history.into_iter().map(|(path, version)| (path, version.into())).collect())
     }
 
     fn restore(&self, py: Python<'_>, pattern: PatternLike, as_of: When) -> PyResult<Vec<String>> {

@@ -332,7 +332,8 @@ def test_checkpoint_merges_and_vacuums(folder: str) -> None:
             store.append("t", {"n": range(100 * at, 100 * at + 100)})
         store.table("t").delete("n % 4 < 3")
         store.set_retention("t", keep_last=1)
-        [plan] = store.vacuum_plan()
+        [plan] = store.vacuum_plan().tables
+        assert str(store.vacuum_plan()).startswith(f"{plan}\n")
         assert (plan.path, plan.row_groups_before) == ("t", 20)
         assert str(plan).startswith("t: 20 row groups")
         report = store.checkpoint()
@@ -344,7 +345,7 @@ def test_checkpoint_merges_and_vacuums(folder: str) -> None:
         # This terminates.
         rewritten = [store.checkpoint().tables for _ in range(4)]
         assert rewritten[-1] == 0
-        assert all(not plan.windows for plan in store.vacuum_plan())
+        assert all(not plan.windows for plan in store.vacuum_plan().tables)
         assert store.table("t").stat().row_groups == 1
         store.reclaim()
         report = store.verify()
@@ -435,7 +436,7 @@ def test_small_appends_travel_in_the_log(folder: str) -> None:
         assert store.read("t").to_arrow()["n"].to_pylist() == list(range(30))
     with drumlin.open(folder) as store:
         assert store.read("t", as_of=12).to_arrow()["n"].to_pylist() == list(range(13))
-        assert store.repack_plan().blocks <= 30
+        assert store.vacuum_plan().blocks.blocks <= 30
         assert store.checkpoint().row_groups_after == 1
         assert (store.stat().blocks, store.stat().inline_blocks) == (1, 0)
         assert store.read("t").to_arrow()["n"].to_pylist() == list(range(30))
@@ -448,7 +449,7 @@ def test_blocks_left_mostly_dead_are_repacked(folder: str) -> None:
         store.drop("t/1*")
         store.drop("t/2*")
         store.reclaim()
-        plan = store.repack_plan()
+        plan = store.vacuum_plan().blocks
         assert (plan.blocks, plan.blocks_before, plan.left_out) == (1, 1, 0)
         assert plan.bytes_gained > plan.bytes_moved > 0
         assert "1 of 1 blocks repacked" in str(plan)

@@ -21,6 +21,35 @@ pub struct Place {
     storage_options: Vec<(String, String)>,
 }
 
+/// The store argument of a command that commits something.
+#[derive(Args)]
+pub struct ChangedPlace {
+    #[command(flatten)]
+    place: Place,
+    /// Note TEXT with the commit: versions and watches show it
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+}
+
+impl ChangedPlace {
+    /// As [`Place::write`].
+    pub fn write(&self) -> Result<Store, Failure> {
+        self.told(self.place.write()?)
+    }
+
+    /// As [`Place::create`].
+    pub fn create(&self) -> Result<Store, Failure> {
+        self.told(self.place.create()?)
+    }
+
+    fn told(&self, store: Store) -> Result<Store, Failure> {
+        Ok(match &self.message {
+            Some(message) => store.with_message(message)?,
+            None => store,
+        })
+    }
+}
+
 /// Splits a setting into name and value; an error never contains the value.
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
@@ -101,7 +130,7 @@ impl Place {
     /// Copies what can be read from the store into a new one.
     pub fn salvage(&self, new: &str, shared: bool, task: &Task) -> Result<SalvageReport, Failure> {
         let options = Options { shared, ..self.options(Mode::Create) };
-        Ok(Store::salvage(&self.uri, new, options, task)?)
+        Ok(drumlin::salvage(&self.uri, new, options, task)?)
     }
 
     /// Tests the bucket.

@@ -51,6 +51,8 @@ mod sim_time;
 mod splits;
 #[path = "it/staged.rs"]
 mod staged;
+#[path = "it/stories.rs"]
+mod stories;
 #[path = "it/support.rs"]
 mod support;
 #[path = "it/turns.rs"]
@@ -318,7 +320,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 63] = [
+    let single: [(Bug, Check); 65] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -379,6 +381,8 @@ fn main() {
         (Bug::PurgeNewestOnly, erasing::nothing_is_left),
         (Bug::LeaveHoles, erasing::nothing_is_left),
         (Bug::ScanOnPurged, erasing::scans_end),
+        (Bug::ForgetStories, stories::stories_outlive_the_log),
+        (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
         (Bug::IgnoreGrace, rules::grace_is_given),

@@ -9,7 +9,7 @@ use crate::as_of;
 use crate::failure::Outcome;
 use crate::figures::counted;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Copy a subtree, or the tables that a pattern matches; the copies share the data
 #[derive(Args)]
@@ -19,7 +19,7 @@ Example:
   drumlin copy market.drumlin 'prices/*/close' 'eod/*' --as-of eod")]
 pub struct Copy {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// A path, with everything below it, or a pattern of tables
     from: String,
     /// Where to; for a pattern, with as many wildcards
@@ -39,7 +39,7 @@ Example:
   drumlin move market.drumlin draft/prices prices")]
 pub struct Move {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// A path, with everything below it, or a pattern of tables
     from: String,
     /// Where to; for a pattern, with as many wildcards

@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 use crate::figures::{self, counted};
 use crate::interrupt;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Delete rows, in a new version of the table
 ///
@@ -22,7 +22,7 @@ Example:
   drumlin delete market.drumlin prices/us/aapl --where 'volume = 0'")]
 pub struct Delete {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// The table
     table: String,
     /// Which rows, as in SQL

@@ -11,7 +11,7 @@ use drumlin::store::Missing;
 use crate::failure::{Failure, Outcome};
 use crate::figures::counted;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Delete versions of a table
 ///
@@ -22,7 +22,7 @@ Example:
   drumlin delete-versions market.drumlin prices/us/aapl 0-9 12")]
 pub struct DeleteVersions {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// The table
     table: String,
     /// Version numbers; 0-9 means all existing ones from 0 to 9

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes, counted};
 use crate::interrupt;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 use crate::scope::is_pattern;
 
 /// Drop tables
@@ -26,7 +26,7 @@ Example:
   drumlin drop market.drumlin 'prices/us/**' quotes --missing-ok")]
 pub struct Drop {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// Tables, or patterns with *, ? and ** that match them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,

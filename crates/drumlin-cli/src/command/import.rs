@@ -16,7 +16,7 @@ use crate::figures;
 use crate::files;
 use crate::interrupt;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 use crate::source::{self, ColumnType, Destination, Format, Source, TextForm, parse_column_type, parse_delimiter};
 
 /// Import Parquet, CSV, JSON lines or Arrow files
@@ -38,7 +38,7 @@ Example:
   drumlin import market.drumlin accounts.csv --key id --upsert")]
 pub struct Import {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// The files; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,

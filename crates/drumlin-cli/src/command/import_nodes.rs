@@ -12,7 +12,7 @@ use crate::figures::{count, counted};
 use crate::files;
 use crate::interrupt;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Import nodes from lines of JSON, as export-nodes writes them
 ///
@@ -25,7 +25,7 @@ Example:
   drumlin export-nodes old.drumlin config | drumlin import-nodes market.drumlin")]
 pub struct ImportNodes {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// The file; - is standard input
     #[arg(default_value = "-")]
     file: PathBuf,

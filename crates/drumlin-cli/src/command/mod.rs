@@ -10,6 +10,7 @@ mod drop;
 mod export;
 mod export_nodes;
 mod get;
+mod history;
 mod import;
 mod import_nodes;
 mod ls;
@@ -47,6 +48,7 @@ pub enum Command {
     Schema(schema::Schema),
     Stat(stat::Stat),
     Versions(versions::Versions),
+    History(history::History),
     Delete(delete::Delete),
     DeleteVersions(delete_versions::DeleteVersions),
     Drop(drop::Drop),
@@ -85,6 +87,7 @@ impl Command {
             Command::Schema(command) => command.run(out),
             Command::Stat(command) => command.run(out),
             Command::Versions(command) => command.run(out),
+            Command::History(command) => command.run(out),
             Command::Delete(command) => command.run(out),
             Command::DeleteVersions(command) => command.run(out),
             Command::Drop(command) => command.run(out),

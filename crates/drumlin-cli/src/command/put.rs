@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::Output;
 use crate::payload_text;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Set the payload of a node; the node and the store are created if they do not exist
 ///
@@ -23,7 +23,7 @@ Example:
   drumlin put market.drumlin jobs/leader '\"host-2\"' --if '\"host-1\"'")]
 pub struct Put {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// The node
     path: String,
     /// The payload; - reads it from standard input

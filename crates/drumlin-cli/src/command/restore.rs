@@ -9,7 +9,7 @@ use crate::as_of;
 use crate::failure::Outcome;
 use crate::figures::counted;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Make old versions of tables the newest again, in one commit, without data being written
 #[derive(Args)]
@@ -18,7 +18,7 @@ Example:
   drumlin restore market.drumlin 'prices/**' eod")]
 pub struct Restore {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// Which tables
     pattern: String,
     /// What they become: a version's number, a time or a snapshot's name

@@ -10,7 +10,7 @@ use super::drop::ask;
 use crate::failure::Outcome;
 use crate::figures::counted;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 use crate::scope::is_pattern;
 
 /// Remove nodes, with all below them; none of them may hold a table (drop takes those)
@@ -23,7 +23,7 @@ Example:
   drumlin rm market.drumlin 'config/feeds/*' --dry-run")]
 pub struct Rm {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// A node, or a pattern with *, ? and **
     #[arg(value_name = "PATTERN")]
     path: String,

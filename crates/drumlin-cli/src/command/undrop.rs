@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::place::Place;
+use crate::place::ChangedPlace;
 
 /// Restore a dropped table, with all its versions
 #[derive(Args)]
@@ -15,7 +15,7 @@ Example:
   drumlin undrop market.drumlin prices/us/aapl --to prices/us/aapl_old")]
 pub struct Undrop {
     #[command(flatten)]
-    place: Place,
+    place: ChangedPlace,
     /// Where the table was; of several dropped there, the last one is restored
     path: String,
     /// Where to put it [default: where it was]

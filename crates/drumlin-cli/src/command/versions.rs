@@ -1,7 +1,7 @@
 //! `versions`: the versions of a table.
 
 use clap::Args;
-use drumlin::Tables;
+use drumlin::{Tables, VersionInfo};
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;
@@ -30,22 +30,17 @@ impl Versions {
     pub fn run(self, out: &mut Output) -> Outcome {
         let versions = self.place.read()?.table(&self.table).versions()?;
         if self.json {
-            let versions = versions.iter().map(|info| {
-                // Metadata that is not JSON after all is shown as text.
-                let note = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
-                json!({
-                    "version": info.version.0, "kind": info.kind.name(), "time": time(info.time), "seq": info.seq.0,
-                    "rows": info.rows, "metadata": info.metadata.as_ref().map(note), "snapshots": info.snapshots,
-                })
-            });
-            return Ok(out.json(&versions.collect())?);
+            return Ok(out.json(&versions.iter().map(object).collect())?);
         }
         let mut grid = Grid::new([
             ("version", Align::Right),
             ("kind", Align::Left),
             ("time", Align::Left),
             ("rows", Align::Right),
+            ("added", Align::Right),
+            ("removed", Align::Right),
             ("snapshots", Align::Left),
+            ("message", Align::Left),
             ("metadata", Align::Left),
         ]);
         for info in versions {
@@ -54,10 +49,31 @@ impl Versions {
                 info.kind.name().to_owned(),
                 time(info.time),
                 count(info.rows),
+                rows(info.turnover.map(|rows| rows.added)),
+                rows(info.turnover.map(|rows| rows.removed)),
                 info.snapshots.join(", "),
+                info.note.message.unwrap_or_default(),
                 info.metadata.unwrap_or_default(),
             ]);
         }
         Ok(grid.print(out)?)
     }
+}
+
+/// A number of rows, if it is known.
+pub fn rows(number: Option<u64>) -> String {
+    number.map_or_else(|| "-".to_owned(), count)
+}
+
+/// A version in JSON.
+pub fn object(info: &VersionInfo) -> Value {
+    // Metadata that is not JSON after all is shown as text.
+    let note = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
+    json!({
+        "version": info.version.0, "kind": info.kind.name(), "time": time(info.time), "seq": info.seq.0,
+        "rows": info.rows, "rows_added": info.turnover.map(|rows| rows.added),
+        "rows_removed": info.turnover.map(|rows| rows.removed), "metadata": info.metadata.as_ref().map(note),
+        "message": info.note.message, "writer": info.note.writer,
+        "seconds": info.note.duration_micros.map(|micros| micros as f64 / 1e6), "snapshots": info.snapshots,
+    })
 }

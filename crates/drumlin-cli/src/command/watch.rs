@@ -99,13 +99,14 @@ fn line(commit: &Commit, event: &Event) -> String {
 
 fn object(commit: &Commit, event: Event) -> Value {
     let (seq, time) = (commit.seq().0, time(commit.time()));
+    let messages: Vec<&str> = commit.messages().collect();
     match event {
         Event::Node(NodeEvent { path, action, before, after, cause }) => json!({
-            "seq": seq, "time": time, "kind": "node", "action": node_action(action), "path": path,
+            "seq": seq, "time": time, "messages": messages, "kind": "node", "action": node_action(action), "path": path,
             "cause": cause_name(cause), "before": before.map(node), "after": after.map(node),
         }),
         Event::Table(TableEvent { path, table, action }) => json!({
-            "seq": seq, "time": time, "kind": "table", "action": table_action(action), "path": path, "table": table.0,
+            "seq": seq, "time": time, "messages": messages, "kind": "table", "action": table_action(action), "path": path, "table": table.0,
         }),
     }
 }

@@ -154,6 +154,10 @@ pub enum Bug {
     LeaveHoles = 108,
     /// A scan whose version was purged goes on after as many rows as it has returned.
     ScanOnPurged = 109,
+    /// What versions tell is not stored with a catalog snapshot.
+    ForgetStories = 110,
+    /// A note is taken for one of all versions of its tables.
+    TellAll = 111,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -35,7 +35,9 @@ impl Store {
     pub fn with_message(&self, message: &str) -> Result<Store> {
         if message.len() > MESSAGE_BYTES_MAX {
             let bytes = message.len();
-            return Err(Error::invalid(format!("a message of {bytes} bytes; at most {MESSAGE_BYTES_MAX} are possible")));
+            return Err(Error::invalid(format!(
+                "a message of {bytes} bytes; at most {MESSAGE_BYTES_MAX} are possible"
+            )));
         }
         let message = (!message.is_empty()).then(|| Arc::from(message));
         Ok(Store { message, ..self.clone() })
@@ -44,10 +46,15 @@ impl Store {
 
 impl Place {
     /// The versions of the tables that match, the newest first.
-    pub(super) fn history(&self, pattern: impl IntoPattern, limit: Option<usize>) -> Result<Vec<(String, VersionInfo)>> {
+    pub(super) fn history(
+        &self,
+        pattern: impl IntoPattern,
+        limit: Option<usize>,
+    ) -> Result<Vec<(String, VersionInfo)>> {
         let pattern = pattern.into_pattern()?;
         let reads = |state: &State| {
-            let of = |(_, table): (_, &Arc<Table>)| [Read::Schema(table.id), Read::Rows(table.id), Read::Versions(table.id)];
+            let of =
+                |(_, table): (_, &Arc<Table>)| [Read::Schema(table.id), Read::Rows(table.id), Read::Versions(table.id)];
             let of_tables = state.tables_matching(&pattern).flat_map(of);
             Ok([Read::Pattern(pattern.clone()), Read::Snapshots].into_iter().chain(of_tables).collect())
         };
@@ -58,7 +65,10 @@ impl Place {
             }
             // The versions of a table ascend, also where several have one time.
             all.sort_by(|(path, _, a), (other, _, b)| {
-                (b.time, b.seq).cmp(&(a.time, a.seq)).then_with(|| path.cmp(other)).then_with(|| b.version.cmp(&a.version))
+                (b.time, b.seq)
+                    .cmp(&(a.time, a.seq))
+                    .then_with(|| path.cmp(other))
+                    .then_with(|| b.version.cmp(&a.version))
             });
             all.truncate(limit.unwrap_or(usize::MAX));
             let mut holders: BTreeMap<TableId, BTreeMap<Version, Vec<String>>> = BTreeMap::new();

@@ -103,7 +103,7 @@ pub use purge_report::{Held, PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, 
 pub use read::ReadOptions;
 pub use reclaim::{Holding, ReclaimOptions, ReclaimReport};
 pub use resolve::AsOf;
-pub use salvage::SalvageTarget;
+pub use salvage::{SalvageTarget, salvage};
 pub use salvage_report::{Loss, LossKind, LostRows, SalvageReport};
 #[cfg(feature = "internals")]
 pub use split::check_plan;
@@ -225,11 +225,6 @@ impl Store {
     /// Where the store is.
     pub fn uri(&self) -> &str {
         &self.inner.uri
-    }
-
-    /// How it was opened.
-    pub fn options(&self) -> &Options {
-        &self.inner.options
     }
 
     /// Closes the store cleanly: all later calls fail, and the next open needs no recovery. Open scans may still be read to

@@ -86,7 +86,7 @@ impl Place {
     /// that uses the transaction.
     pub(super) fn may_wait(&self, writes: bool) -> bool {
         match self {
-            Place::Store(store) => writes || store.options().fresh,
+            Place::Store(store) => writes || store.inner.options.fresh,
             Place::Transaction(transaction) => transaction.is_locked(),
         }
     }

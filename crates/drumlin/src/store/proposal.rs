@@ -74,19 +74,24 @@ impl Proposal {
         self
     }
 
-    /// What is told of the transaction that led from `before` to `after`, if there is anything to tell.
+    /// What the transaction that led from `before` to `after` tells, if anything.
     fn story(&self, transaction: &TransactionRecord, before: &State, after: &State, time: Timestamp) -> Option<Effect> {
-        let tables: BTreeSet<TableId> = changed(transaction).collect();
+        let made = transaction.effects.iter().filter(|effect| !is_upkeep(effect));
+        let tables: BTreeSet<TableId> = made.filter_map(version_of).collect();
         let versions = |id: TableId| {
-            let next = before.table(id).map_or(Version(0), |table| table.next_version());
+            let earlier = before.table(id).filter(|_| !planted(Bug::TellAll));
+            let next = earlier.map_or(Version(0), |table| table.next_version());
             let made = after.table(id).into_iter().flat_map(|table| &table.versions).rev();
-            made.map(|record| record.version).take_while(move |version| *version >= next).map(move |version| (id, version))
+            made.map(|record| record.version)
+                .take_while(move |version| *version >= next)
+                .map(move |version| (id, version))
         };
         let versions: Vec<(TableId, Version)> = tables.into_iter().flat_map(versions).collect();
         let duration = |began: Timestamp| u64::try_from(time.0 - began.0).unwrap_or(0);
         let duration_micros = self.began.filter(|_| !versions.is_empty()).map(duration);
         let note = Note { duration_micros, ..self.note.clone() };
-        let says = note.message.is_some() || !versions.is_empty() && !note.is_empty();
+        let asked = !transaction.effects.iter().all(is_upkeep);
+        let says = asked && note.message.is_some() || !versions.is_empty() && !note.is_empty();
         says.then_some(Effect::Tell { note, versions })
     }
 }
@@ -143,7 +148,7 @@ pub(super) fn admit(
         transaction.effects.extend(told.effects);
     }
     let after = next.clone();
-    let expired = TransactionRecord { effects: expiry(&next, changed(&transaction), ages) };
+    let expired = TransactionRecord { effects: expiry(&next, transaction.effects.iter().filter_map(version_of), ages) };
     next.apply(&expired, seq, time)?;
     next.check_room()?;
     transaction.effects.extend(expired.effects);
@@ -151,15 +156,29 @@ pub(super) fn admit(
     Ok((transaction, after))
 }
 
-/// The tables that a transaction has made versions of.
-fn changed(transaction: &TransactionRecord) -> impl Iterator<Item = TableId> {
-    transaction.effects.iter().filter_map(|effect| match effect {
+/// The table that an effect makes a version of.
+fn version_of(effect: &Effect) -> Option<TableId> {
+    match effect {
         Effect::ChangeTable { table, .. }
         | Effect::UpdateTable { table, .. }
         | Effect::FreezeRows { table }
         | Effect::RestoreTable { table, .. } => Some(*table),
         _ => None,
-    })
+    }
+}
+
+/// Whether an effect is the store's own, even in a commit that a caller asked for: nothing is said of it.
+fn is_upkeep(effect: &Effect) -> bool {
+    use Effect::{
+        AddBlocks, AddInline, Beat, EndHolds, FenceSessions, FlushRows, FlushWithHistory, ForgetJobs, ForgetSessions,
+        FreezeRows, MoveGroups, MoveShared, OpenHold, OpenSession, Reclaimed, RewriteTable, ShrinkGroups, TriggerDone,
+    };
+    let of_blocks = matches!(effect, AddBlocks { .. } | AddInline { .. } | Reclaimed { .. });
+    let of_sessions = matches!(effect, OpenSession { .. } | FenceSessions { .. } | ForgetSessions { .. });
+    let of_holds = matches!(effect, OpenHold { .. } | Beat { .. } | EndHolds { .. } | ForgetJobs { .. });
+    let of_rows = matches!(effect, FreezeRows { .. } | FlushRows { .. } | FlushWithHistory { .. });
+    let of_layout = matches!(effect, RewriteTable { .. } | MoveGroups { .. } | MoveShared { .. } | ShrinkGroups { .. });
+    of_blocks || of_sessions || of_holds || of_rows || of_layout || matches!(effect, TriggerDone { .. })
 }
 
 /// Refuses a transaction that the log cannot take.

@@ -27,52 +27,50 @@ pub enum SalvageTarget {
     Shared(Arc<dyn Storage>),
 }
 
-impl Store {
-    /// Copies all that can be read of the store at `from` into a new one at `to`, which must not exist, or be empty, and says
-    /// what cannot be read. The store at `from` is left as it is; nobody should write it during the call.
-    ///
-    /// Of `options`, the settings of buckets apply to both stores, and `shared` to the new one.
-    ///
-    /// # Errors
-    /// `AlreadyExists` if `to` holds anything, `Unavailable` if storage fails, `Cancelled`. What is damaged at `from` fails nothing: the
-    /// report names it.
-    pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<SalvageReport> {
-        let env = Env::system(options.cpu_threads)?;
-        if [from, to].contains(&"memory://") {
-            return Err(Error::invalid("a store in memory is gone with its process; there is nothing to salvage"));
-        }
-        let bucket = |uri| BucketStorage::open(uri, &options.bucket.0, options.io_threads);
-        let source: Arc<dyn Storage> = match is_bucket(from) {
-            true => Arc::new(bucket(from)?),
-            false => Arc::new(FileStorage::new(Arc::new(OsDisk::open(folder_of(from)?)?))),
-        };
-        let target = match is_bucket(to) {
-            true => SalvageTarget::Shared(Arc::new(bucket(to)?)),
-            false => {
-                let folder = folder_of(to)?;
-                if !is_bucket(from) && real(folder).starts_with(real(folder_of(from)?)) {
-                    return Err(Error::invalid(format!("{to} lies within the store {from}, which is left as it is")));
-                }
-                let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(folder)?);
-                check_empty(&*disk)?;
-                match options.shared {
-                    true => SalvageTarget::Shared(Arc::new(FileStorage::new(disk))),
-                    false => SalvageTarget::Folder(disk),
-                }
-            }
-        };
-        target.salvage(source, env, options, task).map_err(|e| match e.kind() {
-            ErrorKind::Corrupt | ErrorKind::NotFound => e.context(from),
-            _ => e,
-        })
+/// Copies all that can be read of the store at `from` into a new one at `to`, which must not exist, or be empty, and says
+/// what cannot be read. The store at `from` is left as it is; nobody should write it during the call.
+///
+/// Of `options`, the settings of buckets apply to both stores, and `shared` to the new one.
+///
+/// # Errors
+/// `AlreadyExists` if `to` holds anything, `Unavailable` if storage fails, `Cancelled`. What is damaged at `from` fails nothing: the
+/// report names it.
+pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<SalvageReport> {
+    let env = Env::system(options.cpu_threads)?;
+    if [from, to].contains(&"memory://") {
+        return Err(Error::invalid("a store in memory is gone with its process; there is nothing to salvage"));
     }
+    let bucket = |uri| BucketStorage::open(uri, &options.bucket.0, options.io_threads);
+    let source: Arc<dyn Storage> = match is_bucket(from) {
+        true => Arc::new(bucket(from)?),
+        false => Arc::new(FileStorage::new(Arc::new(OsDisk::open(folder_of(from)?)?))),
+    };
+    let target = match is_bucket(to) {
+        true => SalvageTarget::Shared(Arc::new(bucket(to)?)),
+        false => {
+            let folder = folder_of(to)?;
+            if !is_bucket(from) && real(folder).starts_with(real(folder_of(from)?)) {
+                return Err(Error::invalid(format!("{to} lies within the store {from}, which is left as it is")));
+            }
+            let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(folder)?);
+            check_empty(&*disk)?;
+            match options.shared {
+                true => SalvageTarget::Shared(Arc::new(FileStorage::new(disk))),
+                false => SalvageTarget::Folder(disk),
+            }
+        }
+    };
+    target.salvage(source, env, options, task).map_err(|e| match e.kind() {
+        ErrorKind::Corrupt | ErrorKind::NotFound => e.context(from),
+        _ => e,
+    })
 }
 
 impl SalvageTarget {
-    /// Copies the store at `source` here: [`Store::salvage`], with storage that is already open.
+    /// Copies the store at `source` here: [`salvage`], with storage that is already open.
     ///
     /// # Errors
-    /// As [`Store::salvage`].
+    /// As [`salvage`].
     pub fn salvage(self, source: Arc<dyn Storage>, env: Env, options: Options, task: &Task) -> Result<SalvageReport> {
         let source = Arc::new(InlineStorage::new(source));
         let (state, mut losses) = best_state(&*source)?;

@@ -1,15 +1,14 @@
 //! One table: all operations on it, in a store or in a transaction.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::history::snapshots_of;
 use super::keyed::ByKey;
 use super::pins::Pin;
-use super::history::snapshots_of;
-use super::resolve::{numbered, resolve, table_at};
+use super::resolve::{resolve, table_at};
 use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{

@@ -88,7 +88,8 @@ impl Store {
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers) = (Footprint::default(), Vec::new());
-        let status = Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers, doomed: false })));
+        let status =
+            Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers, doomed: false })));
         let shared = Shared { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
         Ok(Transaction { shared: Arc::new(shared) })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::row_group::Positions;
-use super::{ALIVE, Deletion, GroupId, RowGroup, Run, Story, StoredSchema};
+use super::{ALIVE, Deletion, GroupId, RowGroup, Run, StoredSchema, Story};
 use crate::base::{Memo, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 
@@ -72,7 +72,7 @@ pub struct VersionRecord {
     pub schema: u32,
     /// The writer's metadata, as JSON.
     pub metadata: Option<String>,
-    /// What is told of it; stored separately.
+    /// What it tells; stored separately.
     #[serde(skip)]
     pub story: Option<Arc<Story>>,
 }

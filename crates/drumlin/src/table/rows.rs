@@ -83,7 +83,8 @@ impl Table {
         let (rows, schema) = (newest.rows, newest.schema);
         // The version exists from the time of its last row on.
         let time = self.instants.parts.get(&version).map_or(time, |written| written.last);
-        let record = VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None, story: None };
+        let record =
+            VersionRecord { version, seq, time, kind: VersionKind::Rows, rows, schema, metadata: None, story: None };
         next.add_version(record, None);
         next.freeze_part(false);
         Ok(next)

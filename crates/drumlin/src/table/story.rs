@@ -1,12 +1,6 @@
-//! What is told of versions: how many rows they added and removed, and what their writers said. It lies with a version's
-//! record in memory, and is stored beside the table.
-
-use std::sync::Arc;
+//! What versions tell: how many rows they added and removed, and what their writers said.
 
 use serde::{Deserialize, Serialize};
-
-use super::{Lineage, Table, VersionRecord};
-use crate::base::{Error, Result, Version};
 
 /// What the writer of a transaction says of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +20,7 @@ impl Note {
     }
 }
 
-/// How many rows a version added and removed. A row that it changed counts as both.
+/// How many rows a version added and removed. A row that it changed, or replaced by an equal one, counts as both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turnover {
     /// Rows that its predecessor does not show.
@@ -35,99 +29,11 @@ pub struct Turnover {
     pub removed: u64,
 }
 
-/// What is told of a version.
+/// What a version tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Story {
     /// `None` where rows in memory were involved, which nobody counts at a commit; and of versions of earlier builds.
     pub rows: Option<Turnover>,
     /// What its writer said.
     pub note: Note,
-}
-
-/// The stories of a table's versions, as they are stored.
-type Stories = Vec<(Version, Arc<Story>)>;
-
-/// What a catalog snapshot holds beside a table: where its rows came from, and what is told of its versions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Past {
-    lineage: Lineage,
-    stories: Stories,
-}
-
-impl Past {
-    /// That of a table; `None` if there is nothing to tell. O(versions).
-    pub fn of(table: &Table) -> Option<Self> {
-        let (lineage, stories) = (&table.lineage, table.stories());
-        let some = !lineage.is_empty() || !stories.is_empty();
-        some.then(|| Self { lineage: Lineage::clone(lineage), stories })
-    }
-
-    /// Gives it to its table, which was read without it. `Corrupt` if it tells of versions that the table lacks.
-    pub fn give(self, table: &mut Table) -> Result<()> {
-        table.lineage = Arc::new(self.lineage);
-        table.take_stories(self.stories)
-    }
-}
-
-impl Table {
-    /// Adds the record of the next version.
-    pub(super) fn add_version(&mut self, record: VersionRecord, rows: Option<Turnover>) {
-        let story = rows.map(|_| Arc::new(Story { rows, note: Note::default() }));
-        self.versions.push_back(VersionRecord { story, ..record });
-    }
-
-    /// Changes the record of a version, where it is listed and where snapshots hold it.
-    pub(super) fn edit_version(&mut self, version: Version, edit: impl Fn(&mut VersionRecord)) {
-        if let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) {
-            edit(&mut self.versions[at]);
-        }
-        if let Some(pin) = self.pins.get_mut(&version) {
-            edit(&mut pin.record);
-        }
-    }
-
-    /// Changes the story of a version.
-    pub(super) fn edit_story(&mut self, version: Version, edit: impl Fn(&mut Story)) {
-        self.edit_version(version, |record| edit(Arc::make_mut(record.story.get_or_insert_default())));
-    }
-
-    /// The table with a note of a version.
-    pub fn with_note(&self, version: Version, note: &Note) -> Table {
-        let mut next = self.clone();
-        next.edit_story(version, |story| story.note = note.clone());
-        next
-    }
-
-    /// The table whose newest version has changed so many more rows in place.
-    pub fn with_changed(&self, changed: u64) -> Table {
-        let mut next = self.clone();
-        let Some(version) = self.newest().map(|newest| newest.version) else { return next };
-        next.edit_story(version, |story| {
-            let rows = story.rows.get_or_insert_default();
-            rows.added += changed;
-            rows.removed += changed;
-        });
-        next
-    }
-
-    /// The stories of its versions, and of those that only snapshots hold, by version. O(versions).
-    fn stories(&self) -> Stories {
-        let pinned = self.pins.values().map(|pin| &pin.record);
-        let of = |record: &VersionRecord| Some((record.version, record.story.clone()?));
-        let mut stories: Stories = self.versions.iter().chain(pinned).filter_map(of).collect();
-        stories.sort_unstable_by_key(|(version, _)| *version);
-        stories.dedup_by_key(|(version, _)| *version);
-        stories
-    }
-
-    /// Takes over stories that were read.
-    fn take_stories(&mut self, stories: Stories) -> Result<()> {
-        for (version, story) in stories {
-            if self.version(version).is_none() {
-                return Err(Error::corrupt(format!("table {}: the story of version {version}, which it lacks", self.id)));
-            }
-            self.edit_version(version, |record| record.story = Some(story.clone()));
-        }
-        Ok(())
-    }
 }

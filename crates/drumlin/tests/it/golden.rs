@@ -21,7 +21,8 @@ use drumlin::store::{
     TableOptions, Ticket, Token, WriteOptions,
 };
 use drumlin::{
-    Alter, ErrorKind, Existing, Expression, Filter, Merge, NewColumn, Store, Tables, Task, WhenMatched, WhenNotMatched,
+    Alter, ErrorKind, Existing, Expression, Filter, Merge, NewColumn, Store, Tables, Task, Turnover, WhenMatched,
+    WhenNotMatched,
 };
 
 use crate::support::{batch, numbered, read, rows};
@@ -279,10 +280,10 @@ fn check_changes(store: &Store) {
     assert_eq!(read(7)[9], ["50", "0.5", ""]);
 }
 
-/// What catalogs hold since version 9: where copied tables came from, and when rows were erased. The checkpoint of
+/// What catalogs hold since version 9: where copied tables came from, when rows were erased, and what versions tell. The checkpoint of
 /// [`build_times`] puts them into the catalog.
 fn build_erased(store: &Store) -> drumlin::Result<()> {
-    store.write("erased/t", batch(&numbered(0, 20)), &Default::default())?;
+    store.with_message("twenty rows")?.write("erased/t", batch(&numbered(0, 20)), &Default::default())?;
     store.append("erased/t", batch(&numbered(20, 10)), &Default::default())?;
     store.copy("erased", "copied", &AsOf::Newest, Existing::Refuse)?;
     store.purge("erased/t", &Filter::parse("id % 20 = 5")?)?.execute(&Task::default()).map(drop)
@@ -290,7 +291,8 @@ fn build_erased(store: &Store) -> drumlin::Result<()> {
 
 /// The same in the log.
 fn build_erased_in_log(store: &Store) -> drumlin::Result<()> {
-    store.table("erased/t").set_metadata(&AsOf::Version(Version(0)), Some("7".into()))
+    store.table("erased/t").set_metadata(&AsOf::Version(Version(0)), Some("7".into()))?;
+    store.with_message("made one")?.write("told", batch(&numbered(0, 1)), &Default::default()).map(drop)
 }
 
 fn check_erased(store: &Store) {
@@ -300,6 +302,16 @@ fn check_erased(store: &Store) {
         assert_eq!(read(store, path, AsOf::Newest).unwrap(), left(30));
     }
     assert_eq!(store.table("erased/t").versions().unwrap()[0].metadata.as_deref(), Some("7"));
+    let told = |path: &str| store.history(path, None).unwrap().pop().unwrap().1;
+    for (path, rows, message) in
+        [("erased/t", 20, "twenty rows"), ("copied/t", 20, "twenty rows"), ("told", 1, "made one")]
+    {
+        let info = told(path);
+        assert_eq!(
+            (info.turnover, info.note.message.as_deref()),
+            (Some(Turnover { added: rows, removed: 0 }), Some(message))
+        );
+    }
     // The copy is known as one, though it was written apart.
     let plan = store.purge("erased/t", &Filter::parse("id = 7").unwrap()).unwrap().plan(&Task::default()).unwrap();
     assert_eq!((plan.tables.len(), plan.rows), (2, 2));

@@ -56,6 +56,7 @@ mod splits;
 mod staged;
 mod storage;
 mod store;
+mod stories;
 mod support;
 mod time_travel;
 mod transaction;

@@ -56,6 +56,8 @@ pub struct Model {
     pub keyed: Option<KeyedModel>,
     /// Tables whose columns change.
     pub evolving: BTreeMap<String, EvolvingTable>,
+    /// Whether rows were erased from all versions, which do not count them any more.
+    pub erased: bool,
 }
 
 impl Model {

@@ -1,9 +1,11 @@
 //! Random operations, their effects on the model and on the store, and whether the two agree.
 
+use std::collections::BTreeMap;
+
 use drumlin::base::Version;
 use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
-use drumlin::{Store, Tables};
+use drumlin::{Store, Tables, Turnover, VersionInfo, VersionKind};
 
 use crate::copy_op::{self, CopyOp};
 use crate::diffs;
@@ -256,6 +258,9 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
             same(&version.rows, &(expected.len() as u64), &what)?;
             same(&read(store, path, AsOf::Version(Version(*number))).map_err(text)?, expected, &what)?;
         }
+        if !model.erased {
+            turnovers(&versions, table)?;
+        }
         same(&read(store, path, AsOf::Newest).map_err(text)?, table.newest(), path)?;
         if let [first, .., last] = numbers.as_slice() {
             let version = |number: &u64| AsOf::Version(Version(*number));
@@ -294,6 +299,37 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
         let expected = expected.into_iter().map(|(value, path)| (vec![Payload::from(value)], path));
         let found = entries.entries().map(|entry| (entry.key, entry.path)).collect();
         same(&found, &expected.collect::<Vec<_>>(), "projection")?;
+    }
+    Ok(())
+}
+
+/// Checks how many rows versions say that they have added and removed.
+fn turnovers(versions: &[VersionInfo], table: &ModelTable) -> Result<(), String> {
+    for pair in versions.windows(2).filter(|pair| pair[1].version.0 == pair[0].version.0 + 1) {
+        let rows = |info: &VersionInfo| &table.versions[&info.version.0];
+        let (before, after, made) = (rows(&pair[0]), rows(&pair[1]), &pair[1]);
+        let Some(Turnover { added, removed }) = made.turnover else {
+            return Err(format!("version {} ({}) has counted no rows", made.version, made.kind.name()));
+        };
+        let mut difference: BTreeMap<&Row, i64> = BTreeMap::new();
+        before.iter().for_each(|row| *difference.entry(row).or_default() -= 1);
+        after.iter().for_each(|row| *difference.entry(row).or_default() += 1);
+        let new: i64 = difference.values().filter(|more| **more > 0).sum();
+        let gone: i64 = -difference.values().filter(|more| **more < 0).sum::<i64>();
+        // Rows that are replaced by equal ones are counted too.
+        let replaces = matches!(made.kind, VersionKind::Write | VersionKind::Replace | VersionKind::Restore);
+        let exact = replaces || (added as i64, removed as i64) == (new, gone);
+        let fits = before.len() as u64 + added - removed == after.len() as u64 && added as i64 >= new;
+        if !exact || !fits {
+            let what = format!(
+                "version {} ({}) of {} rows after {}",
+                made.version,
+                made.kind.name(),
+                after.len(),
+                before.len()
+            );
+            return Err(format!("{what}: {added} added, {removed} removed; {new} new, {gone} gone"));
+        }
     }
     Ok(())
 }

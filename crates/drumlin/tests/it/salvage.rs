@@ -316,7 +316,7 @@ fn folders_are_salvaged_by_name_and_none_into_itself() {
     let expected = show(&store).unwrap();
     store.close().unwrap();
     let go = |to: &str, shared: bool| {
-        Store::salvage(&at("old"), &at(to), Options { shared, ..Options::default() }, &Task::default())
+        drumlin::salvage(&at("old"), &at(to), Options { shared, ..Options::default() }, &Task::default())
     };
     let report = go("new", false).unwrap();
     assert_eq!(report.losses, []);
@@ -327,7 +327,7 @@ fn folders_are_salvaged_by_name_and_none_into_itself() {
     assert_eq!(go("shared", true).unwrap().losses, []);
     assert_eq!(show(&Store::open(&at("shared"), Options::default()).unwrap()).unwrap(), expected);
     // And a shared folder back to one of a single process.
-    let back = Store::salvage(&at("shared"), &at("back"), Options::default(), &Task::default()).unwrap();
+    let back = drumlin::salvage(&at("shared"), &at("back"), Options::default(), &Task::default()).unwrap();
     assert_eq!(back.losses, []);
     assert_eq!(show(&Store::open(&at("back"), Options::default()).unwrap()).unwrap(), expected);
     assert_eq!(go("new", false).unwrap_err().kind(), ErrorKind::AlreadyExists);

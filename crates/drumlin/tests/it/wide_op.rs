@@ -60,6 +60,7 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
                 return false;
             }
             model.checkpoint();
+            model.erased = true;
             erase(model, trash, |(id, _)| id % divisor != *rest);
         }
         WideOp::Audit => model.reclaim(trash),

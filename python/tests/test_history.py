@@ -1,0 +1,84 @@
+"""What versions tell: messages, writers, rows added and removed, in the order of time."""
+
+import datetime as dt
+import time
+
+import pytest
+
+import drumlin
+from drumlin import Store
+
+
+def told(store: Store, pattern: str = "**") -> list[tuple[str, str, int | None, int | None, str | None]]:
+    history = store.history(pattern)
+    return [(path, v.kind, v.rows_added, v.rows_removed, v.message) for path, v in history]
+
+
+def test_everything_done_with_a_message_says_it(folder: str) -> None:
+    with drumlin.open(folder, writer="etl") as store:
+        seen = store.seq
+        nightly = store.with_message("nightly")
+        nightly.write("a", {"n": [1, 2, 3]})
+        nightly.table("a").update({"n": "n + 1"}, where="n > 1")
+        nightly.tree.put("done", True)
+        store.append("a", {"n": [9]})
+        with store.transaction(message="both") as tx:
+            tx.write("b", {"n": [1]})
+            tx.table("a").delete("n = 9")
+        store.transact(lambda tx: tx.append("b", {"n": [2]}), message="again")
+        feed = store.changes(since=seen)
+        expected = [
+            ("b", "append", 1, 0, "again"),
+            ("a", "delete", 0, 1, "both"),
+            ("b", "write", 1, 0, "both"),
+            ("a", "append", 1, 0, None),
+            ("a", "update", 2, 2, "nightly"),
+            ("a", "write", 3, 0, "nightly"),
+        ]
+        assert told(store) == expected
+        messages = []
+        while (commit := feed.next(timeout=0)) is not None:
+            messages += commit.messages
+        assert messages == ["nightly", "nightly", "nightly", "both", "again"]
+        store.copy("a", "c")
+    with drumlin.open(folder) as store:
+        assert told(store, "a") == [line for line in expected if line[0] == "a"]
+        assert [line[1:] for line in told(store, "c")] == [line[1:] for line in told(store, "a")]
+        versions = store.table("a").versions()
+        assert {v.writer for v in versions} == {"etl"}
+        assert "message='nightly'" in repr(versions[0])
+        assert [path for path, _ in store.history(limit=2)] == ["b", "a"]
+        assert store.append("a", {"n": [0]}).writer is None
+
+
+def test_a_duration_is_that_of_the_call() -> None:
+    store = drumlin.open("memory://")
+
+    def slowly():
+        import pyarrow as pa
+
+        schema = pa.schema([("n", pa.int64())])
+
+        def batches():
+            time.sleep(0.2)
+            yield pa.record_batch({"n": [1]}, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    version = store.write("t", slowly())
+    assert version.duration is not None
+    assert dt.timedelta(seconds=0.2) <= version.duration < dt.timedelta(seconds=20)
+    assert store.restore("t", as_of=0) == ["t"]
+    assert store.table("t").versions()[1].duration is None
+
+
+def test_what_is_no_message() -> None:
+    store = drumlin.open("memory://")
+    with pytest.raises(TypeError, match="message is a str, not a int"):
+        store.with_message(3)  # type: ignore[arg-type]
+    with pytest.raises(drumlin.InvalidArgument, match="4097 bytes; at most 4096 are possible"):
+        store.with_message("x" * 4097)
+    with pytest.raises(TypeError, match="writer is a str"):
+        drumlin.open("memory://", writer=3)  # type: ignore[arg-type]
+    odd = "\u00e4\0\n<script>\U0001f600"
+    assert store.with_message(odd).write("t", {"n": [1]}).message == odd
