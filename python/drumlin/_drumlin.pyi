@@ -414,7 +414,12 @@ class Table:
         self, frame: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
     ) -> Version | None: ...
     def replace(
-        self, frame: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+        self,
+        frame: Any,
+        filter: str | None = None,
+        metadata: str | None = None,
+        evolve: bool = False,
+        progress: _Progress | None = None,
     ) -> Version | None: ...
     def update(
         self,

@@ -138,15 +138,16 @@ class Table(Generic[_V]):
         self,
         data: FrameLike,
         *,
+        where: str | Expr | None = None,
         metadata: Any = None,
         schema: SchemaMode = "strict",
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version in which the rows of ``data`` replace all rows of the range that they cover. See
-        :meth:`Store.replace <drumlin.Store.replace>`."""
+        """Makes a version in which the rows of ``data`` replace all rows of the range that they cover, or those that
+        match ``where``. See :meth:`Store.replace <drumlin.Store.replace>`."""
         new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
-        return cast(_V, self._core.replace(stream, note(metadata), new, progress))
+        return cast(_V, self._core.replace(stream, filter_text(where), note(metadata), new, progress))
 
     def update(
         self,

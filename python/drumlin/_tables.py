@@ -131,6 +131,7 @@ class Tables(Generic[_V]):
         path: str,
         data: FrameLike,
         *,
+        where: str | Expr | None = None,
         metadata: Any = None,
         schema: SchemaMode = "strict",
         coerce: bool = False,
@@ -139,15 +140,22 @@ class Tables(Generic[_V]):
         """Makes a version in which the rows of ``data`` stand in the place of all rows between its least and its
         greatest sort key, both included. The table needs a sort order.
 
+        With ``where`` they stand in the place of the rows for which that is true, wherever those are, as if these were
+        deleted and the new ones appended; for the new ones it need not be true. In a table with a key, a key of a row
+        that stays is :class:`drumlin.AlreadyExists`.
+
         >>> import drumlin
         >>> store = drumlin.open("memory://")
         >>> _ = store.write("ticks", {"time": [1, 2, 3, 4], "n": [0, 0, 0, 0]}, sort=["time"])
         >>> _ = store.replace("ticks", {"time": [2, 3], "n": [7, 7]})
         >>> store.read("ticks").to_arrow()["n"].to_pylist()
         [0, 7, 7, 0]
+        >>> _ = store.replace("ticks", {"time": [9], "n": [9]}, where="n = 7")
+        >>> store.read("ticks").to_arrow().to_pydict()
+        {'time': [1, 4, 9], 'n': [0, 0, 9]}
         """
         table = self.table(path)
-        return table.replace(data, metadata=metadata, schema=schema, coerce=coerce, progress=progress)
+        return table.replace(data, where=where, metadata=metadata, schema=schema, coerce=coerce, progress=progress)
 
     def read(
         self,

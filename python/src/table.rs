@@ -158,16 +158,20 @@ impl Table {
         self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| table.append(frame, options))
     }
 
-    #[pyo3(signature = (frame, metadata=None, evolve=false, progress=None))]
+    #[pyo3(signature = (frame, filter=None, metadata=None, evolve=false, progress=None))]
     fn replace(
         &self,
         py: Python<'_>,
         frame: Input,
+        filter: Option<&str>,
         metadata: Option<String>,
         evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| table.replace(frame, options))
+        self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| match filter {
+            Some(filter) => table.replace_where(frame, filter, options),
+            None => table.replace(frame, options),
+        })
     }
 
     #[pyo3(signature = (set, filter, metadata=None, progress=None))]

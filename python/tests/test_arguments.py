@@ -27,7 +27,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "create": {"schema": SCHEMA, "sort": ["id"], "key": ()},
     "write": {"data": ROWS, "sort": None, "coerce": False, "progress": None},
     "append": {"data": ROWS, "schema": "strict", "coerce": False, "progress": None},
-    "replace": {"data": ROWS, "schema": "strict", "coerce": False, "progress": None},
+    "replace": {"data": ROWS, "where": None, "schema": "strict", "coerce": False, "progress": None},
     "update": {"set": {"s": "'y'"}, "where": None, "progress": None},
     "set_metadata": {"as_of": None},
     "merge": {"source": ROWS, "on": ["id"], "coerce": False, "progress": None},

@@ -33,6 +33,8 @@ mod merges;
 mod model;
 #[path = "it/random.rs"]
 mod random;
+#[path = "it/replacing.rs"]
+mod replacing;
 #[path = "it/rules.rs"]
 mod rules;
 #[path = "it/seeds.rs"]
@@ -320,7 +322,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 65] = [
+    let single: [(Bug, Check); 66] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -381,6 +383,7 @@ fn main() {
         (Bug::PurgeNewestOnly, erasing::nothing_is_left),
         (Bug::LeaveHoles, erasing::nothing_is_left),
         (Bug::ScanOnPurged, erasing::scans_end),
+        (Bug::ReplaceBesideKeys, replacing::keys_of_rows_that_stay_are_refused),
         (Bug::ForgetStories, stories::stories_outlive_the_log),
         (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),

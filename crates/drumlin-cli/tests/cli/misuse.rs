@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 32] = [
+const COMMANDS: [(&str, &[&str]); 33] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -17,6 +17,7 @@ const COMMANDS: [(&str, &[&str]); 32] = [
     ("schema", &["b"]),
     ("stat", &["b"]),
     ("versions", &["b"]),
+    ("history", &["b"]),
     ("delete", &["b", "--where=n = 7"]),
     ("delete-versions", &["b", "7"]),
     ("drop", &["zz"]),

@@ -63,6 +63,7 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
         "schema",
         "stat",
         "versions",
+        "history",
         "delete",
         "delete-versions",
         "drop",

@@ -137,6 +137,32 @@ fn versions_are_made_read_and_deleted() {
 }
 
 #[test]
+fn what_is_done_with_a_message_says_it() {
+    let desk = Desk::with_tables();
+    desk.ok(&["import", "s", "b.csv", "--table", "a/x", "--append", "-m", "more of b"]);
+    desk.ok(&["delete", "s", "a/x", "--where", "n <= 2", "--message", "wrong ones"]);
+    desk.ok(&["put", "s", "note", "1", "--message", "a node"]);
+    let told = |versions: &serde_json::Value| -> Vec<String> {
+        let of = |v: &serde_json::Value| {
+            format!("{} +{} -{} {}", v["kind"], v["rows_added"], v["rows_removed"], v["message"]).replace('"', "")
+        };
+        versions.as_array().unwrap().iter().map(of).collect()
+    };
+    let expected = ["write +3 -0 null", "append +1 -0 more of b", "delete +0 -2 wrong ones"];
+    assert_eq!(told(&desk.json(&["versions", "s", "a/x", "--json"])), expected);
+    let history = desk.json(&["history", "s", "a/*", "-n", "3", "--json"]);
+    assert_eq!(told(&history)[..2], [expected[2], expected[1]]);
+    assert_eq!((&history[0]["path"], history[0]["seconds"].is_number()), (&json!("a/x"), true));
+    let shown = desk.ok(&["history", "s"]);
+    let first = shown.lines().nth(1).unwrap();
+    assert!(first.contains("a/x") && first.contains("wrong ones"), "{shown}");
+    assert_eq!(desk.ok(&["history", "s", "nothing"]), "");
+    let watched = desk.ok(&["watch", "s", "--since", "0", "-n", "5", "--json"]);
+    assert!(watched.lines().any(|line| line.contains("\"messages\":[\"more of b\"]")), "{watched}");
+    desk.fails(1, &["put", "s", "note", "1", "--message", &"x".repeat(5000)], &["5000 bytes; at most 4096"]);
+}
+
+#[test]
 fn tables_are_dropped_taken_back_and_reclaimed() {
     let desk = Desk::with_tables();
     desk.fails(1, &["drop", "s", "a/**", "c"], &["'c'", "nothing was dropped"]);

@@ -158,6 +158,8 @@ pub enum Bug {
     ForgetStories = 110,
     /// A note is taken for one of all versions of its tables.
     TellAll = 111,
+    /// Rows that replace those that match may have keys of rows that do not.
+    ReplaceBesideKeys = 112,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

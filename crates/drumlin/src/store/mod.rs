@@ -47,6 +47,7 @@ mod read;
 mod reclaim;
 mod recover;
 mod repack;
+mod replace;
 mod resolve;
 mod row_changes;
 mod salvage;

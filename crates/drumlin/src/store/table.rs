@@ -86,29 +86,6 @@ impl Table {
         self.place.write_frames(kind, frames, options, OnItemError::Refuse)?.remove(0)
     }
 
-    /// Makes a version in which the rows of `frame` replace all rows between its least and its greatest sort key, both
-    /// included. The table needs a sort order. The frame is held in memory.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no table, `InvalidArgument` if it has no sort order, `SchemaMismatch` if the columns are not its
-    /// own.
-    pub fn replace<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
-        let path = Path::new(&self.path)?;
-        match &self.place {
-            Place::Store(store) => store.replace_range(&path, frame.into(), options).map(Some),
-            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                let state = open.draft.state();
-                let (replacement, writer) = store.prepare_replace(state, &path, frame.into(), options)?;
-                let table = table_at(state, &path)?.id;
-                let change = store.replace_rows(state, &replacement, writer.written(), &options.task)?;
-                let evolves = replacement.evolves();
-                let done = open.apply(change.footprint, change.effects, Some(writer));
-                if evolves { open.settled(store, table, done) } else { done }?;
-                Ok(None)
-            }),
-        }
-    }
-
     /// Makes a version with other columns and the same rows. Writes no rows: row groups keep the columns that they were written
     /// with, and older versions their schema. O(columns), and if values of a column must be looked at to tell whether
     /// they fit a wider type, O(rows) of that column.

@@ -1,25 +1,16 @@
-//! Changes existing rows: replaces a key range, deletes by predicate. With deletion vectors only; no row group is
+//! Deletes rows by predicate, and what changes of existing rows share. With deletion vectors only; no row group is
 //! rewritten. The rows are found on a snapshot; if others changed the table since, they are looked for again.
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-
-use super::blocks::{Placed, add_blocks};
-use super::keyed::check_distinct;
 use super::proposal::Proposal;
 use super::resolve::{newest, of_table, table_at};
-use super::{Frame, Store, VersionInfo, WriteOptions};
-use crate::base::{Error, Result, TableId, Task};
-use crate::block::{BlockWriter, Written};
+use super::{Store, VersionInfo};
+use crate::base::{Result, TableId, Task};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::memtable::Keys;
-use crate::segment::join_batches;
-use crate::table::{
-    Conform, GroupId, KeyRange, Matches, NewGroup, Positions, RowGroups, RowsChange, SchemaMode, Schemes, StoredSchema,
-    Table, TableChange, VersionKind, encode_group, matching_rows,
-};
+use crate::table::{GroupId, Matches, Positions, RowsChange, Table, TableChange, VersionKind, matching_rows};
 
 /// How rows are updated or deleted.
 #[derive(Clone, Default)]
@@ -43,19 +34,6 @@ pub struct DeleteReport {
 pub(super) struct FullChange {
     pub footprint: Footprint,
     pub effects: Vec<Effect>,
-}
-
-/// Rows that are to replace others: on storage, waiting for their commit.
-pub(super) struct Replacement {
-    path: Path,
-    sort: Vec<String>,
-    /// The table's.
-    schema: StoredSchema,
-    /// The one that it gets for these rows, if that is another.
-    evolved: Option<StoredSchema>,
-    range: Option<KeyRange>,
-    groups: Vec<NewGroup>,
-    metadata: Option<String>,
 }
 
 impl Store {
@@ -95,110 +73,6 @@ impl Store {
         let change = (rows > 0).then_some(Effect::ChangeTable { table: table.id, change });
         Ok((rest_on_rows(table.id, path, effects, change), rows))
     }
-
-    /// Makes a version in which the rows of `frame` replace all those in the range that they cover.
-    pub(super) fn replace_range(&self, path: &Path, frame: Frame<'_>, options: &WriteOptions) -> Result<VersionInfo> {
-        self.refresh_if_shared()?;
-        let began = self.began();
-        self.settle_before_evolving(std::iter::once((path, &frame)), options.schema)?;
-        let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, options)?;
-        let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
-            self.prepare_and_commit(|base| {
-                let (base, _pin) = self.settled_state(base, path, replacement.evolves())?;
-                let change = self.replace_rows(&base, replacement, writer.written(), &options.task)?;
-                Ok((change.propose(base).since(began), ()))
-            })
-        })?;
-        self.newest_info(&after, path)
-    }
-
-    /// Encodes rows that are to replace others in the table at `path`.
-    pub(super) fn prepare_replace(
-        &self,
-        state: &State,
-        path: &Path,
-        frame: Frame<'_>,
-        options: &WriteOptions,
-    ) -> Result<(Replacement, BlockWriter)> {
-        let table = table_at(state, path)?;
-        let sort = table.spec.sort.clone();
-        if sort.is_empty() {
-            return Err(Error::invalid(format!(
-                "'{path}' has no sort order, so there is no range to replace; make the table with one"
-            )));
-        }
-        let own = table.schema().expect("every table has a version").clone();
-        let evolved = table.evolved(frame.schema(), options.schema).map_err(|e| e.context(format!("'{path}'")))?;
-        let stored = evolved.as_ref().unwrap_or(&own).clone();
-        let schema = stored.0.clone();
-        let pool = &self.inner.env.pool;
-        let name = format!("'{path}'");
-        let fill = (options.schema == SchemaMode::Evolve).then_some(stored);
-        let mut conform = Conform::new(schema.clone()).named(&name).filling(fill);
-        let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));
-        let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
-        let range = KeyRange::of(&batches, &sort)?;
-        if table.key().is_some() && !batches.is_empty() {
-            check_distinct(&*table.codec_of(&schema, &sort)?, &join_batches(&schema, &batches)?)?;
-        }
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
-        let mut groups: Vec<NewGroup> = Vec::new();
-        let mut known: Option<Schemes> = None;
-        for group in RowGroups::new(batches.into_iter().map(Ok), Conform::new(schema.clone())) {
-            options.task.cancel.check()?;
-            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref())
-                .map_err(|e| e.context(format!("'{path}'")))?;
-            known.get_or_insert(schemes);
-            let rows = encoded.rows;
-            groups.push(NewGroup { address: writer.push(encoded)?, rows, dead: None });
-        }
-        writer.finish()?;
-        let metadata = options.metadata.clone();
-        Ok((Replacement { path: path.clone(), sort, schema: own, evolved, range, groups, metadata }, writer))
-    }
-
-    /// The change that puts a replacement, which lies in `blocks`, in place.
-    pub(super) fn replace_rows(
-        &self,
-        state: &State,
-        replacement: &Replacement,
-        blocks: &[Written],
-        task: &Task,
-    ) -> Result<FullChange> {
-        let path = &replacement.path;
-        let table = table_at(state, path)?;
-        let same_schema = table.schema() == Some(&replacement.schema);
-        if table.spec.sort != replacement.sort || !same_schema {
-            return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));
-        }
-        let mut change = TableChange::new(VersionKind::Replace);
-        change.metadata = replacement.metadata.clone();
-        change.groups = replacement.groups.clone();
-        change.schema = replacement.evolved.clone();
-        let mut effects = Vec::new();
-        if let Some(range) = &replacement.range {
-            let (inner, read_point) = (&self.inner, newest(state, table));
-            let found = range.rows_of(&inner.reader, &inner.env.pool, table, read_point, &task.cancel);
-            let found = found.map_err(|e| of_table(path, e))?;
-            change.deletions = positions(found.groups);
-            effects = delete_in_memory(table, &found.keys)?;
-        }
-        effects.extend(add_blocks(blocks));
-        Ok(rest_on_rows(table.id, path, effects, Some(Effect::ChangeTable { table: table.id, change })))
-    }
-}
-
-impl Replacement {
-    /// Whether the table gets another schema for it.
-    pub fn evolves(&self) -> bool {
-        self.evolved.is_some()
-    }
-}
-
-impl Placed for Replacement {
-    fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
-        self.groups.iter_mut()
-    }
 }
 
 /// The effects that delete rows which lie in memory only.
@@ -222,7 +96,7 @@ pub(super) fn rest_on_rows(table: TableId, path: &Path, before: Vec<Effect>, cha
 }
 
 impl FullChange {
-    fn propose(self, base: Arc<State>) -> Proposal {
+    pub fn propose(self, base: Arc<State>) -> Proposal {
         let Self { footprint, effects } = self;
         Proposal::carried(base, footprint, effects)
     }

@@ -67,16 +67,18 @@ pub enum KeyedOp {
     },
 }
 
+/// Rows without those whose id another has.
+pub fn distinct(rows: &[Row]) -> Vec<Row> {
+    let mut seen = BTreeSet::new();
+    rows.iter().filter(|(id, _)| seen.insert(*id)).cloned().collect()
+}
+
 /// Chooses a random operation that makes sense.
 pub fn draw(rng: &mut fastrand::Rng, model: Option<&KeyedModel>) -> KeyedOp {
     let Some(model) = model else { return KeyedOp::Create };
     let key = |rng: &mut fastrand::Rng| rng.i64(-30..60);
     let n = rng.usize(..20);
     let fresh: Vec<Row> = (0..n).map(|_| (key(rng), (rng.u8(..4) > 0).then(|| format!("k{}", rng.u8(..50))))).collect();
-    let distinct = |rows: &[Row]| -> Vec<Row> {
-        let mut seen = BTreeSet::new();
-        rows.iter().filter(|(id, _)| seen.insert(*id)).cloned().collect()
-    };
     let absent = |rows: &[Row]| -> Vec<Row> {
         distinct(rows).into_iter().filter(|(id, _)| !model.rows.contains_key(id)).collect()
     };
@@ -103,7 +105,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: Option<&KeyedModel>) -> KeyedOp {
 }
 
 impl KeyedModel {
-    fn number(&mut self) {
+    pub fn number(&mut self) {
         self.versions.insert(self.next_version, self.rows.clone());
         self.next_version += 1;
         self.active = false;

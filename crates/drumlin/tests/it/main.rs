@@ -41,6 +41,7 @@ mod nouns;
 mod odd_names;
 mod purge;
 mod random;
+mod replacing;
 mod rules;
 mod salvage;
 mod seeds;

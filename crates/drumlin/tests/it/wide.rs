@@ -15,7 +15,7 @@ use drumlin::store::{AsOf, ChangeFeed, Options, SalvageTarget};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::copy_op::CopyOp;
-use crate::keyed_model::{KeyedModel, PATH, Place};
+use crate::keyed_model::{KeyedModel, PATH, Place, distinct};
 use crate::model::Model;
 use crate::random::{self, Op, compare};
 use crate::support::{Row, env, open, read};
@@ -84,7 +84,8 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
     let path = format!("t/{}", ["a", "b", "c"][rng.usize(..3)]);
     let node = |rng: &mut fastrand::Rng| (format!("n/{}", rng.u8(..6)), rng.i64(0..9));
     let there = model.tables.get(&path);
-    Op::Wide(match rng.u8(..20) {
+    let keyed = model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There);
+    Op::Wide(match rng.u8(..22) {
         0 => WideOp::Purge,
         1 => WideOp::Erase(rng.i64(2..9), rng.i64(0..2)),
         2 => WideOp::Audit,
@@ -98,7 +99,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
         8 | 9 if there.is_some() => {
             WideOp::KeepFor(path, if model.timed { [0, 1000, 5000, 1 << 50][rng.usize(..4)] } else { 1 << 50 })
         }
-        10 if model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There) => WideOp::DropKeyed,
+        10 if keyed => WideOp::DropKeyed,
         11 | 12 => {
             let (path, value) = node(rng);
             WideOp::CreateNode(path, value)
@@ -114,8 +115,9 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
         15 => WideOp::PutMany((0..rng.usize(1..5)).map(|_| node(rng)).collect()),
         16 => WideOp::DeleteNodes(rng.i64(0..6)),
         17 => WideOp::Import,
+        18 if there.is_some() => WideOp::ReplaceWhere(path, rng.i64(2..6), rng.i64(0..2), fresh(rng)),
+        19 if keyed => WideOp::ReplaceKeyed(rng.i64(1..4), 0, distinct(&fresh(rng))),
         _ if there.is_some() => {
-            let keyed = model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There);
             let by_key = if keyed { fresh(rng) } else { Vec::new() };
             WideOp::All { path, rows: fresh(rng), divisor: rng.i64(2..6), by_key, node: node(rng) }
         }

@@ -28,6 +28,10 @@ pub enum WideOp {
     UndropTo(String, String),
     /// Several tables in one commit.
     WriteMany(Vec<(String, Vec<Row>)>),
+    /// Rows by id, divided with a remainder, replaced by others.
+    ReplaceWhere(String, i64, i64, Vec<Row>),
+    /// The same in the table with a key.
+    ReplaceKeyed(i64, i64, Vec<Row>),
     /// How many microseconds versions are kept.
     KeepFor(String, u64),
     DropKeyed,
@@ -79,6 +83,22 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
                 model.tables.entry(path.clone()).or_default().add(rows.clone());
                 model.expire(path);
             }
+        }
+        WideOp::ReplaceWhere(path, divisor, rest, rows) => {
+            let table = model.tables.get_mut(path).unwrap();
+            let kept = table.newest().iter().filter(|(id, _)| id % divisor != *rest);
+            let all = kept.chain(rows).cloned().collect();
+            table.add(all);
+            model.expire(path);
+        }
+        WideOp::ReplaceKeyed(divisor, rest, rows) => {
+            let keyed = model.keyed.as_mut().unwrap();
+            keyed.rows.retain(|id, _| id % divisor != *rest);
+            if rows.iter().any(|(id, _)| keyed.rows.contains_key(id)) {
+                return false;
+            }
+            keyed.rows.extend(rows.iter().cloned());
+            keyed.number();
         }
         WideOp::KeepFor(path, micros) => {
             model.keep_last.remove(path);
@@ -159,6 +179,14 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
         WideOp::WriteMany(tables) => {
             let frames = tables.iter().map(|(path, rows)| (path.clone(), batch(rows).into())).collect();
             drop(store.write_many(frames, &none)?);
+        }
+        WideOp::ReplaceWhere(path, divisor, rest, rows) => {
+            let filter = format!("id % {divisor} = {rest}");
+            drop(store.table(path).replace_where(batch(rows), &filter, &none)?);
+        }
+        WideOp::ReplaceKeyed(divisor, rest, rows) => {
+            let filter = format!("id % {divisor} = {rest}");
+            drop(store.table(PATH).replace_where(batch(rows), &filter, &none)?);
         }
         WideOp::KeepFor(path, micros) => store.set_retention(path, Some(Retention::KeepMicros(*micros)))?,
         WideOp::DropKeyed => drop(store.drop(&[PATH.to_owned()], Default::default())?),
