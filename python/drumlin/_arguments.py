@@ -122,22 +122,29 @@ def evolves(schema: Any) -> bool:
     return schema == "evolve"
 
 
-def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any]:
-    """Columns to add: a schema, and a frame of one row with the defaults of those that have one."""
+def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[str, str]]]:
+    """Columns to add: a schema, a frame of one row with the defaults of those that have one, and the expressions of those
+    that are computed."""
     if not isinstance(columns, Mapping) or hasattr(columns, "__arrow_c_schema__"):
-        return to_schema(columns, "columns"), None
-    types, defaults = {}, {}
+        return to_schema(columns, "columns"), None, []
+    types, defaults, computed = {}, {}, []
     for name, column in columns.items():
         types[name] = column
         if isinstance(column, (tuple, list)):
             if len(column) != 2:
                 raise InvalidArgument(
-                    f"column {name!r} has {len(column)} parts; expected a type, or a type and a default"
+                    f"column {name!r} has {len(column)} parts; expected a type, or a type and a default or an expression"
                 )
-            types[name], defaults[name] = column
+            types[name], fill = column
+            if isinstance(fill, Expr):
+                computed.append((name, str(fill)))
+            else:
+                defaults[name] = fill
+        elif isinstance(column, Expr):
+            raise InvalidArgument(f"column {name!r} is an expression without a type; give both, as a pair")
     schema = to_schema(types, "columns")
     if not defaults:
-        return schema, None
+        return schema, None, computed
     pyarrow = need("pyarrow", "a default", "pyarrow")
     fields = [schema.field(name) for name in defaults]
     try:
@@ -146,7 +153,7 @@ def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any]:
         ]
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument(f"a default does not fit its type: {error}") from error
-    return schema, pyarrow.table(arrays, names=list(defaults))
+    return schema, pyarrow.table(arrays, names=list(defaults)), computed
 
 
 def plain(value: Any) -> Any:

@@ -357,10 +357,14 @@ class Table(Generic[_V]):
         selected = selection(as_of, columns, where, limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
 
-    def add_columns(self, columns: SchemaLike, *, metadata: Any = None) -> _V:
+    def add_columns(self, columns: SchemaLike, *, metadata: Any = None, progress: Progress | None = None) -> _V:
         """Makes a version with more columns, after those there are. ``columns`` are names and Arrow types, or for a
         name a pair of a type and the value that the rows have which are there; rows that are added later and lack the
         column (``schema="evolve"``) have it too. Without such a value they are null. No rows are written.
+
+        With a pair of a type and an expression (:func:`drumlin.col`) the rows have what is computed from the columns
+        that were there. That makes two versions in one commit, one with the column and one with its values, and writes
+        all row groups again, of which only the new columns are encoded.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -368,9 +372,12 @@ class Table(Generic[_V]):
         >>> _ = store.table("numbers").add_columns({"note": pyarrow.string(), "weight": (pyarrow.float64(), 0.5)})
         >>> store.read("numbers").to_arrow().to_pylist()[0]
         {'n': 1, 'note': None, 'weight': 0.5}
+        >>> _ = store.table("numbers").add_columns({"heavy": (pyarrow.bool_(), drumlin.col("n") * 3 > 4)})
+        >>> store.read("numbers", columns=["n", "heavy"]).to_arrow().to_pylist()
+        [{'n': 1, 'heavy': False}, {'n': 2, 'heavy': True}]
         """
-        schema, defaults = new_columns(columns)
-        return cast(_V, self._core.add_columns(schema, defaults, note(metadata)))
+        schema, defaults, computed = new_columns(columns)
+        return cast(_V, self._core.add_columns(schema, defaults, computed, note(metadata), progress))
 
     def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
         """Makes a version without the columns called ``columns``. Older versions keep them, and with them their bytes.

@@ -2,9 +2,11 @@
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
+use std::collections::HashMap;
+
 use drumlin::base::Task;
 use drumlin::{
-    Alter, AsOf, Cancel, DiffOptions, Error, Expression, Filter, Frame, Merge, NewColumn, ReadOptions, Result,
+    Alter, AsOf, Cancel, DiffOptions, Error, Expression, Fill, Filter, Frame, Merge, NewColumn, ReadOptions, Result,
     SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched, WriteOptions,
 };
 use pyo3::PyTraverseError;
@@ -251,24 +253,32 @@ impl Table {
     }
 
     /// `defaults` is a frame of one row, with the columns that have one.
-    #[pyo3(signature = (columns, defaults=None, metadata=None))]
+    #[pyo3(signature = (columns, defaults=None, computed=Vec::new(), metadata=None, progress=None))]
     fn add_columns(
         &self,
         py: Python<'_>,
         columns: GivenSchema,
         defaults: Option<Input>,
+        computed: Vec<(String, String)>,
         metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
         let schema = columns.into_inner();
-        let add = || {
+        let add = |task| {
             let rows = defaults.map(rows_of).transpose()?;
-            let new = schema.fields().iter().map(|field| NewColumn {
-                field: field.as_ref().clone(),
-                default: rows.as_ref().and_then(|row| row.column_by_name(field.name()).cloned()),
+            let computed: HashMap<String, Expression> = assignments(computed)?.into_iter().collect();
+            let new = schema.fields().iter().map(|field| {
+                let default = rows.as_ref().and_then(|row| row.column_by_name(field.name()));
+                let fill = match (default, computed.get(field.name())) {
+                    (_, Some(expression)) => Fill::Computed(expression.clone()),
+                    (Some(value), None) => Fill::Default(value.clone()),
+                    (None, None) => Fill::Null,
+                };
+                NewColumn { field: field.as_ref().clone(), fill }
             });
-            self.core.alter(&Alter::Add(new.collect()), &UpdateOptions { metadata, ..UpdateOptions::default() })
+            self.core.alter(&Alter::Add(new.collect()), &UpdateOptions { metadata, task })
         };
-        Ok(detached(py, add)?.map(Version::from))
+        Ok(with_progress(py, progress, add)?.map(Version::from))
     }
 
     #[pyo3(signature = (columns, metadata=None))]

@@ -68,6 +68,6 @@ pub use log::LogOptions;
 pub use segment::Stat;
 pub use store::*;
 pub use table::{
-    Alter, LeftAlone, Lookup, Merge, NewColumn, Note, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan,
-    SchemaMode, Turnover, VersionKind, WhenMatched, WhenNotMatched, Window,
+    Alter, Fill, LeftAlone, Lookup, Merge, NewColumn, Note, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart,
+    ScanPlan, SchemaMode, Turnover, VersionKind, WhenMatched, WhenNotMatched, Window,
 };

@@ -88,18 +88,19 @@ impl Table {
 
     /// Makes a version with other columns and the same rows. Writes no rows: row groups keep the columns that they were written
     /// with, and older versions their schema. O(columns), and if values of a column must be looked at to tell whether
-    /// they fit a wider type, O(rows) of that column.
+    /// they fit a wider type, O(rows) of that column. Only columns that are computed ([`crate::Fill::Computed`]) take a second version,
+    /// in the same commit, and have all row groups written again, of which the new columns alone are encoded.
     ///
     /// ```
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int32Array, RecordBatch};
     /// # use drumlin::arrow::datatypes::{DataType, Field};
-    /// # use drumlin::{Alter, NewColumn, Tables};
+    /// # use drumlin::{Alter, Fill, NewColumn, Tables};
     /// # let store = drumlin::Store::open("memory://", Default::default())?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
     /// store.write("t", rows, &Default::default())?;
     /// let table = store.table("t");
-    /// let column = NewColumn { field: Field::new("note", DataType::Utf8, true), default: None };
+    /// let column = NewColumn { field: Field::new("note", DataType::Utf8, true), fill: Fill::Null };
     /// table.alter(&Alter::Add(vec![column]), &Default::default())?;
     /// table.alter(&Alter::Rename(vec![("n".into(), "count".into())]), &Default::default())?;
     /// table.alter(&Alter::Widen(vec![("count".into(), DataType::Int64)]), &Default::default())?;
@@ -113,11 +114,22 @@ impl Table {
     /// `AlreadyExists` if a new one does; `SchemaMismatch` if a type does not hold all values; in a transaction `Conflict` if
     /// rows written by key are in memory.
     pub fn alter(&self, alter: &Alter, options: &UpdateOptions) -> Result<Option<VersionInfo>> {
-        let path = Path::new(&self.path)?;
+        let (path, computed) = (Path::new(&self.path)?, alter.computed());
         match &self.place {
+            Place::Store(store) if !computed.is_empty() => {
+                store.transact(|tx| {
+                    let place = Place::Transaction(tx.clone());
+                    Table { place, path: self.path.clone() }.alter(alter, options)
+                })?;
+                store.newest_info(&*store.current()?, &path).map(Some)
+            }
             Place::Store(store) => store.alter(&path, alter, options).map(Some),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 open.alter(store, &path, alter, options)?;
+                if !computed.is_empty() {
+                    let prepare = |state: &State| store.prepare_update(state, &path, &computed, None, options);
+                    open.change_rows(store, &path, prepare)?;
+                }
                 Ok(None)
             }),
         }

@@ -12,10 +12,11 @@ use super::columns::find;
 use super::conform::{conform_value, first_misfit, may_be_exact};
 use super::group_reader::GroupReader;
 use super::wider::{self, widens};
-use super::{Rows, StoredSchema, Table, TableCodec, sorted_schema};
+use super::{Assignment, Rows, StoredSchema, Table, TableCodec, sorted_schema};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
+use crate::filter::Expression;
 use crate::segment::Form;
 
 /// Which columns a frame may have that is brought into a table.
@@ -33,8 +34,20 @@ pub enum SchemaMode {
 pub struct NewColumn {
     /// Its name, type and metadata.
     pub field: Field,
-    /// What the rows have that are there, and rows of later frames that lack it: an array of one row. Default: null.
-    pub default: Option<ArrayRef>,
+    /// What the rows have that are there.
+    pub fill: Fill,
+}
+
+/// What rows have in a column that is new.
+#[derive(Clone, Debug, Default)]
+pub enum Fill {
+    /// Null.
+    #[default]
+    Null,
+    /// A value, which rows of later frames that lack the column have too: an array of one row.
+    Default(ArrayRef),
+    /// What is computed from the columns that were there. Later rows have what they bring, or null.
+    Computed(Expression),
 }
 
 /// A change of columns.
@@ -48,6 +61,18 @@ pub enum Alter {
     Rename(Vec<(String, String)>),
     /// To types that hold all of their values.
     Widen(Vec<(String, DataType)>),
+}
+
+impl Alter {
+    /// The new columns that get computed values.
+    pub fn computed(&self) -> Vec<Assignment> {
+        let Alter::Add(columns) = self else { return Vec::new() };
+        let computed = |NewColumn { field, fill }: &NewColumn| match fill {
+            Fill::Computed(expression) => Some((field.name().clone(), expression.clone())),
+            _ => None,
+        };
+        columns.iter().filter_map(computed).collect()
+    }
 }
 
 /// What a change of columns comes to.
@@ -88,21 +113,29 @@ impl<'a> Columns<'a> {
 
     fn add(&mut self, added: &[NewColumn]) -> Result<()> {
         let mut ids = self.table.known_ids();
-        for NewColumn { field, default } in added {
+        for NewColumn { field, fill } in added {
             let name = field.name();
             if self.fields.iter().any(|there| there.name() == name) {
                 return Err(Error::already_exists(format!("column '{name}' is there already")));
             }
             let field = self.table.as_kept(field);
             let mut column = Column::fresh(name, &ids);
-            match default.as_ref().filter(|value| value.logical_null_count() == 0) {
-                Some(value) => column = column.with_default(&conform_value(value, &field)?)?,
-                None if !field.is_nullable() => {
+            match fill {
+                Fill::Default(value) if value.logical_null_count() == 0 => {
+                    column = column.with_default(&conform_value(value, &field)?)?;
+                }
+                Fill::Computed(_) if !field.is_nullable() => {
+                    return Err(Error::invalid(format!(
+                        "column '{name}' takes no nulls, but the version before its values are computed has some"
+                    )));
+                }
+                _ if !field.is_nullable() => {
                     return Err(Error::invalid(format!(
                         "column '{name}' takes no nulls: give the value that the rows have which are there"
                     )));
                 }
-                None => {}
+                Fill::Computed(expression) => drop(expression.bind(&self.own.0, field.data_type())?),
+                _ => {}
             }
             ids.insert(column.id.clone());
             self.fields.push(field);
@@ -194,7 +227,7 @@ impl<'a> Columns<'a> {
             let lacks = |field: &&FieldRef| self.own.0.index_of(field.name()).is_err();
             let nullable = |field: &FieldRef| field.as_ref().clone().with_nullable(true);
             let new = came.fields().iter().filter(lacks).map(nullable);
-            let new: Vec<NewColumn> = new.map(|field| NewColumn { field, default: None }).collect();
+            let new: Vec<NewColumn> = new.map(|field| NewColumn { field, fill: Fill::Null }).collect();
             self.add(&new)?;
         }
         Ok(())

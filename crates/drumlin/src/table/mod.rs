@@ -66,7 +66,7 @@ pub use conform::{Conform, conform};
 pub use diff::difference;
 pub use encode::{RowGroups, Schemes, batch_bytes, encode_group};
 pub use erase::{DictionaryRest, DictionaryValues, FilterOfVersions, ShrunkGroup, TextsOfColumns};
-pub use evolve::{Alter, Altered, NewColumn, SchemaMode, check_widening};
+pub use evolve::{Alter, Altered, Fill, NewColumn, SchemaMode, check_widening};
 pub use flush::{count_rows, hidden_rows, part_rows};
 pub use foreign::{checked_array, checked_parts, checked_rows};
 pub use group_keys::keys_of_groups;

@@ -311,7 +311,7 @@ fn names_are_those_of_each_version() {
     let table = store.table("t");
     table.alter(&Alter::Rename(vec![("mail".into(), "address".into())]), &Default::default()).unwrap();
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["nobody"]));
-    let column = NewColumn { field: Field::new("mail", DataType::Utf8, true), default: Some(texts) };
+    let column = NewColumn { field: Field::new("mail", DataType::Utf8, true), fill: drumlin::Fill::Default(texts) };
     table.alter(&Alter::Add(vec![column]), &Default::default()).unwrap();
     // The first version calls the old column so; the newest another, which has one value.
     let receipt = purge(&store, "t");

@@ -8,7 +8,9 @@ use arrow::datatypes::{DataType, Field, Int64Type, TimeUnit};
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
-use drumlin::{Alter, ErrorKind, Event, Existing, NewColumn, SchemaMode, Store, TableAction, Tables, VersionKind};
+use drumlin::{
+    Alter, ErrorKind, Event, Existing, Expression, Fill, NewColumn, SchemaMode, Store, TableAction, Tables, VersionKind,
+};
 
 use crate::evolve_model::{self, EvolveOp};
 use crate::support::{open, opener};
@@ -53,8 +55,8 @@ fn rename(store: &Store, path: &str, names: &[(&str, &str)]) {
 }
 
 fn add(store: &Store, path: &str, name: &str, default: Option<i64>) {
-    let default = default.map(|value| Arc::new(Int64Array::from(vec![value])) as ArrayRef);
-    let added = NewColumn { field: Field::new(name, DataType::Int64, true), default };
+    let fill = default.map_or(Fill::Null, |value| Fill::Default(Arc::new(Int64Array::from(vec![value]))));
+    let added = NewColumn { field: Field::new(name, DataType::Int64, true), fill };
     store.table(path).alter(&Alter::Add(vec![added]), &Default::default()).unwrap();
 }
 
@@ -186,7 +188,8 @@ fn what_does_not_fit_is_refused_and_nothing_changes() {
     let rename = |from: &str, to: &str| Alter::Rename(vec![(from.into(), to.into())]);
     let widen = |name: &str, data_type: DataType| Alter::Widen(vec![(name.into(), data_type)]);
     let new = |name: &str, nullable: bool, default: Option<ArrayRef>| {
-        Alter::Add(vec![NewColumn { field: Field::new(name, DataType::Int32, nullable), default }])
+        let fill = default.map_or(Fill::Null, Fill::Default);
+        Alter::Add(vec![NewColumn { field: Field::new(name, DataType::Int32, nullable), fill }])
     };
     let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
     for (alter, kind, words) in [
@@ -252,7 +255,7 @@ fn a_column_that_takes_no_nulls_has_its_default() {
     store.write("t", ints(&[("a", &[1, 2])]), &Default::default()).unwrap();
     let field = Field::new("b", DataType::Int64, false);
     let default: ArrayRef = Arc::new(Int64Array::from(vec![5]));
-    let added = Alter::Add(vec![NewColumn { field, default: Some(default) }]);
+    let added = Alter::Add(vec![NewColumn { field, fill: Fill::Default(default) }]);
     store.table("t").alter(&added, &Default::default()).unwrap();
     store.append("t", ints(&[("a", &[3])]), &evolve()).unwrap();
     assert_eq!(column(&store, "t", AsOf::Newest, "b").unwrap(), [Some(5), Some(5), Some(5)]);
@@ -338,4 +341,80 @@ fn random_changes_agree_with_the_model() {
         }
         assert_eq!(store.verify(&Default::default()).unwrap().faults, [], "seed {seed}");
     }
+}
+
+fn computed(name: &str, data_type: DataType, text: &str) -> Alter {
+    let fill = Fill::Computed(Expression::parse(text).unwrap());
+    Alter::Add(vec![NewColumn { field: Field::new(name, data_type, true), fill }])
+}
+
+#[test]
+fn columns_are_computed_from_those_that_were_there() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    let values = |path: &str, as_of: AsOf, name: &str| -> Vec<Option<i64>> {
+        let batches = store.table(path).collect(&ReadOptions { as_of, ..ReadOptions::default() }).unwrap();
+        batches.iter().flat_map(|batch| batch[name].as_primitive::<Int64Type>().iter().collect::<Vec<_>>()).collect()
+    };
+    let rows = |from: i64, n: i64| {
+        let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        let (a, b) = ((from..from + n).collect(), (from..from + n).map(|x| x * x).collect());
+        RecordBatch::try_from_iter_with_nullable([("a", column(a), true), ("b", column(b), true)]).unwrap()
+    };
+    // Row groups, deleted rows, and in the table with a key rows in memory.
+    store.write("t", rows(0, 50), &Default::default()).unwrap();
+    store.append("t", rows(50, 50), &Default::default()).unwrap();
+    store.table("t").delete("a % 3 = 1", &Default::default()).unwrap();
+    let key = TableOptions { key: vec!["a".into()], ..TableOptions::default() };
+    store.table("k").create(rows(0, 0).schema(), key).unwrap();
+    store.table("k").upsert(rows(0, 20), &Default::default()).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    store.table("k").upsert(rows(15, 10), &Default::default()).unwrap();
+    for path in ["t", "k"] {
+        let (before, last) = (values(path, AsOf::Newest, "a"), store.seq().unwrap());
+        let info = store.table(path).alter(&computed("c", DataType::Int64, "a + b"), &Default::default()).unwrap();
+        let info = info.unwrap();
+        assert_eq!((info.kind, info.rows), (VersionKind::Update, before.len() as u64), "{path}");
+        let expected: Vec<Option<i64>> = before.iter().map(|a| a.map(|a| a + a * a)).collect();
+        assert_eq!(values(path, AsOf::Newest, "c"), expected, "{path}");
+        assert_eq!(values(path, AsOf::Newest, "a"), before, "{path}");
+        // One commit beside that which made row groups of the rows in memory: the version before has nulls.
+        let versions = store.table(path).versions().unwrap();
+        let (altered, updated) = (&versions[versions.len() - 2], &versions[versions.len() - 1]);
+        assert_eq!((altered.kind, altered.seq), (VersionKind::Alter, updated.seq), "{path}");
+        assert!(updated.seq.0 <= last.0 + 4, "{path}");
+        assert!(values(path, AsOf::Version(altered.version), "c").iter().all(Option::is_none), "{path}");
+    }
+    // What fails leaves nothing: not the column either.
+    let before = store.table("t").versions().unwrap();
+    let many = NewColumn { field: Field::new("e", DataType::Int64, true), fill: Fill::Null };
+    let two = |text: &str, nullable: bool| {
+        let fill = Fill::Computed(Expression::parse(text).unwrap());
+        Alter::Add(vec![many.clone(), NewColumn { field: Field::new("d", DataType::Int8, nullable), fill }])
+    };
+    for (alter, kind, words) in [
+        (two("a * 10", true), ErrorKind::InvalidArgument, "is no value of type Int8"),
+        (two("e + 1", true), ErrorKind::InvalidArgument, "no column e"),
+        (two("missing + 1", true), ErrorKind::InvalidArgument, "no column missing"),
+        (two("'text'", true), ErrorKind::InvalidArgument, "Int8"),
+        (two("a", false), ErrorKind::InvalidArgument, "takes no nulls"),
+    ] {
+        let e = store.table("t").alter(&alter, &Default::default()).unwrap_err();
+        assert!(e.kind() == kind && e.to_string().contains(words), "{e}");
+        assert_eq!(store.table("t").versions().unwrap(), before);
+    }
+    // In a transaction, of rows that it has written itself.
+    store
+        .transact(|tx| {
+            tx.append("t", rows(1000, 2), &WriteOptions { schema: SchemaMode::Evolve, ..WriteOptions::default() })?;
+            tx.table("t").alter(&computed("f", DataType::Int64, "a * 2"), &Default::default())
+        })
+        .unwrap();
+    assert_eq!(values("t", AsOf::Newest, "f").last().unwrap(), &Some(2002));
+    assert_eq!(values("t", AsOf::Newest, "c").last().unwrap(), &None);
+    // An empty table gets the column alone.
+    store.write("none", rows(0, 0), &Default::default()).unwrap();
+    store.table("none").alter(&computed("c", DataType::Int64, "a"), &Default::default()).unwrap();
+    assert_eq!(values("none", AsOf::Newest, "c"), []);
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
 }

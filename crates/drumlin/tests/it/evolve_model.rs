@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::util::display::array_value_to_string;
 use drumlin::base::Version;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
-use drumlin::{Alter, Expression, NewColumn, Result, SchemaMode, Store, Tables};
+use drumlin::{Alter, Expression, Fill, NewColumn, Result, SchemaMode, Store, Tables};
 
 /// The type of a column. A value is a number in all of them, shown in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -505,7 +505,7 @@ pub fn alter(change: &Change) -> Alter {
                 .iter()
                 .map(|(name, kind, default)| NewColumn {
                     field: Field::new(name, kind.data_type(), true),
-                    default: default.map(|value| kind.array(&[Some(value)])),
+                    fill: default.map_or(Fill::Null, |value| Fill::Default(kind.array(&[Some(value)]))),
                 })
                 .collect(),
         ),

@@ -21,7 +21,7 @@ use drumlin::store::{
     TableOptions, Ticket, Token, WriteOptions,
 };
 use drumlin::{
-    Alter, ErrorKind, Existing, Expression, Filter, Merge, NewColumn, Store, Tables, Task, Turnover, WhenMatched,
+    Alter, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Store, Tables, Task, Turnover, WhenMatched,
     WhenNotMatched,
 };
 
@@ -236,7 +236,7 @@ fn build_changes(store: &Store) -> drumlin::Result<()> {
     store.write("changes/t", batch(&numbered(0, 10)), &Default::default())?;
     let table = store.table("changes/t");
     let default: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
-    let added = NewColumn { field: Field::new("weight", DataType::Float64, true), default: Some(default) };
+    let added = NewColumn { field: Field::new("weight", DataType::Float64, true), fill: Fill::Default(default) };
     table.alter(&Alter::Add(vec![added]), &Default::default())?;
     table.alter(&Alter::Rename(vec![("name".into(), "label".into())]), &Default::default())?;
     table.update(&[("label".to_owned(), Expression::parse("'set'")?)], Some("id < 3"), &Default::default())?;
@@ -255,7 +255,7 @@ fn build_changes_in_log(store: &Store) -> drumlin::Result<()> {
     };
     store.table("changes/t").merge(source, &merge, &Default::default())?;
     store.table("changes/t").alter(&Alter::Drop(vec!["label".into()]), &Default::default())?;
-    let label = NewColumn { field: Field::new("label", DataType::Utf8, true), default: None };
+    let label = NewColumn { field: Field::new("label", DataType::Utf8, true), fill: Fill::Null };
     store.table("changes/t").alter(&Alter::Add(vec![label]), &Default::default()).map(drop)
 }
 
