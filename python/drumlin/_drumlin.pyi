@@ -35,26 +35,24 @@ from drumlin._nodes import (
     TriggerFailure,
     Walk,
 )
+from drumlin._plans import RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
 from drumlin._purge_reports import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
 from drumlin._reports import (
     CheckpointReport,
     CopyReport,
+    CopyToReport,
     DropReport,
     Fault,
     Hold,
     Holding,
     Loss,
     ReclaimReport,
-    RepackPlan,
     SalvageReport,
     Snapshot,
     StagedReport,
     StoreStat,
     TableStat,
-    TableVacuumPlan,
     TrashItem,
-    VacuumPlan,
-    VacuumWindow,
     VerifyReport,
     Version,
     VersionsReport,
@@ -76,6 +74,7 @@ __all__ = [
     "DatasetPlan",
     "DeleteReport",
     "CopyReport",
+    "CopyToReport",
     "DropReport",
     "Event",
     "Fault",
@@ -574,6 +573,9 @@ class Store:
     def undrop(self, path: str, to: str | None = None) -> None: ...
     def changes(self, since: int | None = None) -> ChangeFeed:
         """Without `since` from now on."""
+    def copy_to(
+        self, other: Store, pattern: _PatternLike, newest_only: bool, replace: bool, progress: _Progress | None
+    ) -> CopyToReport: ...
     def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan: ...
     def checkpoint(
         self,

@@ -22,6 +22,7 @@ from drumlin._dataset import remember
 from drumlin._drumlin import (
     ChangeFeed,
     CheckpointReport,
+    CopyToReport,
     DropReport,
     PurgePlan,
     PurgeReceipt,
@@ -37,7 +38,7 @@ from drumlin._drumlin import (
 from drumlin._errors import Conflict, InvalidArgument
 from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
-from drumlin._named import names_arguments
+from drumlin._named import flag, names_arguments
 from drumlin._staged import (
     Ticket,
     Token,
@@ -209,6 +210,40 @@ class Store(Tables[Version]):
         rest = optional_micros(block_grace, "block_grace")
         return self._core.drop_and_reclaim(paths_to_drop(paths), missing_ok, rest, progress)
 
+    def copy_to(
+        self,
+        other: "Store",
+        pattern: PatternLike = "**",
+        *,
+        versions: Literal["all", "newest"] = "all",
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> CopyToReport:
+        """Copies the tables that match ``pattern`` to the same paths of another store, in a folder or a bucket: with all
+        their versions, or the newest; with times, metadata, and what versions tell. Row groups are copied as they are
+        encoded, checked when they are read, and read again where they were written. What nodes carry, snapshots and the
+        trash stay.
+
+        Tables that are there already, with the same versions, are passed over; so a call that was interrupted is done
+        again. One that is there and shows something else is :class:`drumlin.AlreadyExists`; with ``replace`` it goes to
+        the trash there.
+
+        >>> import drumlin
+        >>> store, backup = drumlin.open("memory://"), drumlin.open("memory://")
+        >>> _ = store.write("prices/A", {"n": [1]})
+        >>> _ = store.append("prices/A", {"n": [2]})
+        >>> store.copy_to(backup, "prices/**").tables
+        ['prices/A']
+        >>> backup.read("prices/A", as_of=0).to_arrow()["n"].to_pylist()
+        [1]
+        """
+        if not isinstance(other, Store):
+            raise TypeError(f"other is a Store, not a {type(other).__name__}")
+        if versions not in ("all", "newest"):
+            raise InvalidArgument(f"versions={versions!r}; expected 'all' or 'newest'")
+        newest = versions == "newest"
+        return self._core.copy_to(other._core, pattern, newest, flag(replace, "replace"), progress)
+
     def trash(self) -> list[TrashItem]:
         """Dropped tables that can be taken back, the oldest drop first."""
         return self._core.trash()
@@ -234,9 +269,10 @@ class Store(Tables[Version]):
         """
         return Tables(self._core.with_message(text(message, "message")), self._core)
 
-    def transaction(self, *, message: str | None = None) -> Transaction:
+    def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
         """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up. Its commit says
-        ``message``, as in :meth:`with_message`.
+        ``message``, as in :meth:`with_message`. One that is ``read_only`` sees the store as it is now: what is committed
+        later does not change that.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -247,15 +283,10 @@ class Store(Tables[Version]):
         2
         """
         said = None if message is None else text(message, "message")
-        return Transaction(self._core.transaction(False, said))
-
-    def read_transaction(self) -> Transaction:
-        """Begins a transaction that only reads, of the store as it is now: what is committed later does not change what
-        it sees."""
-        return Transaction(self._core.transaction(True))
+        return Transaction(self._core.transaction(flag(read_only, "read_only"), said))
 
     def _at_one_instant(self) -> Tables[Any]:
-        return self.read_transaction()
+        return self.transaction(read_only=True)
 
     def transact(self, function: Callable[[Transaction], _T], *, message: str | None = None) -> _T:
         """Calls ``function`` with a transaction and commits that, saying ``message``; again from the beginning where

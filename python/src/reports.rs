@@ -196,6 +196,27 @@ record! {
     } {}
 }
 
+record! {
+    /// What copying tables to another store did.
+    CopyToReport {
+        /// The tables that were copied, in path order.
+        tables: Vec<String>,
+        /// Those that were there already.
+        present: Vec<String>,
+        /// Row groups copied.
+        row_groups: u64,
+        /// Their bytes.
+        bytes: u64,
+    } {}
+}
+
+impl From<store::CopyToReport> for CopyToReport {
+    fn from(report: store::CopyToReport) -> Self {
+        let store::CopyToReport { tables, present, row_groups, bytes } = report;
+        Self { tables, present, row_groups, bytes }
+    }
+}
+
 impl From<drumlin::CopyReport> for CopyReport {
     fn from(report: drumlin::CopyReport) -> Self {
         let drumlin::CopyReport { tables, payloads } = report;

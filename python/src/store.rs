@@ -1,6 +1,6 @@
 //! The store's calls, one to one.
 
-use drumlin::{CheckpointOptions, Filter, ReclaimOptions, Retention, Seq, Tables as _, VerifyOptions};
+use drumlin::{CheckpointOptions, CopyToOptions, Filter, ReclaimOptions, Retention, Seq, Tables as _, VerifyOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -12,9 +12,10 @@ use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
 use crate::open_store::Store;
 use crate::options::{missing, plan_options, retention};
+use crate::pattern::PatternLike;
 use crate::plans::VacuumPlan;
 use crate::purge::{PurgePlan, PurgeReceipt};
-use crate::reports::{CheckpointReport, DropReport, ReclaimReport, Snapshot, TrashItem, VerifyReport};
+use crate::reports::{CheckpointReport, CopyToReport, DropReport, ReclaimReport, Snapshot, TrashItem, VerifyReport};
 use crate::tables::Tables;
 use crate::transaction::Transaction;
 
@@ -74,7 +75,7 @@ impl Store {
     fn transaction(this: &Bound<'_, Self>, read_only: bool, message: Option<&str>) -> PyResult<Transaction> {
         let core = &this.get().core;
         let begin = || match (read_only, message) {
-            (true, _) => core.read_transaction(),
+            (true, _) => drumlin::Transaction::read_only(core),
             (false, Some(message)) => core.with_message(message)?.transaction(),
             (false, None) => core.transaction(),
         };
@@ -145,6 +146,22 @@ impl Store {
         let core = &this.get().core;
         let feed = detached(this.py(), || core.changes(since.map_or_else(|| core.seq(), |since| Ok(Seq(since)))?))?;
         Ok(ChangeFeed::new(feed, this.clone().unbind()))
+    }
+
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        other: &Store,
+        pattern: PatternLike,
+        newest_only: bool,
+        replace: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<CopyToReport> {
+        let copy = |task| {
+            let options = CopyToOptions { newest_only, replace, task };
+            self.core.copy_to(&other.core, pattern.0, &options)
+        };
+        Ok(with_progress(py, progress, copy)?.into())
     }
 
     #[pyo3(signature = (dead_share_min=None, budget=None))]

@@ -40,7 +40,7 @@ def test_an_index_without_a_name_is_sorted_and_filtered_as_index(store: drumlin.
     ordered = frame.sort_index()
     store.write("t", frame, sort=["index"])
     pd.testing.assert_frame_equal(store.read("t").to_pandas(), ordered, check_freq=False, check_index_type=False)
-    for table in (store, store.read_transaction()):
+    for table in (store, store.transaction(read_only=True)):
         some = table.read("t", where=f"index >= {bound}", columns=["x"]).to_pandas()
         pd.testing.assert_frame_equal(some, ordered[2:], check_freq=False, check_index_type=False)
     assert store.read("t", where=f'"index" < {bound} or index = {bound}').to_arrow().num_rows == 3

@@ -201,7 +201,7 @@ def test_a_transaction_that_ends_otherwise_leaves_nothing(people: drumlin.Table,
 
 def test_a_transaction_reads_what_was_there_when_it_began(people: drumlin.Table, store: drumlin.Store) -> None:
     people.upsert(ADA)
-    with store.read_transaction() as tx:
+    with store.transaction(read_only=True) as tx:
         people.upsert([{**ADA, "name": "later"}, GRACE])
         assert tx.table("people").get(1) == ADA
         assert tx.table("people").get_many([1, 2]).found.to_pylist() == [True, False]

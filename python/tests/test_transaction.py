@@ -128,7 +128,7 @@ def test_one_that_has_ended_is_of_no_use(store: drumlin.Store) -> None:
 def test_reading_only(store: drumlin.Store) -> None:
     store.write("t", {"n": [1]})
     store.tree.put("a", 1)
-    with store.read_transaction() as tx:
+    with store.transaction(read_only=True) as tx:
         store.tree.put("a", 2)
         store.append("t", {"n": [2]})
         assert (tx.tree.get("a"), store.tree.get("a")) == (1, 2)
@@ -375,7 +375,7 @@ def test_a_store_that_is_closed(store: drumlin.Store) -> None:
         lambda: tx.tree.get("a"),
         tx.commit,
         store.transaction,
-        store.read_transaction,
+        lambda: store.transaction(read_only=True),
     ):
         with pytest.raises(drumlin.Closed):
             call()

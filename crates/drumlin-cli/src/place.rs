@@ -76,6 +76,11 @@ impl Place {
         self.open(Mode::Create)
     }
 
+    /// Opens another store for writing, with the same settings; creates it if it does not exist.
+    pub fn other(&self, uri: &str) -> Result<Store, Failure> {
+        Place { uri: uri.to_owned(), storage_options: self.storage_options.clone() }.create()
+    }
+
     /// The store as the user wrote it.
     pub fn uri(&self) -> &str {
         &self.uri

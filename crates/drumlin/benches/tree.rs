@@ -186,7 +186,7 @@ fn million() -> Result<()> {
     let reader = {
         let (store, stop, looked, paths) = (store.clone(), stop.clone(), looked.clone(), paths.clone());
         std::thread::spawn(move || {
-            let snapshot = store.read_transaction().unwrap();
+            let snapshot = drumlin::Transaction::read_only(&store).unwrap();
             let mut n = 0;
             while !stop.load(Ordering::Relaxed) {
                 n = (n + step) % N;

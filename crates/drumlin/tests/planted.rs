@@ -11,6 +11,10 @@ mod clocks;
 mod copies;
 #[path = "it/copy_op.rs"]
 mod copy_op;
+#[path = "it/copy_to.rs"]
+mod copy_to;
+#[path = "it/crash.rs"]
+mod crash;
 #[path = "it/diffs.rs"]
 mod diffs;
 #[path = "it/erasing.rs"]
@@ -322,7 +326,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 66] = [
+    let single: [(Bug, Check); 67] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -384,6 +388,7 @@ fn main() {
         (Bug::LeaveHoles, erasing::nothing_is_left),
         (Bug::ScanOnPurged, erasing::scans_end),
         (Bug::ReplaceBesideKeys, replacing::keys_of_rows_that_stay_are_refused),
+        (Bug::PassOverOthers, copy_to::what_shows_something_else_is_refused),
         (Bug::ForgetStories, stories::stories_outlive_the_log),
         (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),

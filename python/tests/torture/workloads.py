@@ -144,7 +144,7 @@ def _register(store: drumlin.Store, intent: dict[str, Any]) -> Any:
 
 def _list(store: drumlin.Store, steps: list[Any]) -> list[list[int]]:
     if all(step[0] == "read" for step in steps):
-        with store.read_transaction() as tx:
+        with store.transaction(read_only=True) as tx:
             return [read_list(tx, step[1]) for step in steps]
     if len(steps) == 1 and steps[0][1].startswith("table"):
         store.append(f"lists/{steps[0][1]}", {"value": [steps[0][2]]})

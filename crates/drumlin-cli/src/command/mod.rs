@@ -57,6 +57,7 @@ pub enum Command {
     Restore(restore::Restore),
     Copy(copy::Copy),
     Move(copy::Move),
+    CopyTo(copy::CopyTo),
     Trash(trash::Trash),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
@@ -96,6 +97,7 @@ impl Command {
             Command::Restore(command) => command.run(out),
             Command::Copy(command) => command.run(out),
             Command::Move(command) => command.run(out),
+            Command::CopyTo(command) => command.run(out),
             Command::Trash(command) => command.run(out),
             Command::Snapshot(command) => command.run(out),
             Command::Retention(command) => command.run(out),

@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 33] = [
+const COMMANDS: [(&str, &[&str]); 34] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -25,6 +25,7 @@ const COMMANDS: [(&str, &[&str]); 33] = [
     ("restore", &["b", "0"]),
     ("copy", &["a", "zz"]),
     ("move", &["a", "zz"]),
+    ("copy-to", &["new"]),
     ("purge", &["zz", "--where=n = 7"]),
     ("trash", &[]),
     ("snapshot create", &["eod"]),

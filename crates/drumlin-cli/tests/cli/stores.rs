@@ -72,6 +72,7 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
         "restore",
         "copy",
         "move",
+        "copy-to",
         "trash",
         "snapshot",
         "retention",

@@ -163,6 +163,27 @@ fn what_is_done_with_a_message_says_it() {
 }
 
 #[test]
+fn tables_are_copied_to_another_store() {
+    let desk = Desk::with_tables();
+    desk.ok(&["import", "s", "b.csv", "--table", "a/x", "--append"]);
+    assert!(
+        desk.ok(&["copy-to", "s", "backup", "a/*", "-m", "nightly"]).starts_with("2 tables copied, 0 there already; ")
+    );
+    let versions = |store: &str| desk.json(&["versions", store, "a/x", "--json"]);
+    let (here, there) = (versions("s"), versions("backup"));
+    assert_eq!(there.as_array().unwrap().len(), 2);
+    assert_eq!((&there[0]["time"], &there[1]["rows_added"]), (&here[0]["time"], &here[1]["rows_added"]));
+    let again = desk.json(&["copy-to", "s", "backup", "--json"]);
+    assert_eq!((&again["tables"], &again["present"]), (&json!(["b"]), &json!(["a/x", "a/y"])));
+    desk.ok(&["delete", "s", "a/x", "--where", "n <= 2"]);
+    desk.fails(1, &["copy-to", "s", "backup"], &["'a/x'", "something else"]);
+    desk.ok(&["copy-to", "s", "backup", "--replace", "--newest"]);
+    assert_eq!(desk.ok(&["cat", "backup", "a/x", "-f", "csv"]), desk.ok(&["cat", "s", "a/x", "-f", "csv"]));
+    assert!(desk.ok(&["watch", "backup", "--since", "0", "-n", "1", "--json"]).contains("nightly"));
+    desk.fails(1, &["copy-to", "nowhere", "backup"], &["nowhere"]);
+}
+
+#[test]
 fn tables_are_dropped_taken_back_and_reclaimed() {
     let desk = Desk::with_tables();
     desk.fails(1, &["drop", "s", "a/**", "c"], &["'c'", "nothing was dropped"]);

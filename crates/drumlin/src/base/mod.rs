@@ -5,6 +5,7 @@
 
 mod checksum;
 mod clock;
+mod digest;
 mod entropy;
 mod env;
 mod error;
@@ -23,6 +24,7 @@ mod varint;
 
 pub use checksum::{checksum, checksum_append, checksum_at};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use digest::Digest;
 pub use entropy::{Entropy, OsEntropy, SeededEntropy};
 pub use env::Env;
 pub use error::{Error, ErrorKind, Result};

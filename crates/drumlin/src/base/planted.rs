@@ -160,6 +160,8 @@ pub enum Bug {
     TellAll = 111,
     /// Rows that replace those that match may have keys of rows that do not.
     ReplaceBesideKeys = 112,
+    /// A copy to another store passes over tables that are there, whatever they show.
+    PassOverOthers = 113,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

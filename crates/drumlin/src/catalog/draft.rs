@@ -106,6 +106,9 @@ impl Draft {
                     | Effect::SetRetention { path, .. } => Some(path.clone()),
                     _ => None,
                 });
+                if let Effect::AdoptTables { tables } = &effect {
+                    changed.extend(tables.iter().map(|(_, path, _)| path.clone()));
+                }
                 changed.extend(match &effect {
                     Effect::DropTable { table } | Effect::MoveTable { table, .. } => {
                         draft.state.path_of(*table).cloned()

@@ -8,13 +8,18 @@ use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerF
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{
-    Flush, GroupId, NewGroup, Note, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec,
-    TableUpdate,
+    Adopted, Flush, GroupId, NewGroup, Note, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema, TableChange,
+    TableSpec, TableUpdate,
 };
 
 /// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 =
-    FEATURE_HISTORY | FEATURE_HOLDS | FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_NOTES;
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
+    | FEATURE_HOLDS
+    | FEATURE_COPIES
+    | FEATURE_CHANGES
+    | FEATURE_PURGE
+    | FEATURE_NOTES
+    | FEATURE_ADOPTED;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -29,6 +34,8 @@ pub const FEATURE_PURGE: u64 = 16;
 
 /// The entry notes something of versions: their writer's metadata, or what it said.
 pub const FEATURE_NOTES: u64 = 32;
+/// The entry makes tables as they are in another store.
+pub const FEATURE_ADOPTED: u64 = 64;
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -338,6 +345,11 @@ pub enum Effect {
         /// How many rows.
         rows: u64,
     },
+    /// Makes tables at paths as they are in another store.
+    AdoptTables {
+        /// The next numbers, the paths, which hold no tables, and the tables.
+        tables: Vec<(TableId, Path, Adopted)>,
+    },
 }
 
 impl Effect {
@@ -358,6 +370,8 @@ impl Effect {
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,
+            // Their row groups may have any mix of schemas.
+            Effect::AdoptTables { .. } => FEATURE_ADOPTED | FEATURE_COPIES | FEATURE_CHANGES,
             _ => 0,
         }
     }
@@ -411,6 +425,7 @@ impl Effect {
             Effect::SetMetadata { .. } => "changes the metadata of a version",
             Effect::Tell { .. } | Effect::CountChanged { .. } => "tells what a version did",
             Effect::CopyTable { .. } => "copies a table",
+            Effect::AdoptTables { .. } => "makes tables as they are in another store",
             Effect::MoveTable { .. } => "moves a table",
             Effect::RestoreTable { .. } => "restores a version",
             Effect::DeleteVersions { .. } => "deletes versions",
@@ -432,6 +447,7 @@ impl Effect {
 
     /// The tables that it is about, so that they can get their final numbers.
     pub(super) fn tables_mut(&mut self) -> impl Iterator<Item = &mut TableId> {
+        let mut adopted: &mut [(TableId, Path, Adopted)] = &mut [];
         let (one, other, many) = match self {
             Effect::CreateTable { table, .. }
             | Effect::ChangeTable { table, .. }
@@ -455,9 +471,13 @@ impl Effect {
             Effect::MoveShared { tables, .. }
             | Effect::EraseRows { tables, .. }
             | Effect::ShrinkGroups { tables, .. } => (None, None, tables.iter_mut()),
+            Effect::AdoptTables { tables } => {
+                adopted = tables;
+                (None, None, [].iter_mut())
+            }
             _ => (None, None, [].iter_mut()),
         };
-        one.into_iter().chain(other).chain(many)
+        one.into_iter().chain(other).chain(many).chain(adopted.iter_mut().map(|(table, ..)| table))
     }
 }
 

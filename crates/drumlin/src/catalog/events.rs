@@ -126,24 +126,26 @@ pub fn events(
                 Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Copy }))
             }
             Effect::MoveTable { table, path } => {
-                let to = TableEvent { path: path.to_string(), table: *table, action: TableAction::Move };
                 let left = place(&put, *table);
                 put.insert(*table, path.clone());
-                if let Some(left) = left {
-                    set_table(&mut tree, &left, seq, None);
-                    let away = TableEvent { path: left.to_string(), action: TableAction::MoveAway, ..to.clone() };
-                    if !found(Event::Table(away)) {
-                        return Ok(());
-                    }
+                if !each(moved(&mut tree, *table, left.as_ref(), path, seq).into_iter(), found) {
+                    return Ok(());
                 }
-                set_table(&mut tree, path, seq, Some(*table));
-                Some(Event::Table(to))
+                None
+            }
+            Effect::AdoptTables { tables } => {
+                for (table, path, _) in tables {
+                    put.insert(*table, path.clone());
+                    set_table(&mut tree, path, seq, Some(*table));
+                }
+                if !each(tables.iter().filter_map(|(table, ..)| table_event(&put, *table, TableAction::Copy)), found) {
+                    return Ok(());
+                }
+                None
             }
             Effect::EraseRows { tables, .. } => {
-                for table in tables {
-                    if table_event(&put, *table, TableAction::Purge).is_some_and(|event| !found(event)) {
-                        return Ok(());
-                    }
+                if !each(tables.iter().filter_map(|table| table_event(&put, *table, TableAction::Purge)), found) {
+                    return Ok(());
                 }
                 None
             }
@@ -157,6 +159,20 @@ pub fn events(
         }
     }
     Ok(())
+}
+
+/// Moves a table, from `left` to `path`; returns what happened.
+fn moved(tree: &mut Tree, table: TableId, left: Option<&Path>, path: &Path, seq: Seq) -> Vec<Event> {
+    let event = |path: &Path, action| Event::Table(TableEvent { path: path.to_string(), table, action });
+    left.iter().for_each(|left| set_table(tree, left, seq, None));
+    set_table(tree, path, seq, Some(table));
+    let away = left.map(|left| event(left, TableAction::MoveAway));
+    away.into_iter().chain([event(path, TableAction::Move)]).collect()
+}
+
+/// Calls `found` with events until it returns `false`; returns whether to continue.
+fn each(mut events: impl Iterator<Item = Event>, found: &mut dyn FnMut(Event) -> bool) -> bool {
+    events.all(found)
 }
 
 fn set_table(tree: &mut Tree, path: &Path, seq: Seq, table: Option<TableId>) {

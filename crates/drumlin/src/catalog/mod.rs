@@ -41,8 +41,8 @@ pub use chunks::{ChunkAddress, Index, LostChunk};
 pub use compare::Compare;
 pub use draft::{Draft, PutMode, PutOptions};
 pub use effect::{
-    Effect, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PURGE,
-    FEATURES_KNOWN, TransactionRecord,
+    Effect, FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_NOTES,
+    FEATURE_PURGE, FEATURES_KNOWN, TransactionRecord,
 };
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;

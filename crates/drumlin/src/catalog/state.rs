@@ -447,6 +447,7 @@ impl State {
                 self.trash.insert(*table, Trash { path, time });
             }
             Effect::CopyTable { from, table, path, version } => self.copy_table(*from, *table, path, *version, seq)?,
+            Effect::AdoptTables { tables } => self.adopt_tables(tables, seq, time)?,
             Effect::MoveTable { table, path } => {
                 self.unlink(*table, seq)?;
                 self.link(path, *table, seq)?;

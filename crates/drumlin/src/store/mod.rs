@@ -12,6 +12,7 @@ mod checkpoint;
 mod commit;
 mod committer;
 mod copies;
+mod copy_to;
 mod dataset;
 mod dataset_scan;
 mod diff;
@@ -81,6 +82,7 @@ use background::Background;
 #[cfg(feature = "internals")]
 pub use background::wait_for_checkpoint;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
+pub use copy_to::{CopyToOptions, CopyToReport};
 pub use dataset::{Dataset, DatasetOptions, DatasetPlan};
 pub use dataset_scan::DatasetScan;
 pub use diff::{Diff, DiffOptions};

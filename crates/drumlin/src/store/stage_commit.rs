@@ -11,7 +11,7 @@ use super::proposal::{Proposal, Work};
 use super::resolve::table_at;
 use super::stage::{StageMode, Target, Ticket, Token};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Error, ErrorKind, Result, Seq, SessionId, Task, Version};
+use crate::base::{BlockId, Digest, Error, ErrorKind, Result, Seq, SessionId, Task, Version};
 use crate::catalog::{Effect, Footprint, Job, Path, Read, State, carry_over, ended};
 use crate::memtable::Keys;
 use crate::storage::{Storage, names};
@@ -448,21 +448,5 @@ impl Staged {
             change.schema = differs.then(|| StoredSchema::plain(schema.0.clone()));
         }
         Ok(BulkChange { footprint, before: Vec::new(), change })
-    }
-}
-
-/// FNV-1a over 128 bits: tells commits of one job apart; the numbers that go in are random, or not up to others.
-/// Source: draft-eastlake-fnv.
-struct Digest(u128);
-
-impl Digest {
-    fn new() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-
-    fn add(&mut self, number: u64) {
-        for byte in number.to_le_bytes() {
-            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-        }
     }
 }

@@ -74,14 +74,6 @@ impl Store {
         self.begin(false)
     }
 
-    /// Begins a transaction that only reads, on a snapshot that does not change.
-    ///
-    /// # Errors
-    /// `Closed`.
-    pub fn read_transaction(&self) -> Result<Transaction> {
-        self.begin(true)
-    }
-
     fn begin(&self, read_only: bool) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
         let time = base.time.max(self.time_now(base.time));
@@ -149,6 +141,14 @@ fn unusable(status: &Status) -> Error {
 }
 
 impl Transaction {
+    /// Begins one that only reads, on a snapshot of the store that does not change.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn read_only(store: &Store) -> Result<Self> {
+        store.begin(true)
+    }
+
     /// The commit that it began with.
     pub fn seq(&self) -> Seq {
         self.shared.seq

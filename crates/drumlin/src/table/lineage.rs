@@ -15,6 +15,17 @@ pub struct Lineage {
     /// Tables of which it has, or had, rows: it was copied, or a version restored, from them, or from copies of them. They may
     /// be gone.
     pub ancestors: BTreeSet<TableId>,
+    /// The table of another store that it was made as, and in which commit.
+    pub origin: Option<Origin>,
+}
+
+/// What a table was in another store when it was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Of its number there and its versions, with their commits and times.
+    pub digest: u128,
+    /// The commit here.
+    pub seq: Seq,
 }
 
 impl Lineage {

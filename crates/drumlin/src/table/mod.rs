@@ -3,6 +3,7 @@
 //! [`Table`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal of versions,
 //! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
 
+mod adopt;
 mod as_of;
 mod assign;
 mod carry;
@@ -57,6 +58,7 @@ mod update;
 mod view;
 mod wider;
 
+pub use adopt::Adopted;
 pub use assign::{Assignment, Assignments, Patch, changed_rows, replace_group};
 pub use change::{Kill, NewGroup, Rewrite, RewrittenGroup, TableChange, VersionKind, VersionRecord, check_new_group};
 pub use check::check_group;
@@ -75,7 +77,7 @@ pub use instants::{History, Instants, Since, Written};
 pub use key::{KeyCodec, check_key};
 pub use key_bounds::KeyBounds;
 pub use key_filter::{key_filter, may_have};
-pub use lineage::Lineage;
+pub use lineage::{Lineage, Origin};
 pub use lookup::{Lookup, RowPlace, Searcher};
 pub use matching::{Found, Matches, matching_rows};
 pub use merge::{BoundMerge, Merge, Outcome, WhenMatched, WhenNotMatched};

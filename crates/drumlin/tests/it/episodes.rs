@@ -128,6 +128,9 @@ fn wide_episode(seed: u64, steps: usize) {
             let files = Arc::new(FileStorage::new(Arc::new(disk.clone())));
             wide::salvaged(files, &clock, &model).unwrap_or_else(place);
         }
+        if rng.u8(..25) == 0 {
+            wide::copied(&disk, &clock, &model).unwrap_or_else(place);
+        }
     }
     let report = store.verify(&Default::default()).unwrap();
     assert_eq!((report.faults, report.orphans), (vec![], vec![]), "seed {seed}");

@@ -292,7 +292,11 @@ fn build_erased(store: &Store) -> drumlin::Result<()> {
 /// The same in the log.
 fn build_erased_in_log(store: &Store) -> drumlin::Result<()> {
     store.table("erased/t").set_metadata(&AsOf::Version(Version(0)), Some("7".into()))?;
-    store.with_message("made one")?.write("told", batch(&numbered(0, 1)), &Default::default()).map(drop)
+    store.with_message("made one")?.write("told", batch(&numbered(0, 1)), &Default::default())?;
+    let other = Store::open("memory://", Options::default())?;
+    other.write("adopted", batch(&numbered(0, 5)), &Default::default())?;
+    other.table("adopted").delete("id = 2", &Default::default())?;
+    other.copy_to(store, "adopted", &Default::default()).map(drop)
 }
 
 fn check_erased(store: &Store) {
@@ -312,6 +316,8 @@ fn check_erased(store: &Store) {
             (Some(Turnover { added: rows, removed: 0 }), Some(message))
         );
     }
+    assert_eq!(read(store, "adopted", AsOf::Version(Version(0))).unwrap(), numbered(0, 5));
+    assert_eq!(read(store, "adopted", AsOf::Newest).unwrap().len(), 4);
     // The copy is known as one, though it was written apart.
     let plan = store.purge("erased/t", &Filter::parse("id = 7").unwrap()).unwrap().plan(&Task::default()).unwrap();
     assert_eq!((plan.tables.len(), plan.rows), (2, 2));

@@ -14,6 +14,7 @@ mod contract_log;
 mod contract_storage;
 mod copies;
 mod copy_op;
+mod copy_to;
 mod corruption;
 mod crash;
 mod damage;

@@ -188,7 +188,7 @@ fn a_read_transaction_stays_as_it_was_and_writes_nothing() {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.tree().put("a", Payload::from(1)).unwrap();
     store.write("t", batch(&numbered(0, 3)), &write_options()).unwrap();
-    let tx = store.read_transaction().unwrap();
+    let tx = drumlin::Transaction::read_only(&store).unwrap();
     store.tree().delete("a", None).unwrap();
     store.drop(&["t".into()], Missing::Refuse).unwrap();
     store.reclaim(&Default::default()).unwrap();

@@ -11,14 +11,14 @@ use std::time::Duration;
 use drumlin::base::{ManualClock, Task, Timestamp};
 use drumlin::catalog::{Event, Payload};
 use drumlin::storage::{SimDisk, Storage};
-use drumlin::store::{AsOf, ChangeFeed, Options, SalvageTarget};
+use drumlin::store::{AsOf, ChangeFeed, CopyToOptions, Options, SalvageTarget};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::copy_op::CopyOp;
 use crate::keyed_model::{KeyedModel, PATH, Place, distinct};
 use crate::model::Model;
 use crate::random::{self, Op, compare};
-use crate::support::{Row, env, open, read};
+use crate::support::{Row, env, open, open_with, read};
 use crate::wide_op::WideOp;
 
 impl Op {
@@ -225,4 +225,35 @@ pub fn salvaged(source: Arc<dyn Storage>, clock: &Arc<ManualClock>, model: &Mode
     let mut model = model.clone();
     model.keyed.iter_mut().for_each(KeyedModel::checkpoint);
     compare(&store, &model).map_err(|e| format!("salvaged: {e}"))
+}
+
+/// Checks that a copy of all tables in another store shows what they do.
+pub fn copied(disk: &SimDisk, clock: &Arc<ManualClock>, model: &Model) -> std::result::Result<(), String> {
+    let source = open_with(&disk.fork(), clock, 2).map_err(|e| format!("a fork: {e}"))?;
+    let to = SimDisk::in_memory();
+    let other = open_with(&to, clock, 2).map_err(|e| e.to_string())?;
+    // Tables, their versions, and nothing else.
+    let mut model = Model {
+        tables: model.tables.clone(),
+        evolving: model.evolving.clone(),
+        keyed: model.keyed.clone(),
+        ..Model::default()
+    };
+    model.erased = true;
+    model.keyed = model.keyed.filter(|keyed| keyed.place == Place::There);
+    if let Some(keyed) = &mut model.keyed {
+        keyed.checkpoint();
+        keyed.snapshots.clear();
+    }
+    let copy = |options: &CopyToOptions| source.copy_to(&other, "**", options).map_err(|e| format!("copied: {e}"));
+    let report = copy(&CopyToOptions::default())?;
+    compare(&other, &model).map_err(|e| format!("copied: {e}"))?;
+    drop(other);
+    let other = open_with(&to, clock, 2).map_err(|e| e.to_string())?;
+    compare(&other, &model).map_err(|e| format!("copied, and opened again: {e}"))?;
+    let again = source.copy_to(&other, "**", &CopyToOptions::default()).map_err(|e| format!("copied again: {e}"))?;
+    match again.present == report.tables && again.tables.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{report:?}, and again {again:?}")),
+    }
 }

@@ -1,11 +1,13 @@
 //! Copies, moves and restores of tables, and where tables are in the tree.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::State;
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::Path;
+use crate::table::Adopted;
 
 impl State {
     pub(super) fn copy_table(
@@ -24,6 +26,32 @@ impl State {
         copy.addresses().for_each(|address| self.ledger.share(address));
         self.tables.insert(table, Arc::new(copy));
         self.link(path, table, seq)
+    }
+
+    /// Makes tables as they are in another store; their row groups are in blocks that were added, and that no others name.
+    pub(super) fn adopt_tables(
+        &mut self,
+        tables: &[(TableId, Path, Adopted)],
+        seq: Seq,
+        time: Timestamp,
+    ) -> Result<()> {
+        let mut named: BTreeSet<Address> = BTreeSet::new();
+        for (id, path, adopted) in tables {
+            if *id != self.next_table() {
+                return Err(Error::conflict(format!("table id {id} is not the next")));
+            }
+            self.last_table = *id;
+            let table = adopted.table(*id, seq, time)?;
+            for address in table.addresses() {
+                match named.insert(*address) {
+                    true => self.ledger.add(address)?,
+                    false => self.ledger.share(address),
+                }
+            }
+            self.tables.insert(*id, Arc::new(table));
+            self.link(path, *id, seq)?;
+        }
+        Ok(())
     }
 
     pub(super) fn restore_table(

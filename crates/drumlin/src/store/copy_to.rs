@@ -1,0 +1,253 @@
+//! Copies of tables in another store, in a folder or a bucket: row groups as they are encoded, every byte checked when it is
+//! read here, and again where it was written.
+//!
+//! Tables are taken over some at a time, each lot in one commit there. So a call that was interrupted is done again: tables that
+//! are there already, with the same versions, are passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Store;
+use super::blocks::add_blocks;
+use super::commit::retry_conflicts;
+use super::proposal::{Proposal, Work};
+use super::tree::IntoPattern;
+use crate::base::planted::{Bug, planted};
+use crate::base::{BlockId, Error, Meter, Result, TableId, Task};
+use crate::block::{Address, BlockReader, MissingBlock};
+use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
+use crate::table::Adopted;
+
+/// About how much is taken over in one commit.
+const LOT_BYTES: u64 = 256 << 20;
+const LOT_GROUPS: usize = 20_000;
+const LOT_TABLES: usize = 1000;
+
+/// How tables are copied to another store.
+#[derive(Clone, Default)]
+pub struct CopyToOptions {
+    /// Whether only the newest version of each table is copied. Default: all.
+    pub newest_only: bool,
+    /// Whether tables at the same paths that are other tables, or show something else, go to the trash there. Default: the
+    /// call is refused, naming them.
+    pub replace: bool,
+    /// Progress in row groups, and cancellation.
+    pub task: Task,
+}
+
+/// What copying to another store did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyToReport {
+    /// The tables that were copied, in path order.
+    pub tables: Vec<String>,
+    /// Those that were there already.
+    pub present: Vec<String>,
+    /// Row groups copied.
+    pub row_groups: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Tables that are taken over in one commit.
+#[derive(Default)]
+struct Lot {
+    tables: Vec<(Path, Adopted)>,
+    addresses: BTreeSet<Address>,
+    bytes: u64,
+}
+
+impl Lot {
+    fn push(&mut self, path: Path, table: Adopted) {
+        for address in table.addresses() {
+            if self.addresses.insert(address) {
+                self.bytes += address.bytes();
+            }
+        }
+        self.tables.push((path, table));
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= LOT_BYTES || self.addresses.len() >= LOT_GROUPS || self.tables.len() >= LOT_TABLES
+    }
+}
+
+impl Store {
+    /// Copies the tables that match `pattern` to the same paths of another store, with their versions, times, metadata and
+    /// what versions tell; not what nodes carry, snapshots, and the trash. Tables that share data here share it there if they
+    /// are copied in one lot. Written blocks are read again before the commit that refers to them. A call that was interrupted is
+    /// done again: what is there already stays. O(bytes) of the tables.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{Store, Tables};
+    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    /// # let (store, backup) = (Store::open("memory://", Default::default())?, Store::open("memory://", Default::default())?);
+    /// store.write("prices/A", rows.clone(), &Default::default())?;
+    /// store.append("prices/A", rows, &Default::default())?;
+    /// assert_eq!(store.copy_to(&backup, "prices/**", &Default::default())?.tables, ["prices/A"]);
+    /// assert_eq!(backup.table("prices/A").versions()?.len(), 2);
+    /// assert_eq!(store.copy_to(&backup, "prices/**", &Default::default())?.present, ["prices/A"]);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `AlreadyExists`, naming a table that is there and shows something else, before anything is copied; `Corrupt` if data is
+    /// damaged, here or where it was written; `InvalidArgument` if both are the same store, or rows written by key are in
+    /// memory of a store that is open for reading only; what reading here and writing there fail with.
+    pub fn copy_to(&self, to: &Store, pattern: impl IntoPattern, options: &CopyToOptions) -> Result<CopyToReport> {
+        if Arc::ptr_eq(&self.inner, &to.inner) {
+            return Err(Error::invalid("both are the same store; `copy` copies within it"));
+        }
+        to.inner.log()?;
+        let pattern = pattern.into_pattern()?;
+        self.refresh_if_shared()?;
+        let mut report = CopyToReport::default();
+        let mut attempt = || {
+            self.settle_matching(&pattern)?;
+            let (state, _pin) = self.pinned_state()?;
+            to.refresh_if_shared()?;
+            let wanted = match self.wanted(&state, to, &pattern, options, &mut report) {
+                Err(e) if e.kind() == crate::ErrorKind::Conflict => return Ok(Err(e)),
+                wanted => wanted?,
+            };
+            let (mut lots, mut lot) = (Vec::new(), Lot::default());
+            for (path, table) in wanted {
+                lot.push(path, table);
+                if lot.is_full() {
+                    lots.push(std::mem::take(&mut lot));
+                }
+            }
+            lots.extend((!lot.tables.is_empty()).then_some(lot));
+            let (groups, bytes) =
+                lots.iter().fold((0, 0), |(n, sum), lot| (n + lot.addresses.len() as u64, sum + lot.bytes));
+            let mut meter = Meter::new(&options.task, &*self.inner.env.clock, groups, bytes);
+            for lot in lots {
+                let names = lot.tables.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>();
+                let (groups, bytes) = (lot.addresses.len() as u64, lot.bytes);
+                self.copy_lot(to, lot, options, &mut meter)?;
+                report.tables.extend(names);
+                report.row_groups += groups;
+                report.bytes += bytes;
+            }
+            Ok(Ok(()))
+        };
+        self.while_reclaimed(|| retry_conflicts::<_, Error>(&mut attempt))?;
+        report.tables.sort_unstable();
+        report.present.retain(|path| report.tables.binary_search(path).is_err());
+        Ok(report)
+    }
+
+    /// Makes row groups of rows in memory of the tables that match.
+    fn settle_matching(&self, pattern: &Pattern) -> Result<()> {
+        let state = self.state()?;
+        let waiting = state.tables_matching(pattern).filter(|(_, table)| !table.parts.is_empty());
+        let waiting: Vec<(&Path, TableId)> = waiting.map(|(path, table)| (path, table.id)).collect();
+        match waiting.first() {
+            Some((path, _)) if self.inner.read_only => Err(Error::invalid(format!(
+                "rows of '{path}' were written by key and are in memory; checkpoint the store, or open it for writing"
+            ))),
+            _ => self.settle_rows(&waiting.into_iter().map(|(_, table)| table).collect(), true),
+        }
+    }
+
+    /// The tables that are to be copied, those excepted that are there.
+    fn wanted(
+        &self,
+        state: &State,
+        to: &Store,
+        pattern: &Pattern,
+        options: &CopyToOptions,
+        report: &mut CopyToReport,
+    ) -> Result<Vec<(Path, Adopted)>> {
+        let there = to.current()?;
+        report.present.clear();
+        let mut wanted = Vec::new();
+        for (path, table) in state.tables_matching(pattern) {
+            let newest = table.newest().filter(|_| options.newest_only).map(|newest| newest.version);
+            let copy = Adopted::of(table, newest)?;
+            match there.table_at(path) {
+                Some(own) if copy.is_like(own) || planted(Bug::PassOverOthers) => report.present.push(path.to_string()),
+                Some(_) if !options.replace => {
+                    return Err(Error::already_exists(format!(
+                        "'{path}' is in {} already, and shows something else; nothing more was copied",
+                        to.uri()
+                    )));
+                }
+                _ => wanted.push((path.clone(), copy)),
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Copies the row groups of some tables, and makes the tables.
+    fn copy_lot(&self, to: &Store, lot: Lot, options: &CopyToOptions, meter: &mut Meter<'_>) -> Result<()> {
+        let task = &options.task;
+        let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
+        for address in &lot.addresses {
+            blocks.entry(address.block).or_default().push(*address);
+        }
+        let (inner, mut moves) = (&self.inner, Vec::with_capacity(lot.addresses.len()));
+        let mut writer = to.block_writer()?.inline(to.inner.options.inline_bytes);
+        inner.env.pool.ordered(
+            blocks.into_values().map(Ok),
+            |addresses| addresses.iter().map(Address::bytes).sum(),
+            inner.env.pool.threads() * 2,
+            inner.options.memory_bytes / 4,
+            |addresses| {
+                task.cancel.check()?;
+                Ok((inner.reader.row_groups(&addresses)?, addresses))
+            },
+            |(encoded, addresses)| {
+                for (group, from) in encoded.into_iter().zip(addresses) {
+                    meter.done.rows += u64::from(group.rows);
+                    moves.push((from, writer.push(group)?));
+                    meter.done.bytes += from.bytes();
+                    meter.step(1, from.bytes())?;
+                }
+                Ok(())
+            },
+        )?;
+        let stored: BTreeSet<BlockId> =
+            writer.finish()?.iter().filter(|written| written.inline.is_none()).map(|written| written.block).collect();
+        to.read_again(moves.iter().map(|(_, to)| *to).filter(|address| stored.contains(&address.block)), task)?;
+        let tables = lot.tables.into_iter().map(|(path, table)| Ok((path, table.moved(&moves)?)));
+        let tables = tables.collect::<Result<Vec<_>>>()?;
+        to.commit_rewritten(writer, |writer| {
+            let bindings = tables.iter().map(|(path, _)| Read::Binding(path.clone())).collect();
+            let (added, replace) = (add_blocks(writer.written()), options.replace);
+            let build = move |state: &State| {
+                let mut effects = added.clone();
+                for (path, _) in &tables {
+                    match state.table_at(path) {
+                        Some(there) if replace => effects.push(Effect::DropTable { table: there.id }),
+                        Some(_) => return Err(Error::already_exists(format!("'{path}' holds a table"))),
+                        None => {}
+                    }
+                }
+                let ids = (state.next_table().0..).map(TableId);
+                let tables = ids.zip(&tables).map(|(id, (path, table))| (id, path.clone(), table.clone())).collect();
+                effects.push(Effect::AdoptTables { tables });
+                Ok(effects)
+            };
+            let (base, footprint) = (to.current()?, Footprint { reads: bindings });
+            to.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))))
+        })?;
+        Ok(())
+    }
+
+    /// Reads row groups that were just written, every byte checked.
+    fn read_again(&self, addresses: impl Iterator<Item = Address>, task: &Task) -> Result<()> {
+        let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
+        addresses.for_each(|address| blocks.entry(address.block).or_default().push(address));
+        let reader = BlockReader::new(self.inner.storage.clone(), 0, MissingBlock::Damage);
+        let read = |addresses: Vec<Address>| {
+            task.cancel.check()?;
+            reader
+                .row_groups(&addresses)
+                .map(drop)
+                .map_err(|e| e.context(format!("reading again what {} got", self.uri())))
+        };
+        self.inner.env.pool.map(blocks.into_values().collect(), read).map(drop)
+    }
+}
