@@ -123,8 +123,8 @@ def evolves(schema: Any) -> bool:
 
 
 def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[str, str]]]:
-    """Columns to add: a schema, a frame of one row with the defaults of those that have one, and the expressions of those
-    that are computed."""
+    """Columns to add: a schema, a frame of one row with the defaults of those that have one, and the expressions of
+    those that are computed."""
     if not isinstance(columns, Mapping) or hasattr(columns, "__arrow_c_schema__"):
         return to_schema(columns, "columns"), None, []
     types, defaults, computed = {}, {}, []
@@ -133,7 +133,8 @@ def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[
         if isinstance(column, (tuple, list)):
             if len(column) != 2:
                 raise InvalidArgument(
-                    f"column {name!r} has {len(column)} parts; expected a type, or a type and a default or an expression"
+                    f"column {name!r} has {len(column)} parts; expected a type, or a pair: a type and a default, or a "
+                    "type and an expression"
                 )
             types[name], fill = column
             if isinstance(fill, Expr):

@@ -448,7 +448,7 @@ class Table:
         self,
         columns: Any,
         defaults: Any | None = None,
-        computed: _List[tuple[str, str]] = [],
+        computed: _List[tuple[str, str]] | None = None,
         metadata: str | None = None,
         progress: _Progress | None = None,
     ) -> Version | None: ...

@@ -219,10 +219,10 @@ class Store(Tables[Version]):
         replace: bool = False,
         progress: Progress | None = None,
     ) -> CopyToReport:
-        """Copies the tables that match ``pattern`` to the same paths of another store, in a folder or a bucket: with all
-        their versions, or the newest; with times, metadata, and what versions tell. Row groups are copied as they are
-        encoded, checked when they are read, and read again where they were written. What nodes carry, snapshots and the
-        trash stay.
+        """Copies the tables that match ``pattern`` to the same paths of another store, in a folder or a bucket: with
+        all their versions, or the newest; with times, metadata, and what versions tell. Row groups are copied as they
+        are encoded, checked when they are read, and read again where they were written. What nodes carry, snapshots and
+        the trash stay.
 
         Tables that are there already, with the same versions, are passed over; so a call that was interrupted is done
         again. One that is there and shows something else is :class:`drumlin.AlreadyExists`; with ``replace`` it goes to
@@ -271,8 +271,8 @@ class Store(Tables[Version]):
 
     def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
         """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up. Its commit says
-        ``message``, as in :meth:`with_message`. One that is ``read_only`` sees the store as it is now: what is committed
-        later does not change that.
+        ``message``, as in :meth:`with_message`. One that is ``read_only`` sees the store as it is now: what is
+        committed later does not change that.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

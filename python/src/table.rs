@@ -253,20 +253,20 @@ impl Table {
     }
 
     /// `defaults` is a frame of one row, with the columns that have one.
-    #[pyo3(signature = (columns, defaults=None, computed=Vec::new(), metadata=None, progress=None))]
+    #[pyo3(signature = (columns, defaults=None, computed=None, metadata=None, progress=None))]
     fn add_columns(
         &self,
         py: Python<'_>,
         columns: GivenSchema,
         defaults: Option<Input>,
-        computed: Vec<(String, String)>,
+        computed: Option<Vec<(String, String)>>,
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
         let schema = columns.into_inner();
         let add = |task| {
             let rows = defaults.map(rows_of).transpose()?;
-            let computed: HashMap<String, Expression> = assignments(computed)?.into_iter().collect();
+            let computed: HashMap<String, Expression> = assignments(computed.unwrap_or_default())?.into_iter().collect();
             let new = schema.fields().iter().map(|field| {
                 let default = rows.as_ref().and_then(|row| row.column_by_name(field.name()));
                 let fill = match (default, computed.get(field.name())) {

@@ -41,7 +41,7 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
         )
         exec(compile(local, "README.md", "exec"), names)
         opened.append(names["store"])
-    assert len(opened) == 6
+    assert len(opened) == 7
     assert names["frames"]["prices/7"].equals(names["df"])
     market = opened[0]
     assert isinstance(market, drumlin.Store)

@@ -101,7 +101,9 @@ impl Store {
         }
         to.inner.log()?;
         let pattern = pattern.into_pattern()?;
-        self.refresh_if_shared()?;
+        if !self.inner.read_only {
+            self.refresh_if_shared()?;
+        }
         let mut report = CopyToReport::default();
         let mut attempt = || {
             self.settle_matching(&pattern)?;
