@@ -176,15 +176,18 @@ class Event:
         "copy",
         "move",
         "move_away",
+        "purge",
+        "metadata",
         "resync",
     ]:
         """In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `rows` (written by
         key, without a version), `delete_versions`, `drop`, `undrop`, `copy` at the path of the copy, `move_away` at
-        the old path of a table that was moved and `move` at the new one. For a trigger also `resync`: what happened
+        the old path of a table that was moved and `move` at the new one, `purge` (rows were erased from all versions),
+        `metadata` (those of a version were changed). For a trigger also `resync`: what happened
         before cannot be told any more, so look at all of it."""
     @property
     def kind(self) -> str | None:
-        """What made a table's new version: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows`."""
+        """What made a table's new version: see :attr:`Version.kind`."""
     @property
     def before(self) -> Node | None:
         """What the node was right before; None if it was not there."""

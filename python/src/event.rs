@@ -93,7 +93,7 @@ impl Event {
         }
     }
 
-    /// What made a table's new version: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows`.
+    /// What made a table's new version: see `Version.kind`.
     #[getter]
     fn kind(&self) -> Option<&'static str> {
         match &self.happened {

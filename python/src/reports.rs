@@ -85,8 +85,8 @@ impl Version {
         time(self.0.time)
     }
 
-    /// What made it: `create`, `write`, `append`, `update`, `delete`, `upsert` or `rows` (rows written by key since the
-    /// previous one).
+    /// What made it: `create`, `write`, `append`, `replace`, `update`, `merge`, `delete`, `upsert`, `alter`, `restore` or
+    /// `rows` (rows written by key since the previous one).
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.name()

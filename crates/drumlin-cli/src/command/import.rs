@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use clap::Args;
 use drumlin::store::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
-use drumlin::{Error, ErrorKind, Store, Tables};
+use drumlin::{Error, ErrorKind, SchemaMode, Store, Tables};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};
@@ -21,7 +21,7 @@ use crate::source::{self, ColumnType, Destination, Format, Source, TextForm, par
 
 /// Import Parquet, CSV, JSON lines or Arrow files
 ///
-/// Without --append and --upsert, a new version of each table replaces all its rows. All tables are written in one
+/// Without --append, --upsert and --where, a new version of each table replaces all its rows. All tables are written in one
 /// commit: all of them or none. The store is created if it does not exist. Empty values in CSV are null, and so are
 /// members that a line of JSON lacks.
 ///
@@ -35,7 +35,8 @@ Example:
   drumlin import market.drumlin aapl.parquet msft.parquet --under prices/us
   drumlin import market.drumlin 2026-*.csv.gz --table trades --append --type 'price=Decimal128(12,2)'
   curl https://example.com/trades | drumlin import market.drumlin - --format json --table trades
-  drumlin import market.drumlin accounts.csv --key id --upsert")]
+  drumlin import market.drumlin accounts.csv --key id --upsert
+  drumlin import market.drumlin day.csv --table trades --where \"day = DATE '2026-11-20'\" --evolve")]
 pub struct Import {
     #[command(flatten)]
     place: ChangedPlace,
@@ -62,6 +63,13 @@ pub struct Import {
     /// is given
     #[arg(long, conflicts_with_all = ["append", "sort"])]
     upsert: bool,
+    /// Replace only the rows of the table for which FILTER is true, as in SQL
+    #[arg(long = "where", short = 'w', value_name = "FILTER", requires = "table",
+        conflicts_with_all = ["append", "upsert", "sort", "key"])]
+    filter: Option<String>,
+    /// Add columns that the tables lack, and widen types; columns that the files lack are null, or have their default
+    #[arg(long)]
+    evolve: bool,
     /// A note kept with the new versions
     #[arg(long, value_name = "JSON", value_parser = figures::parse_json)]
     metadata: Option<String>,
@@ -115,7 +123,11 @@ impl Import {
             sources.push(source);
         }
         let cancel = interrupt::listen();
-        let makes = !self.append && (!self.upsert || self.key.is_some());
+        if self.evolve && !self.adds() {
+            let what = "--evolve needs --append, --upsert or --where: an import that replaces all rows brings its own columns";
+            return Err(Failure::Usage(what.into()));
+        }
+        let makes = !self.adds() || self.upsert && self.key.is_some();
         let store = if makes { self.place.create()? } else { self.place.write()? };
         let bar = Bar::new("importing", tables.values().flatten().map(Source::bytes).sum::<Option<u64>>().unwrap_or(0));
         let read = Arc::new(AtomicU64::new(0));
@@ -128,8 +140,13 @@ impl Import {
         }
         let paths: Vec<String> = frames.iter().map(|(path, _)| path.clone()).collect();
         let (metadata, sort, task) = (self.metadata.clone(), self.sort.clone(), bar.task_beside(&cancel));
-        let options = WriteOptions { metadata, sort, task, ..WriteOptions::default() };
-        let done = if self.upsert || self.key.is_some() {
+        let schema = if self.evolve { SchemaMode::Evolve } else { SchemaMode::Strict };
+        let options = WriteOptions { metadata, sort, schema, task };
+        let done = if let Some(filter) = &self.filter {
+            let (path, frame) = frames.remove(0);
+            let version = store.table(&path).replace_where(frame, filter, &options);
+            version.map(|version| version.into_iter().map(Done::Version).collect()).map_err(Failure::from)
+        } else if self.upsert || self.key.is_some() {
             self.write_by_key(&store, frames, &options)
         } else {
             let versions =
@@ -193,6 +210,11 @@ impl Import {
         paths.into_iter().zip(put).map(done).collect()
     }
 
+    /// Whether tables that are there keep rows.
+    fn adds(&self) -> bool {
+        self.append || self.upsert || self.filter.is_some()
+    }
+
     fn path_of(&self, file: &Path) -> Result<String, Failure> {
         if let Some(table) = &self.table {
             return Ok(table.clone());
@@ -213,8 +235,11 @@ impl Import {
     /// Where the rows go: rows for an existing table get its columns.
     fn destination(&self, store: &Store, path: &str, sources: &[Source]) -> Result<Destination, Failure> {
         match store.table(path).schema(&AsOf::Newest) {
-            Ok(schema) if self.append || self.upsert => Ok(Destination { schema, added: true }),
-            Err(error) if self.append || self.upsert && self.key.is_none() => Err(error.into()),
+            Ok(schema) if self.evolve => {
+                Ok(Destination { schema: source::schema_beside(sources, &schema), added: true })
+            }
+            Ok(schema) if self.adds() => Ok(Destination { schema, added: true }),
+            Err(error) if self.adds() && !(self.upsert && self.key.is_some()) => Err(error.into()),
             _ => Ok(Destination { schema: source::schema_of(sources), added: false }),
         }
     }

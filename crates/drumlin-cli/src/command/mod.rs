@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod alter;
 mod cat;
 mod checkpoint;
 mod copy;
@@ -27,6 +28,7 @@ mod stat;
 mod trash;
 mod tree;
 mod undrop;
+mod update;
 mod vacuum;
 mod verify;
 mod versions;
@@ -50,6 +52,8 @@ pub enum Command {
     Versions(versions::Versions),
     History(history::History),
     Delete(delete::Delete),
+    Update(update::Update),
+    Alter(alter::Alter),
     DeleteVersions(delete_versions::DeleteVersions),
     Drop(drop::Drop),
     Undrop(undrop::Undrop),
@@ -90,6 +94,8 @@ impl Command {
             Command::Versions(command) => command.run(out),
             Command::History(command) => command.run(out),
             Command::Delete(command) => command.run(out),
+            Command::Update(command) => command.run(out),
+            Command::Alter(command) => command.run(out),
             Command::DeleteVersions(command) => command.run(out),
             Command::Drop(command) => command.run(out),
             Command::Undrop(command) => command.run(out),

@@ -15,6 +15,18 @@ const VALUE_CHARS_MAX: usize = 80;
 #[derive(Clone, Debug)]
 pub struct ColumnType(String, DataType);
 
+impl ColumnType {
+    /// The column.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Its type.
+    pub fn data_type(&self) -> &DataType {
+        &self.1
+    }
+}
+
 /// Parses `NAME=TYPE`.
 pub fn parse_column_type(text: &str) -> Result<ColumnType, String> {
     let (name, data_type) = text.rsplit_once('=').ok_or("expected NAME=TYPE, such as price=Decimal128(12,2)")?;

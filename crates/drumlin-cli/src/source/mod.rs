@@ -164,6 +164,15 @@ pub fn schema_of(sources: &[Source]) -> SchemaRef {
     })
 }
 
+/// The schema of rows from `sources` that are added to a table of schema `own`, which gets the columns that it lacks, and wider
+/// types: text is read as what the table has, since its types are inferred.
+pub fn schema_beside(sources: &[Source], own: &Schema) -> SchemaRef {
+    let (schema, is_text) = (schema_of(sources), sources.iter().all(|source| source.format.is_text()));
+    let known = |field: &Field| own.field_with_name(field.name()).ok().filter(|_| is_text).cloned();
+    let fields = schema.fields().iter().map(|field| known(field).unwrap_or_else(|| Field::clone(field)));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
 /// `schema` with the columns of `other` that it lacks.
 fn with_more(schema: &SchemaRef, other: &SchemaRef) -> SchemaRef {
     let more = other.fields().iter().filter(|field| schema.index_of(field.name()).is_err());

@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 34] = [
+const COMMANDS: [(&str, &[&str]); 36] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -19,6 +19,8 @@ const COMMANDS: [(&str, &[&str]); 34] = [
     ("versions", &["b"]),
     ("history", &["b"]),
     ("delete", &["b", "--where=n = 7"]),
+    ("update", &["b", "--set=n=n + 1"]),
+    ("alter", &["b", "--add=z=Int8"]),
     ("delete-versions", &["b", "7"]),
     ("drop", &["zz"]),
     ("undrop", &["zz"]),

@@ -65,6 +65,8 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
         "versions",
         "history",
         "delete",
+        "update",
+        "alter",
         "delete-versions",
         "drop",
         "undrop",

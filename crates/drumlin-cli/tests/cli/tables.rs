@@ -163,6 +163,42 @@ fn what_is_done_with_a_message_says_it() {
 }
 
 #[test]
+fn rows_and_columns_are_changed() {
+    let desk = Desk::with_tables();
+    let rows = || desk.ok(&["cat", "s", "b", "-f", "csv"]);
+    assert_eq!(rows(), "n,name\n6,six\n");
+    assert_eq!(desk.ok(&["update", "s", "b", "--set", "n=n * 2 + 1", "--set", "name=null"]), "1 row updated, in version 1\n");
+    assert_eq!(rows(), "n,name\n13,\n");
+    assert_eq!(desk.ok(&["update", "s", "b", "--set", "n=0", "--where", "n = 1"]), "no row matches; version 1 stays the newest\n");
+    desk.fails(2, &["update", "s", "b"], &["--set"]);
+    desk.fails(2, &["update", "s", "b", "--set", "n"], &["COLUMN=EXPRESSION"]);
+    desk.fails(1, &["update", "s", "b", "--set", "m=1"], &["m"]);
+    let altered = desk.ok(&[
+        "alter", "s", "b", "--add", "fee=Float64", "--fill", "fee=0.5", "--add", "twice=Int64", "--fill", "twice=n * 2",
+        "--add", "note=Utf8", "--rename", "name=called",
+    ]);
+    assert_eq!(altered, "b: n Int64, called Utf8, fee Float64, twice Int64, note Utf8\n");
+    assert_eq!(rows(), "n,called,fee,twice,note\n13,,0.5,26,\n");
+    assert_eq!(desk.ok(&["cat", "s", "b", "-f", "csv", "--as-of", "0"]), "n,name\n6,six\n");
+    desk.ok(&["alter", "s", "b", "--drop", "note", "--drop", "fee", "--widen", "n=Float64"]);
+    assert_eq!(rows(), "n,called,twice\n13.0,,26\n");
+    desk.fails(2, &["alter", "s", "b"], &["--add"]);
+    desk.fails(2, &["alter", "s", "b", "--add", "x=Int8", "--fill", "y=1"], &["--fill y"]);
+    desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' is there already"]);
+    desk.fails(1, &["alter", "s", "b", "--add", "x=Int8", "--fill", "x=missing + 1"], &["no column missing"]);
+    // Files with other columns, and those that replace some rows.
+    std::fs::write(desk.path("more.csv"), "n,venue\n1,X\n2,Y\n").unwrap();
+    desk.fails(1, &["import", "s", "more.csv", "--table", "b", "--append"], &["venue"]);
+    desk.ok(&["import", "s", "more.csv", "--table", "b", "--append", "--evolve"]);
+    assert_eq!(rows(), "n,called,twice,venue\n13.0,,26,\n1.0,,,X\n2.0,,,Y\n");
+    std::fs::write(desk.path("new.csv"), "n,called,twice,venue\n7,seven,14,Z\n").unwrap();
+    desk.ok(&["import", "s", "new.csv", "--table", "b", "--where", "venue is not null"]);
+    assert_eq!(rows(), "n,called,twice,venue\n13.0,,26,\n7.0,seven,14,Z\n");
+    desk.fails(2, &["import", "s", "new.csv", "--table", "b", "--evolve"], &["--evolve needs"]);
+    desk.fails(2, &["import", "s", "new.csv", "--where", "n = 1"], &["--table"]);
+}
+
+#[test]
 fn tables_are_copied_to_another_store() {
     let desk = Desk::with_tables();
     desk.ok(&["import", "s", "b.csv", "--table", "a/x", "--append"]);
