@@ -266,7 +266,8 @@ impl Table {
         let schema = columns.into_inner();
         let add = |task| {
             let rows = defaults.map(rows_of).transpose()?;
-            let computed: HashMap<String, Expression> = assignments(computed.unwrap_or_default())?.into_iter().collect();
+            let computed: HashMap<String, Expression> =
+                assignments(computed.unwrap_or_default())?.into_iter().collect();
             let new = schema.fields().iter().map(|field| {
                 let default = rows.as_ref().and_then(|row| row.column_by_name(field.name()));
                 let fill = match (default, computed.get(field.name())) {

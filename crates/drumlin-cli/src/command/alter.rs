@@ -75,7 +75,8 @@ impl Alter {
         done.map_err(|e: drumlin::Error| Failure::from(e).or_interrupted("the table is as it was"))?;
         let schema = store.table(&self.table).schema(&AsOf::Newest)?;
         store.close()?;
-        let columns: Vec<String> = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+        let columns: Vec<String> =
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
         Ok(writeln!(out, "{}: {}", self.table, columns.join(", "))?)
     }
 
@@ -106,7 +107,8 @@ fn fill(expression: &Expression, field: &Field) -> Result<Fill, Failure> {
     match expression.bind(&none, field.data_type()) {
         Ok(bound) => {
             let options = RecordBatchOptions::new().with_row_count(Some(1));
-            let row = RecordBatch::try_new_with_options(Arc::new(none), vec![], &options).map_err(drumlin::Error::from)?;
+            let row =
+                RecordBatch::try_new_with_options(Arc::new(none), vec![], &options).map_err(drumlin::Error::from)?;
             Ok(Fill::Default(bound.compute(&row)?))
         }
         Err(_) => Ok(Fill::Computed(expression.clone())),

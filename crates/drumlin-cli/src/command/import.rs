@@ -124,7 +124,8 @@ impl Import {
         }
         let cancel = interrupt::listen();
         if self.evolve && !self.adds() {
-            let what = "--evolve needs --append, --upsert or --where: an import that replaces all rows brings its own columns";
+            let what =
+                "--evolve needs --append, --upsert or --where: an import that replaces all rows brings its own columns";
             return Err(Failure::Usage(what.into()));
         }
         let makes = !self.adds() || self.upsert && self.key.is_some();

@@ -167,15 +167,34 @@ fn rows_and_columns_are_changed() {
     let desk = Desk::with_tables();
     let rows = || desk.ok(&["cat", "s", "b", "-f", "csv"]);
     assert_eq!(rows(), "n,name\n6,six\n");
-    assert_eq!(desk.ok(&["update", "s", "b", "--set", "n=n * 2 + 1", "--set", "name=null"]), "1 row updated, in version 1\n");
+    assert_eq!(
+        desk.ok(&["update", "s", "b", "--set", "n=n * 2 + 1", "--set", "name=null"]),
+        "1 row updated, in version 1\n"
+    );
     assert_eq!(rows(), "n,name\n13,\n");
-    assert_eq!(desk.ok(&["update", "s", "b", "--set", "n=0", "--where", "n = 1"]), "no row matches; version 1 stays the newest\n");
+    assert_eq!(
+        desk.ok(&["update", "s", "b", "--set", "n=0", "--where", "n = 1"]),
+        "no row matches; version 1 stays the newest\n"
+    );
     desk.fails(2, &["update", "s", "b"], &["--set"]);
     desk.fails(2, &["update", "s", "b", "--set", "n"], &["COLUMN=EXPRESSION"]);
     desk.fails(1, &["update", "s", "b", "--set", "m=1"], &["m"]);
     let altered = desk.ok(&[
-        "alter", "s", "b", "--add", "fee=Float64", "--fill", "fee=0.5", "--add", "twice=Int64", "--fill", "twice=n * 2",
-        "--add", "note=Utf8", "--rename", "name=called",
+        "alter",
+        "s",
+        "b",
+        "--add",
+        "fee=Float64",
+        "--fill",
+        "fee=0.5",
+        "--add",
+        "twice=Int64",
+        "--fill",
+        "twice=n * 2",
+        "--add",
+        "note=Utf8",
+        "--rename",
+        "name=called",
     ]);
     assert_eq!(altered, "b: n Int64, called Utf8, fee Float64, twice Int64, note Utf8\n");
     assert_eq!(rows(), "n,called,fee,twice,note\n13,,0.5,26,\n");

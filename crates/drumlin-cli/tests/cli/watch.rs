@@ -130,13 +130,14 @@ fn watch_tells_what_was_meant_only() {
     let node = json!({ "bytes": "6162", "payload_version": 1, "children": 0 });
     let seq = |at: usize| lines[at]["seq"].as_u64().unwrap();
     let (table, written) = (&lines[0]["table"], seq(0));
-    let write = json!({ "seq": written, "kind": "table", "action": "write", "path": "a/x", "table": table });
+    let write =
+        json!({ "seq": written, "messages": [], "kind": "table", "action": "write", "path": "a/x", "table": table });
     assert_eq!(lines[0], write);
     let created = json!({
-        "seq": seq(2), "kind": "node", "action": "create", "cause": "asked", "path": "a/n", "before": null, "after": node,
+        "seq": seq(2), "messages": [], "kind": "node", "action": "create", "cause": "asked", "path": "a/n", "before": null, "after": node,
     });
     let deleted = json!({
-        "seq": seq(3), "kind": "node", "action": "delete", "cause": "asked", "path": "a/n", "before": node, "after": null,
+        "seq": seq(3), "messages": [], "kind": "node", "action": "delete", "cause": "asked", "path": "a/n", "before": node, "after": null,
     });
     assert_eq!((&lines[2], &lines[3]), (&created, &deleted));
     assert_eq!(seq(3), seq(2) + 2);
