@@ -483,8 +483,8 @@ class Version:
         """When it was made, in UTC."""
     @property
     def kind(self) -> str:
-        """What made it: `create`, `write`, `append`, `replace`, `update`, `merge`, `delete`, `upsert`, `alter`, `restore`
-        or `rows` (those written by key since the one before)."""
+        """What made it: `create`, `write`, `append`, `replace`, `update`, `merge`, `delete`, `upsert`, `alter`,
+        `restore` or `rows` (those written by key since the one before)."""
     @property
     def rows(self) -> int:
         """Its rows."""

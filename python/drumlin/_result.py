@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._errors import InvalidArgument
+from drumlin._numpy import structured
 from drumlin._optional import have, need
 
 if TYPE_CHECKING:
+    import numpy as _np
     import pandas as _pd  # type: ignore[import-untyped, unused-ignore]
     import polars as _pl
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
@@ -96,6 +98,20 @@ class Result:
         if frame.shape[1] != 1:
             raise InvalidArgument(f"'{self._path}' has {frame.shape[1]} columns beside its index; a Series is one")
         return frame.iloc[:, 0]
+
+    def to_numpy(self) -> "_np.ndarray[Any, Any]":
+        """All rows as a structured numpy array, a field for each column, as :meth:`Store.write
+        <drumlin.Store.write>` takes one. A missing float is NaN, a missing time NaT; texts, bytes, decimals and nested
+        values are Python objects. What numpy cannot hold is :class:`drumlin.InvalidArgument`: missing integers and
+        booleans, and time zones.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2], "x": [0.5, None]})
+        >>> store.read("numbers").to_numpy()
+        array([(1, 0.5), (2, nan)], dtype=[('n', '<i8'), ('x', '<f8')])
+        """
+        return structured(self.to_arrow(), self._path)
 
     def to_polars(self) -> "_pl.DataFrame":
         """All rows as a Polars DataFrame, decoded by all threads.

@@ -1,0 +1,49 @@
+"""Rows as numpy arrays."""
+
+from typing import TYPE_CHECKING, Any
+
+from drumlin._errors import InvalidArgument
+from drumlin._optional import need
+
+if TYPE_CHECKING:
+    import numpy as _np
+    import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
+
+__all__ = ["structured"]
+
+
+def structured(table: "_pa.Table", path: str) -> "_np.ndarray[Any, Any]":
+    """A structured array with a field for each column."""
+    numpy, pyarrow = need("numpy", "to_numpy()", "numpy"), need("pyarrow", "to_numpy()", "pyarrow")
+    names = table.column_names
+    columns = [_column(name, column, path, numpy, pyarrow) for name, column in zip(names, table.columns, strict=True)]
+    rows = numpy.empty(table.num_rows, dtype={"names": names, "formats": [column.dtype for column in columns]})
+    for name, column in zip(names, columns, strict=True):
+        rows[name] = column
+    return rows  # type: ignore[no-any-return, unused-ignore]
+
+
+def _column(name: str, column: Any, path: str, numpy: Any, pyarrow: Any) -> Any:
+    types, chunk = pyarrow.types, column.combine_chunks()
+    if isinstance(chunk, pyarrow.ChunkedArray):
+        chunk = pyarrow.concat_arrays(chunk.chunks) if chunk.num_chunks else pyarrow.array([], chunk.type)
+    if types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    kind = chunk.type
+    if types.is_timestamp(kind) and kind.tz is not None:
+        raise InvalidArgument(f"'{path}': column {name!r} has the time zone {kind.tz}; numpy has none: use to_pandas()")
+    if types.is_floating(kind) or types.is_timestamp(kind) or types.is_duration(kind) or types.is_date32(kind):
+        # A missing value is NaN or NaT.
+        return chunk.to_numpy(zero_copy_only=False)
+    if types.is_integer(kind) or types.is_boolean(kind):
+        if chunk.null_count:
+            raise InvalidArgument(
+                f"'{path}': column {name!r} of type {kind} has {chunk.null_count} missing values, and numpy has none for "
+                "it: use to_pandas(), or where= to leave them out"
+            )
+        return chunk.to_numpy(zero_copy_only=False)
+    objects = numpy.empty(len(chunk), dtype=object)
+    for at, value in enumerate(chunk.to_pylist()):
+        # One by one: numpy takes a list of lists for rows.
+        objects[at] = value
+    return objects
