@@ -38,8 +38,8 @@ def _column(name: str, column: Any, path: str, numpy: Any, pyarrow: Any) -> Any:
     if types.is_integer(kind) or types.is_boolean(kind):
         if chunk.null_count:
             raise InvalidArgument(
-                f"'{path}': column {name!r} of type {kind} has {chunk.null_count} missing values, and numpy has none for "
-                "it: use to_pandas(), or where= to leave them out"
+                f"'{path}': column {name!r} of type {kind} has {chunk.null_count} missing values, and numpy has none "
+                "for it: use to_pandas(), or where= to leave them out"
             )
         return chunk.to_numpy(zero_copy_only=False)
     objects = numpy.empty(len(chunk), dtype=object)
