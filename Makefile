@@ -90,6 +90,7 @@ bench: build
 	$(BIN)/python bench/changes.py --scale $(SCALE)
 	$(BIN)/python bench/rows.py --scale $(SCALE)
 	$(BIN)/python bench/purge.py
+	$(BIN)/python bench/copies.py --scale $(SCALE)
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/arctic.py
 

@@ -542,12 +542,9 @@ class Store:
     """An open store."""
 
     def tables(self) -> Tables: ...
-    def dataset(self, described: bytes) -> Dataset:
-        """The data set that was described."""
-    def storage_options(self) -> dict[str, str]:
-        """The settings of its bucket's client that are no secrets."""
-    def with_message(self, message: str) -> Tables:
-        """The same operations, each of which says `message` with its commit."""
+    def dataset(self, described: bytes) -> Dataset: ...
+    def storage_options(self) -> dict[str, str]: ...
+    def with_message(self, message: str) -> Tables: ...
     def transaction(self, read_only: bool, message: str | None = None) -> Transaction: ...
     @property
     def uri(self) -> str: ...
@@ -574,7 +571,13 @@ class Store:
     def changes(self, since: int | None = None) -> ChangeFeed:
         """Without `since` from now on."""
     def copy_to(
-        self, other: Store, pattern: _PatternLike, newest_only: bool, replace: bool, progress: _Progress | None
+        self,
+        other: Store,
+        pattern: _PatternLike,
+        newest_only: bool,
+        replace: bool,
+        message: str | None,
+        progress: _Progress | None,
     ) -> CopyToReport: ...
     def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan: ...
     def checkpoint(

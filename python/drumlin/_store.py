@@ -217,6 +217,7 @@ class Store(Tables[Version]):
         *,
         versions: Literal["all", "newest"] = "all",
         replace: bool = False,
+        message: str | None = None,
         progress: Progress | None = None,
     ) -> CopyToReport:
         """Copies the tables that match ``pattern`` to the same paths of another store, in a folder or a bucket: with
@@ -226,7 +227,10 @@ class Store(Tables[Version]):
 
         Tables that are there already, with the same versions, are passed over; so a call that was interrupted is done
         again. One that is there and shows something else is :class:`drumlin.AlreadyExists`; with ``replace`` it goes to
-        the trash there.
+        the trash there. The commits there say ``message``, as in :meth:`with_message`.
+
+        A purge there finds copies that were made there. Of tables that came from another store it says, as not covered,
+        that they may have rows in common.
 
         >>> import drumlin
         >>> store, backup = drumlin.open("memory://"), drumlin.open("memory://")
@@ -242,7 +246,8 @@ class Store(Tables[Version]):
         if versions not in ("all", "newest"):
             raise InvalidArgument(f"versions={versions!r}; expected 'all' or 'newest'")
         newest = versions == "newest"
-        return self._core.copy_to(other._core, pattern, newest, flag(replace, "replace"), progress)
+        said = None if message is None else text(message, "message")
+        return self._core.copy_to(other._core, pattern, newest, flag(replace, "replace"), said, progress)
 
     def trash(self) -> list[TrashItem]:
         """Dropped tables that can be taken back, the oldest drop first."""

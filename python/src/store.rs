@@ -148,6 +148,7 @@ impl Store {
         Ok(ChangeFeed::new(feed, this.clone().unbind()))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn copy_to(
         &self,
         py: Python<'_>,
@@ -155,11 +156,13 @@ impl Store {
         pattern: PatternLike,
         newest_only: bool,
         replace: bool,
+        message: Option<&str>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<CopyToReport> {
         let copy = |task| {
             let options = CopyToOptions { newest_only, replace, task };
-            self.core.copy_to(&other.core, pattern.0, &options)
+            let other = other.core.with_message(message.unwrap_or_default())?;
+            self.core.copy_to(&other, pattern.0, &options)
         };
         Ok(with_progress(py, progress, copy)?.into())
     }

@@ -126,6 +126,7 @@ STORE: dict[str, dict[str, Any]] = {
         "pattern": "n",
         "versions": "all",
         "replace": False,
+        "message": None,
         "progress": None,
     },
     "vacuum_plan": {"dead_share_min": None, "budget": None},

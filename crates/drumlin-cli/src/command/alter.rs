@@ -84,6 +84,10 @@ impl Alter {
         if let Some((name, _)) = self.fill.iter().find(|(name, _)| !self.add.iter().any(|new| new.name() == name)) {
             return Err(Failure::Usage(format!("--fill {name}: there is no --add {name}=TYPE")));
         }
+        let names = |at: usize| &self.fill[at].0;
+        if let Some(at) = (1..self.fill.len()).find(|at| (0..*at).any(|before| names(before) == names(*at))) {
+            return Err(Failure::Usage(format!("--fill {} is given twice", names(at))));
+        }
         let new = |column: &ColumnType| {
             let field = Field::new(column.name(), column.data_type().clone(), true);
             let given = self.fill.iter().find(|(name, _)| name == column.name());

@@ -203,6 +203,11 @@ fn rows_and_columns_are_changed() {
     assert_eq!(rows(), "n,called,twice\n13.0,,26\n");
     desk.fails(2, &["alter", "s", "b"], &["--add"]);
     desk.fails(2, &["alter", "s", "b", "--add", "x=Int8", "--fill", "y=1"], &["--fill y"]);
+    desk.fails(
+        2,
+        &["alter", "s", "b", "--add", "x=Int8", "--fill", "x=1", "--fill", "x=2"],
+        &["--fill x is given twice"],
+    );
     desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' is there already"]);
     desk.fails(1, &["alter", "s", "b", "--add", "x=Int8", "--fill", "x=missing + 1"], &["no column missing"]);
     // Files with other columns, and those that replace some rows.

@@ -13,7 +13,7 @@ use super::commit::retry_conflicts;
 use super::proposal::{Proposal, Work};
 use super::tree::IntoPattern;
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Error, Meter, Result, TableId, Task};
+use crate::base::{BlockId, Error, ErrorKind, Meter, Result, Seq, TableId, Task};
 use crate::block::{Address, BlockReader, MissingBlock};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
 use crate::table::Adopted;
@@ -96,21 +96,27 @@ impl Store {
     /// damaged, here or where it was written; `InvalidArgument` if both are the same store, or rows written by key are in
     /// memory of a store that is open for reading only; what reading here and writing there fail with.
     pub fn copy_to(&self, to: &Store, pattern: impl IntoPattern, options: &CopyToOptions) -> Result<CopyToReport> {
-        if Arc::ptr_eq(&self.inner, &to.inner) {
-            return Err(Error::invalid("both are the same store; `copy` copies within it"));
-        }
         to.inner.log()?;
         let pattern = pattern.into_pattern()?;
-        if !self.inner.read_only {
-            self.refresh_if_shared()?;
+        to.refresh_if_shared()?;
+        match self.inner.read_only {
+            true => drop(self.refresh()?),
+            false => self.refresh_if_shared()?,
+        }
+        // Commits have random names.
+        let last = |store: &Store| store.current().map(|state| (state.seq, state.entry));
+        let (here, there) = (last(self)?, last(to)?);
+        if Arc::ptr_eq(&self.inner, &to.inner) || here == there && here.0 > Seq(0) {
+            return Err(Error::invalid("both are the same store; `copy` copies within it"));
         }
         let mut report = CopyToReport::default();
         let mut attempt = || {
             self.settle_matching(&pattern)?;
             let (state, _pin) = self.pinned_state()?;
             to.refresh_if_shared()?;
-            let wanted = match self.wanted(&state, to, &pattern, options, &mut report) {
-                Err(e) if e.kind() == crate::ErrorKind::Conflict => return Ok(Err(e)),
+            let there = to.current()?;
+            let wanted = match self.wanted(&state, to, &there, &pattern, options, &mut report) {
+                Err(e) if e.kind() == ErrorKind::Conflict => return Ok(Err(e)),
                 wanted => wanted?,
             };
             let (mut lots, mut lot) = (Vec::new(), Lot::default());
@@ -127,7 +133,11 @@ impl Store {
             for lot in lots {
                 let names = lot.tables.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>();
                 let (groups, bytes) = (lot.addresses.len() as u64, lot.bytes);
-                self.copy_lot(to, lot, options, &mut meter)?;
+                // Others have changed what is there: it is looked at again.
+                match self.copy_lot(to, &there, lot, options, &mut meter) {
+                    Err(e) if e.kind() == ErrorKind::Conflict => return Ok(Err(e)),
+                    done => done?,
+                }
                 report.tables.extend(names);
                 report.row_groups += groups;
                 report.bytes += bytes;
@@ -158,16 +168,17 @@ impl Store {
         &self,
         state: &State,
         to: &Store,
+        there: &State,
         pattern: &Pattern,
         options: &CopyToOptions,
         report: &mut CopyToReport,
     ) -> Result<Vec<(Path, Adopted)>> {
-        let there = to.current()?;
+        let now = there.time.max(to.time_now(there.time));
         report.present.clear();
         let mut wanted = Vec::new();
         for (path, table) in state.tables_matching(pattern) {
             let newest = table.newest().filter(|_| options.newest_only).map(|newest| newest.version);
-            let copy = Adopted::of(table, newest)?;
+            let copy = Adopted::of(table, newest, now)?;
             match there.table_at(path) {
                 Some(own) if copy.is_like(own) || planted(Bug::PassOverOthers) => report.present.push(path.to_string()),
                 Some(_) if !options.replace => {
@@ -183,7 +194,14 @@ impl Store {
     }
 
     /// Copies the row groups of some tables, and makes the tables.
-    fn copy_lot(&self, to: &Store, lot: Lot, options: &CopyToOptions, meter: &mut Meter<'_>) -> Result<()> {
+    fn copy_lot(
+        &self,
+        to: &Store,
+        there: &Arc<State>,
+        lot: Lot,
+        options: &CopyToOptions,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
         let task = &options.task;
         let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
         for address in &lot.addresses {
@@ -212,7 +230,15 @@ impl Store {
         )?;
         let stored: BTreeSet<BlockId> =
             writer.finish()?.iter().filter(|written| written.inline.is_none()).map(|written| written.block).collect();
-        to.read_again(moves.iter().map(|(_, to)| *to).filter(|address| stored.contains(&address.block)), task)?;
+        let written = moves.iter().map(|(_, to)| *to).filter(|address| stored.contains(&address.block));
+        if let Err(e) = to.read_again(written, task) {
+            // A reclaim of another process may have ended the session and swept its blocks.
+            to.refresh_if_shared()?;
+            return Err(match to.current()?.sessions.is_open(writer.session()) {
+                true => e,
+                false => Error::snapshot_expired(e.message()),
+            });
+        }
         let tables = lot.tables.into_iter().map(|(path, table)| Ok((path, table.moved(&moves)?)));
         let tables = tables.collect::<Result<Vec<_>>>()?;
         to.commit_rewritten(writer, |writer| {
@@ -223,7 +249,7 @@ impl Store {
                 for (path, _) in &tables {
                     match state.table_at(path) {
                         Some(there) if replace => effects.push(Effect::DropTable { table: there.id }),
-                        Some(_) => return Err(Error::already_exists(format!("'{path}' holds a table"))),
+                        Some(_) => return Err(Error::conflict(format!("'{path}' holds a table by now"))),
                         None => {}
                     }
                 }
@@ -232,8 +258,8 @@ impl Store {
                 effects.push(Effect::AdoptTables { tables });
                 Ok(effects)
             };
-            let (base, footprint) = (to.current()?, Footprint { reads: bindings });
-            to.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))))
+            let footprint = Footprint { reads: bindings };
+            to.commit(Proposal::new(there.clone(), footprint, Work::Build(Box::new(build))))
         })?;
         Ok(())
     }

@@ -556,6 +556,15 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
             plan.tables.push(of_table);
         }
     }
+    let adopted = |id: &TableId| state.table(*id).is_some_and(|table| table.lineage.origin.is_some());
+    if family.keys().any(adopted) {
+        // What two tables had in common in another store is not known here.
+        for id in state.tables().map(|(id, _)| id).filter(|id| adopted(id) && !family.contains_key(*id)) {
+            let why =
+                "like one of these tables it was copied from another store, where they may have had rows in common";
+            plan.not_covered.push((place_of(state, *id), why.to_owned()));
+        }
+    }
     match nowhere {
         Some(error) if without == family.len() => Err(error),
         _ => Ok(plan),

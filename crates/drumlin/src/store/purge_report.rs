@@ -33,7 +33,8 @@ pub struct PurgePlan {
     pub row_groups: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Tables for which the filter means nothing, in any version: the path, and why.
+    /// Tables that are left alone though they may have such rows: the filter means nothing in them, in any version, or whether
+    /// they have rows in common with these is not known. The path, and why.
     pub not_covered: Vec<(String, String)>,
 }
 

@@ -13,7 +13,7 @@ use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{
     AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport, Store,
-    TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
+    TableOptions, TableStat, TableView, Transaction, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
@@ -117,11 +117,12 @@ impl Table {
         let (path, computed) = (Path::new(&self.path)?, alter.computed());
         match &self.place {
             Place::Store(store) if !computed.is_empty() => {
-                store.transact(|tx| {
+                let mut work = |tx: &Transaction| {
                     let place = Place::Transaction(tx.clone());
                     Table { place, path: self.path.clone() }.alter(alter, options)
-                })?;
-                store.newest_info(&*store.current()?, &path).map(Some)
+                };
+                let (_, after) = store.while_reclaimed(|| store.transact_to(&mut work))?;
+                store.newest_info(&after, &path).map(Some)
             }
             Place::Store(store) => store.alter(&path, alter, options).map(Some),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {

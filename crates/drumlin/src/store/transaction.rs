@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::Store;
 use super::blocks::may_be_there;
 use super::commit::retry_conflicts;
+use super::committer::Answer;
 use super::pins::Pin;
 use super::proposal::{Proposal, Work};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, caught};
@@ -106,11 +107,19 @@ impl Store {
     /// # Errors
     /// Those of `work`; `Conflict` only after 1,000 attempts.
     pub fn transact<T, E: From<Error>>(&self, mut work: impl FnMut(&Transaction) -> Result<T, E>) -> Result<T, E> {
+        self.transact_to(&mut work).map(|(value, _)| value)
+    }
+
+    /// The same; also returns the state after.
+    pub(super) fn transact_to<T, E: From<Error>>(
+        &self,
+        work: &mut impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<(T, Arc<State>), E> {
         retry_conflicts(|| {
             let transaction = self.transaction()?;
             match work(&transaction) {
-                Err(_) if transaction.must_run_again() => Ok(transaction.commit().and_then(|_| Err(run_again()))),
-                done => done.map(|value| transaction.commit().map(|_| value)),
+                Err(_) if transaction.must_run_again() => Ok(transaction.commit_to().and_then(|_| Err(run_again()))),
+                done => done.map(|value| transaction.commit_to().map(|after| (value, after))),
             }
         })
     }
@@ -181,6 +190,11 @@ impl Transaction {
     /// `Conflict` if others have changed what it has read or written, `InvalidArgument` if it has ended or is in use; then
     /// nothing was done. `InDoubt` if it cannot be known.
     pub fn commit(&self) -> Result<Seq> {
+        Ok(self.commit_to()?.seq)
+    }
+
+    /// The same; returns the state after.
+    fn commit_to(&self) -> Answer {
         let store = &self.shared.store;
         store.inner.check()?;
         let open = self.take(Status::Committed)?;
@@ -370,26 +384,27 @@ impl Transaction {
 }
 
 impl Open {
-    fn commit(self: Box<Self>, store: &Store) -> Result<Seq> {
+    /// Returns the state after.
+    fn commit(self: Box<Self>, store: &Store) -> Answer {
         if self.doomed {
             return Err(run_again());
         }
         if self.draft.effects().is_empty() {
-            return Ok(self.base.seq);
+            return Ok(self.base);
         }
         // The pin stays until the end.
         let Self { base, began, pin: _pin, draft, reads, writers, .. } = *self;
         let answer = store.commit(Proposal::new(base, reads, Work::Done(Box::new(draft))).since(began));
         if may_be_there(&answer) {
             writers.into_iter().for_each(BlockWriter::keep);
-            return Ok(answer?.seq);
+            return answer;
         }
         if writers.iter().any(|writer| store.session_ended(&answer, writer)) {
             return Err(Error::conflict(
                 "another process has ended the session that wrote its rows; run the transaction again",
             ));
         }
-        Ok(answer?.seq)
+        answer
     }
 
     /// If an operation was refused, that may depend on anything that it looked at.

@@ -21,19 +21,17 @@ pub struct Adopted {
 
 impl Adopted {
     /// What another store takes over of a table: all of its versions, or one. Snapshots hold none of it, and of where its rows
-    /// came from nothing is said. `Conflict` while rows written by key are in memory.
-    pub fn of(table: &Table, version: Option<Version>) -> Result<Self> {
-        let id = table.id;
+    /// came from nothing is said. If some of what it knows of times is later than `now`, the time of the other store, what lies
+    /// between versions is left behind. `Conflict` while rows written by key are in memory.
+    pub fn of(table: &Table, version: Option<Version>, now: Timestamp) -> Result<Self> {
+        let digest = digest(table)?;
         let mut table = table.copied(TableId(0), version, Seq(0))?;
         table.lineage = Arc::new(Lineage::default());
-        let mut digest = Digest::new();
-        [id.0, table.next_version].into_iter().for_each(|word| digest.add(word));
-        for record in &table.versions {
-            let words = [record.version.0, record.seq.0, record.time.0.cast_unsigned(), record.rows];
-            words.into_iter().for_each(|word| digest.add(word));
-            record.metadata.iter().flat_map(|text| text.bytes()).for_each(|byte| digest.add(byte.into()));
+        let gaps = table.instants.gaps.values().map(|(_, until)| *until).filter(|until| until.0 < i64::MAX);
+        if table.versions.iter().map(|record| record.time).chain(gaps).any(|time| time > now) {
+            table.instants = Arc::new(Instants::default());
         }
-        Ok(Self::new(table, digest.0))
+        Ok(Self::new(table, digest))
     }
 
     fn new(table: Table, digest: u128) -> Self {
@@ -50,17 +48,19 @@ impl Adopted {
         Ok(Self::new(self.table.moved(moves)?.0, self.digest))
     }
 
-    /// Whether `table` is the same: it was taken over before, and nobody has changed either since.
+    /// Whether `table` is the same: it was taken over before, and nobody has changed either since, except that versions have
+    /// expired there.
     pub fn is_like(&self, table: &Table) -> bool {
-        let number = |record: &VersionRecord| record.version;
+        let same = |record: &VersionRecord| {
+            self.table.version(record.version).is_some_and(|own| own.metadata == record.metadata)
+        };
+        let newest = |table: &Table| table.newest().map(|record| record.version);
         table.lineage.origin.is_some_and(|origin| (origin.digest, origin.seq) == (self.digest, table.rows_seq))
-            && self.table.versions.iter().map(number).eq(table.versions.iter().map(number))
+            && newest(&self.table) == newest(table)
+            && table.versions.iter().all(same)
+            && table.schema() == self.table.schema()
+            && table.lineage.purged == Seq(0)
             && table.parts.is_empty()
-    }
-
-    /// The number of its versions.
-    pub fn versions(&self) -> usize {
-        self.table.versions.len()
     }
 
     /// The table as one of this store, from a commit on. `Corrupt` if it cannot be one.
@@ -71,9 +71,6 @@ impl Adopted {
         }
         table.instants = Arc::new(self.instants.clone());
         // No version of a store is younger than its last commit: the clock of the other may have been ahead.
-        if table.versions.iter().any(|record| record.time > time) {
-            table.instants = Arc::new(Instants::default());
-        }
         for record in table.versions.iter_mut() {
             (record.seq, record.time) = (seq, record.time.min(time));
         }
@@ -84,4 +81,24 @@ impl Adopted {
         Arc::make_mut(&mut table.lineage).origin = Some(Origin { digest: self.digest, seq });
         Ok(table)
     }
+}
+
+/// Tells what a table is from what it will be once anything of it changes: rows, versions, columns, what is noted of them, or
+/// what it knows of times.
+fn digest(table: &Table) -> Result<u128> {
+    let mut digest = Digest::new();
+    let text = |digest: &mut Digest, text: &[u8]| {
+        digest.add(text.len() as u64);
+        text.iter().for_each(|byte| digest.add(u64::from(*byte)));
+    };
+    [table.id.0, table.next_version, table.lineage.purged.0].into_iter().for_each(|word| digest.add(word));
+    for record in &table.versions {
+        let words = [record.version.0, record.seq.0, record.time.0.cast_unsigned(), record.rows];
+        words.into_iter().for_each(|word| digest.add(word));
+        text(&mut digest, record.metadata.as_deref().unwrap_or_default().as_bytes());
+    }
+    let encoded = postcard::to_stdvec(&(&table.schemas, &table.instants.gaps));
+    text(&mut digest, &encoded.map_err(|e| Error::invalid("a schema cannot be encoded").with_source(e.to_string()))?);
+    table.instants.histories.iter().for_each(|history| digest.add(history.version.0));
+    Ok(digest.0)
 }

@@ -18,6 +18,13 @@ fn clock_at(micros: i64) -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp(micros)))
 }
 
+/// Two stores. Their commits have other random names, though each has its own repeatable ones.
+fn two() -> (Store, Store) {
+    let disk = SimDisk::in_memory();
+    open(&disk).unwrap().close().unwrap();
+    (open(&SimDisk::in_memory()).unwrap(), open(&disk).unwrap())
+}
+
 /// Three tables: one with versions, changed and deleted rows, one with a key and rows in memory, and a branch of the first.
 fn fill(store: &Store, clock: &ManualClock) {
     use drumlin::base::Clock;
@@ -61,7 +68,7 @@ fn shown(store: &Store) -> Vec<String> {
 }
 
 pub fn what_shows_something_else_is_refused() -> Checked {
-    let (a, b) = (open(&SimDisk::in_memory()).unwrap(), open(&SimDisk::in_memory()).unwrap());
+    let (a, b) = two();
     a.write("p/t", batch(&numbered(0, 3)), &Default::default()).unwrap();
     a.write("p/u", batch(&numbered(0, 3)), &Default::default()).unwrap();
     b.write("p/u", batch(&numbered(7, 3)), &Default::default()).unwrap();
@@ -245,4 +252,129 @@ fn damage_is_not_copied() {
         }
     }
     assert!(refused > 0, "of {blocks:?}");
+}
+
+#[test]
+fn what_has_expired_there_is_no_difference_and_what_was_noted_is() {
+    use drumlin::Retention;
+    let (a, b) = two();
+    b.set_retention("**", Some(Retention::KeepLast(2))).unwrap();
+    for n in 0..5 {
+        a.write("t", batch(&numbered(n, 3)), &Default::default()).unwrap();
+    }
+    let copy = || a.copy_to(&b, "**", &Default::default());
+    assert_eq!(copy().unwrap().tables, ["t"]);
+    b.checkpoint(&Default::default()).unwrap();
+    assert_eq!(b.table("t").versions().unwrap().len(), 2);
+    assert_eq!(copy().unwrap().present, ["t"]);
+    let refused = || assert_eq!(copy().unwrap_err().kind(), ErrorKind::AlreadyExists);
+    b.table("t").set_metadata(&AsOf::Newest, Some("1".into())).unwrap();
+    refused();
+    b.table("t").set_metadata(&AsOf::Newest, None).unwrap();
+    assert_eq!(copy().unwrap().present, ["t"]);
+    // A purge here of what was there between two versions, which have as many rows as before.
+    use drumlin::base::Clock;
+    let clock = clock_at(5_000_000);
+    let a = open_with(&SimDisk::in_memory(), &clock, 2).unwrap();
+    let copy = || a.copy_to(&b, "**", &CopyToOptions { replace: false, ..CopyToOptions::default() });
+    let refused = || assert_eq!(copy().unwrap_err().kind(), ErrorKind::AlreadyExists);
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    a.table("k").create(batch(&[]).schema(), key).unwrap();
+    for text in ["secret", "clean"] {
+        clock.set(Timestamp(clock.now().0 + 1000));
+        a.table("k").upsert(batch(&[(1, Some(text.to_owned()))]), &Default::default()).unwrap();
+    }
+    a.checkpoint(&Default::default()).unwrap();
+    assert_eq!(copy().unwrap().tables, ["k"]);
+    assert_eq!(copy().unwrap().present, ["k"]);
+    let filter = drumlin::Filter::parse("id = 1 and name = 'secret'").unwrap();
+    a.purge("k", &filter).unwrap().execute(&Default::default()).unwrap();
+    refused();
+}
+
+#[test]
+fn a_purge_names_other_tables_that_came_from_another_store() {
+    let (a, b) = two();
+    a.write("users", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    a.copy("users", "branch", &AsOf::Newest, Existing::Refuse).unwrap();
+    a.copy_to(&b, "users", &Default::default()).unwrap();
+    a.copy_to(&b, "branch", &Default::default()).unwrap();
+    b.copy("users", "own", &AsOf::Newest, Existing::Refuse).unwrap();
+    b.write("other", batch(&numbered(0, 10)), &Default::default()).unwrap();
+    let filter = drumlin::Filter::parse("id = 7").unwrap();
+    let plan = b.purge("users", &filter).unwrap().plan(&Default::default()).unwrap();
+    assert_eq!(plan.tables.iter().map(|table| table.path.as_str()).collect::<Vec<_>>(), ["users", "own"]);
+    assert_eq!(plan.not_covered.len(), 1);
+    assert!(plan.not_covered[0].0.contains("branch") && plan.not_covered[0].1.contains("another store"));
+    let plan = b.purge("{users,branch}", &filter).and_then(|purge| purge.plan(&Default::default()));
+    assert!(plan.is_err() || plan.unwrap().not_covered.is_empty());
+    let plan = b.purge("**", &filter).unwrap().plan(&Default::default()).unwrap();
+    assert_eq!((plan.tables.len(), plan.not_covered), (4, vec![]));
+}
+
+#[test]
+fn the_same_store_by_another_handle_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("s");
+    let open = |mode| Store::open(uri.to_str().unwrap(), Options { mode, ..Options::default() }).unwrap();
+    let writer = open(drumlin::Mode::Create);
+    writer.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    let reader = open(drumlin::Mode::Read);
+    writer.append("t", batch(&numbered(3, 3)), &Default::default()).unwrap();
+    let replace = CopyToOptions { replace: true, ..CopyToOptions::default() };
+    let e = reader.copy_to(&writer, "**", &replace).unwrap_err();
+    assert!(e.kind() == ErrorKind::InvalidArgument && e.to_string().contains("same store"), "{e}");
+    assert!(writer.trash().unwrap().is_empty());
+}
+
+#[test]
+fn copies_at_a_time_are_made_once() {
+    let (a, b) = two();
+    for n in 0..20 {
+        a.write(&format!("t/{n}"), batch(&numbered(n, 3)), &Default::default()).unwrap();
+    }
+    for round in 0..5 {
+        std::thread::scope(|scope| {
+            let copies: Vec<_> =
+                (0..3).map(|_| scope.spawn(|| a.copy_to(&b, "**", &Default::default()).unwrap())).collect();
+            let reports: Vec<_> = copies.into_iter().map(|copy| copy.join().unwrap()).collect();
+            assert_eq!(reports.iter().map(|report| report.tables.len()).sum::<usize>(), 20, "round {round}");
+            assert!(reports.iter().all(|report| report.tables.len() + report.present.len() == 20));
+        });
+        b.drop(&["**".into()], Default::default()).unwrap();
+    }
+    // Others write what is replaced.
+    let replace = CopyToOptions { replace: true, ..CopyToOptions::default() };
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            for n in 0..100 {
+                b.write("t/0", batch(&numbered(n, 1)), &Default::default()).unwrap();
+                b.drop(&["t/0".into()], Default::default()).unwrap();
+            }
+        });
+        while !busy.is_finished() {
+            a.copy_to(&b, "**", &replace).unwrap();
+        }
+    });
+}
+
+#[test]
+fn nothing_is_left_of_times_that_a_store_behind_does_not_take() {
+    let (ahead, behind) = (clock_at(1_000_000_000), clock_at(1000));
+    let disk = SimDisk::in_memory();
+    let store = open_with(&SimDisk::in_memory(), &ahead, 2).unwrap();
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.table("k").create(batch(&[]).schema(), key).unwrap();
+    for n in 0..4 {
+        store.table("k").upsert(batch(&numbered(n, 500)), &Default::default()).unwrap();
+    }
+    store.checkpoint(&Default::default()).unwrap();
+    let other = open_with(&disk, &behind, 2).unwrap();
+    store.copy_to(&other, "**", &Default::default()).unwrap();
+    let stat = other.stat().unwrap();
+    assert_eq!(stat.live_bytes, other.table("k").stat().unwrap().bytes);
+    other.drop(&["k".into()], Default::default()).unwrap();
+    other.reclaim(&Default::default()).unwrap();
+    assert_eq!(other.stat().unwrap().blocks, 0);
+    no_orphans(&other, &disk);
 }
