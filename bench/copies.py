@@ -1,8 +1,8 @@
 """Copies of tables in another store, beside what a file system takes to copy the bytes.
 
-A store holds lineitem of TPC-H with ten versions. Timed, in turn, on the same disk, with two threads: `copy_to` of all of
-them to an empty store, which checks every byte that it reads and reads again what it has written; the same of the newest
-version alone; `cp -r` of the folder and a sync; and the newest version read as Arrow and written. Medians.
+A store holds lineitem of TPC-H with ten versions. Timed, in turn, on the same disk, with two threads: `copy_to` of all
+of them to an empty store, which checks every byte that it reads and reads again what it has written; the same of the
+newest version alone; `cp -r` of the folder and a sync; and the newest version read as Arrow and written. Medians.
 
     python bench/copies.py [--scale 1] [--runs 5] [--folder FOLDER]
 """
