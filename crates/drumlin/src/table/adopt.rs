@@ -24,7 +24,7 @@ impl Adopted {
     /// came from nothing is said. If some of what it knows of times is later than `now`, the time of the other store, what lies
     /// between versions is left behind. `Conflict` while rows written by key are in memory.
     pub fn of(table: &Table, version: Option<Version>, now: Timestamp) -> Result<Self> {
-        let digest = digest(table)?;
+        let digest = digest(table, version)?;
         let mut table = table.copied(TableId(0), version, Seq(0))?;
         table.lineage = Arc::new(Lineage::default());
         let gaps = table.instants.gaps.values().map(|(_, until)| *until).filter(|until| until.0 < i64::MAX);
@@ -83,15 +83,16 @@ impl Adopted {
     }
 }
 
-/// Tells what a table is from what it will be once anything of it changes: rows, versions, columns, what is noted of them, or
-/// what it knows of times.
-fn digest(table: &Table) -> Result<u128> {
+/// Tells what a table is, with all of its versions or one, from what it will be once anything of it changes: rows, versions,
+/// columns, what is noted of them, or what it knows of times.
+fn digest(table: &Table, version: Option<Version>) -> Result<u128> {
     let mut digest = Digest::new();
     let text = |digest: &mut Digest, text: &[u8]| {
         digest.add(text.len() as u64);
         text.iter().for_each(|byte| digest.add(u64::from(*byte)));
     };
-    [table.id.0, table.next_version, table.lineage.purged.0].into_iter().for_each(|word| digest.add(word));
+    let which = version.map_or(0, |version| version.0 + 1);
+    [table.id.0, table.next_version, table.lineage.purged.0, which].into_iter().for_each(|word| digest.add(word));
     for record in &table.versions {
         let words = [record.version.0, record.seq.0, record.time.0.cast_unsigned(), record.rows];
         words.into_iter().for_each(|word| digest.add(word));

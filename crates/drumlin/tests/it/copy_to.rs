@@ -293,6 +293,17 @@ fn what_has_expired_there_is_no_difference_and_what_was_noted_is() {
 }
 
 #[test]
+fn the_newest_version_is_not_all_of_them() {
+    let (a, b) = two();
+    a.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
+    a.append("t", batch(&numbered(3, 3)), &Default::default()).unwrap();
+    let newest = CopyToOptions { newest_only: true, ..CopyToOptions::default() };
+    assert_eq!(a.copy_to(&b, "**", &newest).unwrap().tables, ["t"]);
+    assert_eq!(a.copy_to(&b, "**", &newest).unwrap().present, ["t"]);
+    assert_eq!(a.copy_to(&b, "**", &Default::default()).unwrap_err().kind(), ErrorKind::AlreadyExists);
+}
+
+#[test]
 fn a_purge_names_other_tables_that_came_from_another_store() {
     let (a, b) = two();
     a.write("users", batch(&numbered(0, 10)), &Default::default()).unwrap();
