@@ -24,26 +24,24 @@ def structured(table: "_pa.Table", path: str) -> "_np.ndarray[Any, Any]":
 
 
 def _column(name: str, column: Any, path: str, numpy: Any, pyarrow: Any) -> Any:
-    types, chunk = pyarrow.types, column.combine_chunks()
-    if isinstance(chunk, pyarrow.ChunkedArray):
-        chunk = pyarrow.concat_arrays(chunk.chunks) if chunk.num_chunks else pyarrow.array([], chunk.type)
-    if types.is_dictionary(chunk.type):
-        chunk = chunk.dictionary_decode()
-    kind = chunk.type
+    types = pyarrow.types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
     if types.is_timestamp(kind) and kind.tz is not None:
         raise InvalidArgument(f"'{path}': column {name!r} has the time zone {kind.tz}; numpy has none: use to_pandas()")
     if types.is_floating(kind) or types.is_timestamp(kind) or types.is_duration(kind) or types.is_date32(kind):
         # A missing value is NaN or NaT.
-        return chunk.to_numpy(zero_copy_only=False)
+        return column.to_numpy()
     if types.is_integer(kind) or types.is_boolean(kind):
-        if chunk.null_count:
+        if column.null_count:
             raise InvalidArgument(
-                f"'{path}': column {name!r} of type {kind} has {chunk.null_count} missing values, and numpy has none "
+                f"'{path}': column {name!r} of type {kind} has {column.null_count} missing values, and numpy has none "
                 "for it: use to_pandas(), or where= to leave them out"
             )
-        return chunk.to_numpy(zero_copy_only=False)
-    objects = numpy.empty(len(chunk), dtype=object)
-    for at, value in enumerate(chunk.to_pylist()):
+        return column.to_numpy()
+    objects = numpy.empty(len(column), dtype=object)
+    for at, value in enumerate(column.to_pylist()):
         # One by one: numpy takes a list of lists for rows.
         objects[at] = value
     return objects

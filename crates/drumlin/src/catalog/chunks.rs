@@ -27,7 +27,7 @@ use super::{FEATURES_KNOWN, Holds, State};
 use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
 use crate::block::Address;
 use crate::storage::names;
-use crate::table::{Instants, Past};
+use crate::table::{Instants, Past, Table};
 
 /// A chunk is closed once it holds this many bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
@@ -230,17 +230,11 @@ impl Index {
         state.ledger.inline = read_map(chunks.by_ref().take(self.inline.len()))?;
         let instants: OrdMap<TableId, Instants> = read_map(chunks.by_ref().take(self.instants.len()))?;
         for (id, instants) in instants {
-            let table = state.tables.get_mut(&id);
-            let table =
-                table.ok_or_else(|| Error::corrupt(format!("table {id}: times of a table that does not exist")))?;
-            Arc::make_mut(table).instants = Arc::new(instants);
+            table_of(&mut state, id, "times")?.instants = Arc::new(instants);
         }
         let pasts: OrdMap<TableId, Past> = read_map(chunks.by_ref().take(self.pasts.len()))?;
         for (id, past) in pasts {
-            let table = state.tables.get_mut(&id);
-            let table =
-                table.ok_or_else(|| Error::corrupt(format!("table {id}: the past of a table that does not exist")))?;
-            past.give(Arc::make_mut(table))?;
+            past.give(table_of(&mut state, id, "the past")?)?;
         }
         Ok(state)
     }
@@ -284,6 +278,13 @@ impl Index {
         let beyond = (others.len() + 1).saturating_sub(OBJECTS_MAX);
         sparse.into_iter().chain(others.into_iter().take(beyond)).map(|(object, _)| *object).collect()
     }
+}
+
+/// The table to which `what` belongs.
+fn table_of<'a>(state: &'a mut State, id: TableId, what: &str) -> Result<&'a mut Table> {
+    let table = state.tables.get_mut(&id);
+    let table = table.ok_or_else(|| Error::corrupt(format!("table {id}: {what} of a table that does not exist")))?;
+    Ok(Arc::make_mut(table))
 }
 
 fn damaged(place: &ChunkAddress, what: &dyn std::fmt::Display) -> Error {

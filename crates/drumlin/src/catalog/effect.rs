@@ -31,7 +31,6 @@ pub const FEATURE_COPIES: u64 = 4;
 pub const FEATURE_CHANGES: u64 = 8;
 /// The entry erases rows from all versions.
 pub const FEATURE_PURGE: u64 = 16;
-
 /// The entry notes something of versions: their writer's metadata, or what it said.
 pub const FEATURE_NOTES: u64 = 32;
 /// The entry makes tables as they are in another store.

@@ -115,20 +115,16 @@ pub fn events(
                 }
                 table_event(&put, *table, TableAction::Drop)
             }
-            Effect::UndropTable { table, path } => {
+            Effect::UndropTable { table, path } | Effect::CopyTable { table, path, .. } => {
                 put.insert(*table, path.clone());
                 set_table(&mut tree, path, seq, Some(*table));
-                Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Undrop }))
-            }
-            Effect::CopyTable { table, path, .. } => {
-                put.insert(*table, path.clone());
-                set_table(&mut tree, path, seq, Some(*table));
-                Some(Event::Table(TableEvent { path: path.to_string(), table: *table, action: TableAction::Copy }))
+                let undrops = matches!(effect, Effect::UndropTable { .. });
+                table_event(&put, *table, if undrops { TableAction::Undrop } else { TableAction::Copy })
             }
             Effect::MoveTable { table, path } => {
                 let left = place(&put, *table);
                 put.insert(*table, path.clone());
-                if !each(moved(&mut tree, *table, left.as_ref(), path, seq).into_iter(), found) {
+                if !moved(&mut tree, *table, left.as_ref(), path, seq).into_iter().all(&mut *found) {
                     return Ok(());
                 }
                 None
@@ -138,13 +134,17 @@ pub fn events(
                     put.insert(*table, path.clone());
                     set_table(&mut tree, path, seq, Some(*table));
                 }
-                if !each(tables.iter().filter_map(|(table, ..)| table_event(&put, *table, TableAction::Copy)), found) {
+                if !tables
+                    .iter()
+                    .filter_map(|(table, ..)| table_event(&put, *table, TableAction::Copy))
+                    .all(&mut *found)
+                {
                     return Ok(());
                 }
                 None
             }
             Effect::EraseRows { tables, .. } => {
-                if !each(tables.iter().filter_map(|table| table_event(&put, *table, TableAction::Purge)), found) {
+                if !tables.iter().filter_map(|table| table_event(&put, *table, TableAction::Purge)).all(&mut *found) {
                     return Ok(());
                 }
                 None
@@ -168,11 +168,6 @@ fn moved(tree: &mut Tree, table: TableId, left: Option<&Path>, path: &Path, seq:
     set_table(tree, path, seq, Some(table));
     let away = left.map(|left| event(left, TableAction::MoveAway));
     away.into_iter().chain([event(path, TableAction::Move)]).collect()
-}
-
-/// Calls `found` with events until it returns `false`; returns whether to continue.
-fn each(mut events: impl Iterator<Item = Event>, found: &mut dyn FnMut(Event) -> bool) -> bool {
-    events.all(found)
 }
 
 fn set_table(tree: &mut Tree, path: &Path, seq: Seq, table: Option<TableId>) {

@@ -355,10 +355,7 @@ impl State {
             }),
             Effect::SetDefaultRetention { retention } => self.default_retention = *retention,
             Effect::CreateTable { path, table, spec } => {
-                if *table != self.next_table() {
-                    return Err(Error::conflict(format!("table id {table} is not the next")));
-                }
-                self.last_table = *table;
+                self.number(*table)?;
                 self.tables.insert(*table, Arc::new(Table::new(*table, spec.clone())));
                 self.link(path, *table, seq)?;
             }

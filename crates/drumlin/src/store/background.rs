@@ -104,7 +104,7 @@ impl Store {
             }
             state.running = true;
         }
-        let store = Store { inner: inner.clone(), handle: None, message: None };
+        let store = Store::internal(inner.clone());
         let work = move || {
             let background = &store.inner.background;
             end(&store.inner, caught(|| (background.checkpoint)(&store, &background.cancel)));

@@ -98,23 +98,21 @@ impl Store {
     pub fn copy_to(&self, to: &Store, pattern: impl IntoPattern, options: &CopyToOptions) -> Result<CopyToReport> {
         to.inner.log()?;
         let pattern = pattern.into_pattern()?;
-        to.refresh_if_shared()?;
-        match self.inner.read_only {
-            true => drop(self.refresh()?),
-            false => self.refresh_if_shared()?,
-        }
-        // Commits have random names.
-        let last = |store: &Store| store.current().map(|state| (state.seq, state.entry));
-        let (here, there) = (last(self)?, last(to)?);
-        if Arc::ptr_eq(&self.inner, &to.inner) || here == there && here.0 > Seq(0) {
-            return Err(Error::invalid("both are the same store; `copy` copies within it"));
-        }
         let mut report = CopyToReport::default();
         let mut attempt = || {
+            to.refresh_if_shared()?;
+            match self.inner.read_only {
+                true => drop(self.refresh()?),
+                false => self.refresh_if_shared()?,
+            }
+            let (here, there) = (self.current()?, to.current()?);
+            // Commits have random names.
+            let same_commit = (here.seq, here.entry) == (there.seq, there.entry) && here.seq > Seq(0);
+            if Arc::ptr_eq(&self.inner, &to.inner) || same_commit {
+                return Err(Error::invalid("both are the same store; `copy` copies within it"));
+            }
             self.settle_matching(&pattern)?;
             let (state, _pin) = self.pinned_state()?;
-            to.refresh_if_shared()?;
-            let there = to.current()?;
             let wanted = match self.wanted(&state, to, &there, &pattern, options, &mut report) {
                 Err(e) if e.kind() == ErrorKind::Conflict => return Ok(Err(e)),
                 wanted => wanted?,
@@ -203,10 +201,7 @@ impl Store {
         meter: &mut Meter<'_>,
     ) -> Result<()> {
         let task = &options.task;
-        let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
-        for address in &lot.addresses {
-            blocks.entry(address.block).or_default().push(*address);
-        }
+        let blocks = by_block(lot.addresses.iter().copied());
         let (inner, mut moves) = (&self.inner, Vec::with_capacity(lot.addresses.len()));
         let mut writer = to.block_writer()?.inline(to.inner.options.inline_bytes);
         inner.env.pool.ordered(
@@ -266,8 +261,7 @@ impl Store {
 
     /// Reads row groups that were just written, every byte checked.
     fn read_again(&self, addresses: impl Iterator<Item = Address>, task: &Task) -> Result<()> {
-        let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
-        addresses.for_each(|address| blocks.entry(address.block).or_default().push(address));
+        let blocks = by_block(addresses);
         let reader = BlockReader::new(self.inner.storage.clone(), 0, MissingBlock::Damage);
         let read = |addresses: Vec<Address>| {
             task.cancel.check()?;
@@ -278,4 +272,11 @@ impl Store {
         };
         self.inner.env.pool.map(blocks.into_values().collect(), read).map(drop)
     }
+}
+
+/// Row groups that are read together.
+fn by_block(addresses: impl Iterator<Item = Address>) -> BTreeMap<BlockId, Vec<Address>> {
+    let mut blocks: BTreeMap<BlockId, Vec<Address>> = BTreeMap::new();
+    addresses.for_each(|address| blocks.entry(address.block).or_default().push(address));
+    blocks
 }

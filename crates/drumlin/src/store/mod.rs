@@ -196,6 +196,11 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
+    /// One for the store's own threads and errands: it keeps nothing open, and says nothing.
+    fn internal(inner: Arc<Inner>) -> Self {
+        Self { inner, handle: None, message: None }
+    }
+
     /// Fails if this handle, or the store, is closed.
     fn check(&self) -> Result<()> {
         self.handle.as_ref().map_or(Ok(()), |handle| handle.check())?;
@@ -242,7 +247,7 @@ impl Store {
         // Before the log is closed, so that triggers are not called again for the same commits.
         self.inner.triggers.stop();
         let open = !self.inner.read_only && self.inner.check().is_ok();
-        let own = Store { inner: self.inner.clone(), handle: None, message: None };
+        let own = Store::internal(self.inner.clone());
         let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
         self.inner.close().and(noted)
     }

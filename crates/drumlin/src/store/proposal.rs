@@ -169,16 +169,27 @@ fn version_of(effect: &Effect) -> Option<TableId> {
 
 /// Whether an effect is the store's own, even in a commit that a caller asked for: nothing is said of it.
 fn is_upkeep(effect: &Effect) -> bool {
-    use Effect::{
-        AddBlocks, AddInline, Beat, EndHolds, FenceSessions, FlushRows, FlushWithHistory, ForgetJobs, ForgetSessions,
-        FreezeRows, MoveGroups, MoveShared, OpenHold, OpenSession, Reclaimed, RewriteTable, ShrinkGroups, TriggerDone,
-    };
-    let of_blocks = matches!(effect, AddBlocks { .. } | AddInline { .. } | Reclaimed { .. });
-    let of_sessions = matches!(effect, OpenSession { .. } | FenceSessions { .. } | ForgetSessions { .. });
-    let of_holds = matches!(effect, OpenHold { .. } | Beat { .. } | EndHolds { .. } | ForgetJobs { .. });
-    let of_rows = matches!(effect, FreezeRows { .. } | FlushRows { .. } | FlushWithHistory { .. });
-    let of_layout = matches!(effect, RewriteTable { .. } | MoveGroups { .. } | MoveShared { .. } | ShrinkGroups { .. });
-    of_blocks || of_sessions || of_holds || of_rows || of_layout || matches!(effect, TriggerDone { .. })
+    matches!(
+        effect,
+        Effect::AddBlocks { .. }
+            | Effect::AddInline { .. }
+            | Effect::Reclaimed { .. }
+            | Effect::OpenSession { .. }
+            | Effect::FenceSessions { .. }
+            | Effect::ForgetSessions { .. }
+            | Effect::OpenHold { .. }
+            | Effect::Beat { .. }
+            | Effect::EndHolds { .. }
+            | Effect::ForgetJobs { .. }
+            | Effect::FreezeRows { .. }
+            | Effect::FlushRows { .. }
+            | Effect::FlushWithHistory { .. }
+            | Effect::RewriteTable { .. }
+            | Effect::MoveGroups { .. }
+            | Effect::MoveShared { .. }
+            | Effect::ShrinkGroups { .. }
+            | Effect::TriggerDone { .. }
+    )
 }
 
 /// Refuses a transaction that the log cannot take.

@@ -37,7 +37,7 @@ impl Store {
     /// How reads continue if another process reclaims their blocks.
     pub(super) fn renewal(&self) -> Option<Renew> {
         // This must not keep the store open.
-        let store = Store { inner: self.inner.clone(), handle: None, message: None };
+        let store = Store::internal(self.inner.clone());
         let renew = move |view: &View| {
             store.refresh()?;
             let found = store.find_again(view)?;

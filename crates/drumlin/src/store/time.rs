@@ -46,12 +46,12 @@ impl Times {
 }
 
 impl Store {
-    /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     /// The time at which a call begins that takes a while.
     pub(super) fn began(&self) -> Timestamp {
         self.time_now(self.inner.state.read().time)
     }
 
+    /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     pub(super) fn time_now(&self, last: Timestamp) -> Timestamp {
         let inner = &self.inner;
         let clock = inner.env.clock.now().0;

@@ -196,7 +196,7 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         let shared = strong.log.is_shared();
         if shared && looks {
             // On failure, it is tried again the next time.
-            let _ = Store { inner: strong.clone(), handle: None, message: None }.refresh();
+            let _ = Store::internal(strong.clone()).refresh();
         }
         let place = cursor.seq();
         let next = match cursor.next(&strong) {
@@ -244,7 +244,7 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         if dirty && (idle || cursor.seq().0 - noted.0 >= NOTED_EVERY) {
             dirty = false;
             noted = cursor.seq();
-            let store = Store { inner: strong.clone(), handle: None, message: None };
+            let store = Store::internal(strong.clone());
             // It is tried again with the next batch, and when the store is closed.
             let _ = store.note_triggers();
         }

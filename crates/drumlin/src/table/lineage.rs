@@ -22,7 +22,7 @@ pub struct Lineage {
 /// What a table was in another store when it was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Of its number there and its versions, with their commits and times.
+    /// Of all that it was there: see *adopt.rs*.
     pub digest: u128,
     /// The commit here.
     pub seq: Seq,

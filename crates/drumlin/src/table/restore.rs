@@ -52,12 +52,12 @@ impl Table {
         for group in &self.groups {
             let now = self.visible(group, newest);
             let then = if beside { self.visible(group, version) } else { Rows::None };
-            turnover.added += then.without(&now, group.rows).count(group.rows);
-            turnover.removed += now.without(&then, group.rows).count(group.rows);
             if now == then || planted(Bug::RestorePart) && now != Rows::None && then != Rows::None {
                 groups.push_back(group.clone());
                 continue;
             }
+            turnover.added += then.without(&now, group.rows).count(group.rows);
+            turnover.removed += now.without(&then, group.rows).count(group.rows);
             groups.push_back(if now == Rows::None { group.clone() } else { Arc::new(group.ended(made)) });
             if then != Rows::None {
                 take(&mut next, &mut groups, group, &then);

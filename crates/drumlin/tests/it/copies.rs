@@ -12,7 +12,7 @@ use drumlin::table::PlanOptions;
 use drumlin::{ErrorKind, Event, Existing, Payload, Store, TableAction, Tables, VersionKind};
 
 use crate::diffs;
-use crate::support::{Row, batch, numbered, open, open_with, opener, read};
+use crate::support::{Row, batch, numbered, open, open_with, opener, read, same};
 
 /// What a check found wrong.
 pub type Checked = Result<(), String>;
@@ -21,10 +21,6 @@ fn store() -> (SimDisk, Store) {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     (disk, store)
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Checked {
-    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
 }
 
 fn newest(store: &Store, path: &str) -> Vec<Row> {

@@ -13,7 +13,7 @@ use drumlin::{
 };
 
 use crate::evolve_model::{self, EvolveOp};
-use crate::support::{open, opener};
+use crate::support::{open, opener, same};
 
 /// What a check found wrong.
 pub type Checked = Result<(), String>;
@@ -22,10 +22,6 @@ fn store() -> (SimDisk, Store) {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     (disk, store)
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Checked {
-    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
 }
 
 fn ints(columns: &[(&str, &[i64])]) -> RecordBatch {

@@ -12,7 +12,7 @@ use crate::diffs;
 use crate::evolve_model::{self, EvolveOp};
 use crate::keyed_model::{self, KeyedOp, Place};
 use crate::model::{Model, ModelTable, Trash};
-use crate::support::{Row, batch, read, rows};
+use crate::support::{Row, batch, read, rows, same};
 use crate::wide_op::{self, WideOp};
 
 /// One operation, so that the crash tests can replay the same ones.
@@ -243,9 +243,6 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
 
 /// Checks that everything readable in the store agrees with the model; the error is the difference.
 pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
-    fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Result<(), String> {
-        if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
-    }
     let text = |e: drumlin::Error| e.to_string();
     let tables = store.tree().list("t/**").map_err(text)?.into_iter().filter(|e| e.table.is_some());
     same(&tables.map(|e| e.path).collect(), &model.tables.keys().cloned().collect::<Vec<_>>(), "tables")?;

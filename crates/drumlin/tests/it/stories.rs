@@ -4,26 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{Int64Array, RecordBatch};
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, CheckpointOptions, Options, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::{ErrorKind, Event, Existing, Expression, Store, Tables, VersionInfo};
 
-use crate::support::{env, open};
+use crate::support::{env, ints, open, same};
 
 /// What a check found wrong.
 pub type Checked = Result<(), String>;
-
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Checked {
-    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
-}
-
-fn ints(columns: &[(&str, Vec<i64>)]) -> RecordBatch {
-    let column = |values: &Vec<i64>| Arc::new(Int64Array::from(values.clone())) as ArrayRef;
-    RecordBatch::try_from_iter_with_nullable(columns.iter().map(|(name, values)| (*name, column(values), true)))
-        .unwrap()
-}
 
 /// Kind, rows added and removed, and message of each version of a table.
 fn told(store: &Store, path: &str) -> Vec<(&'static str, Option<(u64, u64)>, Option<String>)> {

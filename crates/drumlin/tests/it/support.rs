@@ -107,3 +107,15 @@ impl Drop for SetOnDrop<'_> {
         self.0.store(true, Ordering::SeqCst);
     }
 }
+
+/// Fails, saying of `what`, unless the two are equal.
+pub fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> std::result::Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
+}
+
+/// A batch of columns of integers.
+pub fn ints(columns: &[(&str, Vec<i64>)]) -> RecordBatch {
+    let column = |values: &Vec<i64>| Arc::new(Int64Array::from(values.clone())) as ArrayRef;
+    RecordBatch::try_from_iter_with_nullable(columns.iter().map(|(name, values)| (*name, column(values), true)))
+        .unwrap()
+}

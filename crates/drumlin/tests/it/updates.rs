@@ -13,7 +13,7 @@ use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::{ErrorKind, Expression, Store, Tables, VersionKind};
 
-use crate::support::open;
+use crate::support::{ints, open, same};
 
 /// What a check found wrong.
 pub type Checked = Result<(), String>;
@@ -22,16 +22,6 @@ fn store() -> (SimDisk, Store) {
     let disk = SimDisk::in_memory();
     let store = open(&disk).unwrap();
     (disk, store)
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str) -> Checked {
-    if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
-}
-
-fn ints(columns: &[(&str, Vec<i64>)]) -> RecordBatch {
-    let column = |values: &Vec<i64>| Arc::new(Int64Array::from(values.clone())) as ArrayRef;
-    RecordBatch::try_from_iter_with_nullable(columns.iter().map(|(name, values)| (*name, column(values), true)))
-        .unwrap()
 }
 
 fn set(pairs: &[(&str, &str)]) -> Vec<(String, Expression)> {

@@ -10,6 +10,15 @@ use crate::catalog::Path;
 use crate::table::Adopted;
 
 impl State {
+    /// Gives a new table its number. `Conflict` if it is not the next.
+    pub(super) fn number(&mut self, table: TableId) -> Result<()> {
+        if table != self.next_table() {
+            return Err(Error::conflict(format!("table id {table} is not the next")));
+        }
+        self.last_table = table;
+        Ok(())
+    }
+
     pub(super) fn copy_table(
         &mut self,
         from: TableId,
@@ -18,10 +27,7 @@ impl State {
         version: Option<Version>,
         seq: Seq,
     ) -> Result<()> {
-        if table != self.next_table() {
-            return Err(Error::conflict(format!("table id {table} is not the next")));
-        }
-        self.last_table = table;
+        self.number(table)?;
         let copy = self.get(from)?.copied(table, version, seq)?;
         copy.addresses().for_each(|address| self.ledger.share(address));
         self.tables.insert(table, Arc::new(copy));
@@ -37,10 +43,7 @@ impl State {
     ) -> Result<()> {
         let mut named: BTreeSet<Address> = BTreeSet::new();
         for (id, path, adopted) in tables {
-            if *id != self.next_table() {
-                return Err(Error::conflict(format!("table id {id} is not the next")));
-            }
-            self.last_table = *id;
+            self.number(*id)?;
             let table = adopted.table(*id, seq, time)?;
             for address in table.addresses() {
                 match named.insert(*address) {
