@@ -35,6 +35,8 @@ mod log_faults;
 mod merges;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/patches.rs"]
+mod patches;
 #[path = "it/random.rs"]
 mod random;
 #[path = "it/replacing.rs"]
@@ -326,7 +328,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 67] = [
+    let single: [(Bug, Check); 71] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -389,6 +391,10 @@ fn main() {
         (Bug::ScanOnPurged, erasing::scans_end),
         (Bug::ReplaceBesideKeys, replacing::keys_of_rows_that_stay_are_refused),
         (Bug::PassOverOthers, copy_to::what_shows_something_else_is_refused),
+        (Bug::ForgetBelow, patches::what_lies_below_is_kept),
+        (Bug::ReadBelow, patches::the_newest_values_are_read),
+        (Bug::MixSchemas, patches::older_versions_keep_their_columns),
+        (Bug::PurgePatches, patches::purges_reach_below),
         (Bug::ForgetStories, stories::stories_outlive_the_log),
         (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),

@@ -162,6 +162,14 @@ pub enum Bug {
     ReplaceBesideKeys = 112,
     /// A copy to another store passes over tables that are there, whatever they show.
     PassOverOthers = 113,
+    /// What lies below a patch is not counted as in use by it.
+    ForgetBelow = 114,
+    /// Of two layers with the same column the older one decides.
+    ReadBelow = 115,
+    /// Row groups are rewritten in a schema that not all versions have which see them.
+    MixSchemas = 116,
+    /// A purge leaves what lies below patches.
+    PurgePatches = 117,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -8,8 +8,8 @@ use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerF
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{
-    Adopted, Flush, GroupId, NewGroup, Note, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema, TableChange,
-    TableSpec, TableUpdate,
+    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema,
+    TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
 /// Format features that this build knows; an entry that needs another is refused.
@@ -19,7 +19,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_CHANGES
     | FEATURE_PURGE
     | FEATURE_NOTES
-    | FEATURE_ADOPTED;
+    | FEATURE_ADOPTED
+    | FEATURE_PATCHES;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -35,6 +36,8 @@ pub const FEATURE_PURGE: u64 = 16;
 pub const FEATURE_NOTES: u64 = 32;
 /// The entry makes tables as they are in another store.
 pub const FEATURE_ADOPTED: u64 = 64;
+/// Row groups have patches.
+pub const FEATURE_PATCHES: u64 = 128;
 
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -349,6 +352,15 @@ pub enum Effect {
         /// The next numbers, the paths, which hold no tables, and the tables.
         tables: Vec<(TableId, Path, Adopted)>,
     },
+    /// As [`Effect::UpdateTable`], but what takes the places of some row groups has only some of their columns.
+    PatchTable {
+        /// The table; it has no rows in memory.
+        table: TableId,
+        /// How.
+        update: TableUpdate,
+        /// The row groups that get a patch, and which.
+        patches: Vec<(GroupId, NewPatch)>,
+    },
 }
 
 impl Effect {
@@ -367,10 +379,14 @@ impl Effect {
             | Effect::MoveShared { .. } => FEATURE_COPIES,
             Effect::ChangeTable { change, .. } if change.needs_feature() => FEATURE_CHANGES,
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
+            Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,
             // Their row groups may have any mix of schemas.
-            Effect::AdoptTables { .. } => FEATURE_ADOPTED | FEATURE_COPIES | FEATURE_CHANGES,
+            Effect::AdoptTables { tables } => {
+                let patched = tables.iter().any(|(.., table)| table.has_patches());
+                FEATURE_ADOPTED | FEATURE_COPIES | FEATURE_CHANGES | if patched { FEATURE_PATCHES } else { 0 }
+            }
             _ => 0,
         }
     }
@@ -389,10 +405,24 @@ impl Effect {
             | Effect::MoveTable { table, .. }
             | Effect::RestoreTable { table, .. }
             | Effect::UpdateTable { table, .. }
+            | Effect::PatchTable { table, .. }
             | Effect::SetMetadata { table, .. }
             | Effect::SetSchemas { table, .. }
             | Effect::CountChanged { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
+            _ => None,
+        }
+    }
+
+    /// The table of which it makes a version, and what kind of one.
+    pub fn version(&self) -> Option<(TableId, VersionKind)> {
+        match self {
+            Effect::ChangeTable { table, change } => Some((*table, change.kind)),
+            Effect::UpdateTable { table, update } | Effect::PatchTable { table, update, .. } => {
+                Some((*table, update.kind))
+            }
+            Effect::FreezeRows { table } => Some((*table, VersionKind::Rows)),
+            Effect::RestoreTable { table, .. } => Some((*table, VersionKind::Restore)),
             _ => None,
         }
     }
@@ -415,7 +445,9 @@ impl Effect {
             Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
             Effect::CreateTable { .. } => "makes a table",
             Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
-            Effect::ChangeTable { .. } | Effect::UpdateTable { .. } => "makes a version of a table",
+            Effect::ChangeTable { .. } | Effect::UpdateTable { .. } | Effect::PatchTable { .. } => {
+                "makes a version of a table"
+            }
             Effect::RewriteTable { .. }
             | Effect::MoveGroups { .. }
             | Effect::MoveShared { .. }
@@ -460,6 +492,7 @@ impl Effect {
             | Effect::DropTable { table }
             | Effect::MoveTable { table, .. }
             | Effect::UpdateTable { table, .. }
+            | Effect::PatchTable { table, .. }
             | Effect::SetMetadata { table, .. }
             | Effect::SetSchemas { table, .. }
             | Effect::CountChanged { table, .. }

@@ -105,9 +105,7 @@ pub fn events(
                 set_table(&mut tree, path, seq, Some(*table));
                 None
             }
-            Effect::ChangeTable { table, change } => table_event(&put, *table, TableAction::Version(change.kind)),
             Effect::WriteRows { table, .. } => table_event(&put, *table, TableAction::Rows),
-            Effect::FreezeRows { table } => table_event(&put, *table, TableAction::Version(VersionKind::Rows)),
             Effect::DeleteVersions { table, .. } => table_event(&put, *table, TableAction::DeleteVersions),
             Effect::DropTable { table } => {
                 if let Some(path) = place(&put, *table) {
@@ -150,9 +148,7 @@ pub fn events(
                 None
             }
             Effect::SetMetadata { table, .. } => table_event(&put, *table, TableAction::Metadata),
-            Effect::UpdateTable { table, update } => table_event(&put, *table, TableAction::Version(update.kind)),
-            Effect::RestoreTable { table, .. } => table_event(&put, *table, TableAction::Version(VersionKind::Restore)),
-            _ => None,
+            _ => effect.version().and_then(|(table, kind)| table_event(&put, table, TableAction::Version(kind))),
         };
         if event.is_some_and(|event| !found(event)) {
             return Ok(());

@@ -42,7 +42,7 @@ pub use compare::Compare;
 pub use draft::{Draft, PutMode, PutOptions};
 pub use effect::{
     Effect, FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_NOTES,
-    FEATURE_PURGE, FEATURES_KNOWN, TransactionRecord,
+    FEATURE_PATCHES, FEATURE_PURGE, FEATURES_KNOWN, TransactionRecord,
 };
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use field::Field;

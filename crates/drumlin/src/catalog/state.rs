@@ -4,6 +4,7 @@
 
 mod copies;
 mod erase;
+mod groups;
 mod holds;
 mod rows;
 
@@ -17,12 +18,13 @@ use serde::{Deserialize, Serialize};
 use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
-    Cause, Effect, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_PURGE, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects,
-    Path, Pattern, Payload, Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
+    Cause, Effect, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_PATCHES, FEATURE_PURGE, Holds, Keep, Ledger, Node,
+    NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions, TransactionRecord, Tree, Trigger,
+    Views,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::table::{Flush, NewGroup, Rewrite, Table};
+use crate::table::Table;
 
 /// A dropped table that can still be restored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -341,7 +343,7 @@ impl State {
 
     pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         self.ledger.now = time;
-        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE);
+        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES);
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {
@@ -386,17 +388,9 @@ impl State {
                 self.check_writer(block.session)?;
                 self.ledger.add_inline(*block, content)?;
             }
-            Effect::ChangeTable { table, change } => {
-                let next = self.get(*table)?.change(change, seq, time)?;
-                change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
-                self.tables.insert(*table, Arc::new(next));
-            }
-            Effect::UpdateTable { table, update } => {
-                let next = self.get(*table)?.updated(update, seq, time)?;
-                let replaced = update.replaced.iter().map(|(_, group)| group);
-                replaced.chain(&update.groups).try_for_each(|group| self.ledger.add(&group.address))?;
-                self.tables.insert(*table, Arc::new(next));
-            }
+            Effect::ChangeTable { table, change } => self.change(*table, change, seq, time)?,
+            Effect::UpdateTable { table, update } => self.update(*table, update, &[], seq, time)?,
+            Effect::PatchTable { table, update, patches } => self.update(*table, update, patches, seq, time)?,
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
             Effect::WriteRows { table, version, rows } => {
                 let next = self.get(*table)?.write_rows(*version, rows, seq, time)?;
@@ -557,23 +551,6 @@ impl State {
         } else {
             self.tables.insert(id, Arc::new(table));
         }
-        Ok(())
-    }
-
-    fn flush(&mut self, id: TableId, flush: &Flush, history: &[NewGroup], seq: Seq) -> Result<()> {
-        let mut next = self.get(id)?.flush(flush, history, seq)?;
-        flush.groups.iter().chain(history).try_for_each(|group| self.ledger.add(&group.address))?;
-        self.shed(&mut next, seq)?;
-        self.tables.insert(id, Arc::new(next));
-        Ok(())
-    }
-
-    fn rewrite(&mut self, id: TableId, rewrite: &Rewrite, seq: Seq) -> Result<()> {
-        let (next, inputs) = self.get(id)?.rewrite(rewrite, seq)?;
-        self.moved.insert(id);
-        rewrite.outputs.iter().try_for_each(|group| self.ledger.add(&group.address))?;
-        inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
-        self.tables.insert(id, Arc::new(next));
         Ok(())
     }
 

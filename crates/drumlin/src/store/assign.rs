@@ -48,13 +48,14 @@ impl Store {
         };
         let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
         let version = read_point.version;
-        let patches = |group: &RowGroup, rows: &RoaringBitmap| assignments.patches(reader, table, version, group, rows);
+        let new_values =
+            |group: &RowGroup, rows: &RoaringBitmap| assignments.new_values(reader, table, version, group, rows);
         let changes = RowChanges {
             table,
             version,
             kind: VersionKind::Update,
             updated,
-            patches: &patches,
+            new_values: &new_values,
             deleted: Vec::new(),
             inserted: Vec::new(),
             in_place: true,

@@ -191,8 +191,7 @@ impl Store {
         let rewrite = |(id, window): (TableId, Window)| {
             task.cancel.check()?;
             let table = state.table(id).expect("the plan is of this state");
-            let schema = &table.schemas[window.inputs[0].schema as usize];
-            match caught(|| rewrite(&inner.reader, &inner.env.pool, schema, &table.spec, &window)) {
+            match caught(|| rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window)) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if !e.kind().leaves_others() => Err(e),
                 // One window that cannot be rewritten must not hold up all others, and the log.
@@ -234,7 +233,8 @@ impl Store {
         report.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
         let (after, done) = self.commit_rewritten(writer, |writer| {
             let blocks = writer.written().to_vec();
-            let build = move |now: &State| Ok(changes(now, rewritten.clone(), moves.clone(), &blocks));
+            let before = state.clone();
+            let build = move |now: &State| Ok(changes(&before, now, rewritten.clone(), moves.clone(), &blocks));
             let (after, done) = self.commit_built(state.clone(), build)?;
             // Nothing refers to what a void window wrote.
             writer.abandon(|block| done.unused.contains(&block));
@@ -331,8 +331,14 @@ struct Outcome {
 }
 
 /// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`, and
-/// replace what was copied by the copies, as far as it still exists.
-fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Written]) -> (Vec<Effect>, Outcome) {
+/// replace what was copied by the copies, as far as it still exists. They were made from the state `before`.
+fn changes(
+    before: &State,
+    now: &State,
+    rewritten: Vec<Rewritten>,
+    moves: Moves,
+    blocks: &[Written],
+) -> (Vec<Effect>, Outcome) {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();
     let mut used = BTreeSet::new();
@@ -344,13 +350,15 @@ fn changes(now: &State, rewritten: Vec<Rewritten>, moves: Moves, blocks: &[Writt
             groups.map(|group| (group.id, group.clone())).collect()
         });
         let inputs: Option<Vec<_>> = window.inputs.iter().map(|input| groups.get(&input.id).cloned()).collect();
-        let Some(inputs) = inputs else {
+        // A schema's place may have been given to another since.
+        let schema_of = |state: &State| state.table(id)?.schemas.get(window.schema as usize).cloned();
+        let Some(inputs) = inputs.filter(|_| schema_of(now) == schema_of(before)) else {
             outcome.windows_void += 1;
             continue;
         };
         let inputs = if planted(Bug::ForgetConcurrentDeletes) { window.inputs.clone() } else { inputs };
         let remapped = remap(&inputs, &window.kept, &kept_rows(&window));
-        let schema = window.inputs[0].schema;
+        let schema = window.schema;
         let outputs = outputs.into_iter().zip(remapped).map(|((address, rows, ordered), remapped)| {
             used.insert(address.block);
             RewrittenGroup { address, rows, schema, runs: remapped.runs, deletions: remapped.deletions, ordered }

@@ -174,7 +174,7 @@ fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<
         let table = state.table(*id).expect("just found");
         report.paths.push(path.to_string());
         report.versions += table.versions.len() as u64;
-        report.bytes += table.groups.iter().map(|group| group.address.bytes()).sum::<u64>();
+        report.bytes += table.groups.iter().map(|group| group.bytes()).sum::<u64>();
     }
     Ok((tables.into_iter().map(|(_, table)| Effect::DropTable { table }).collect(), report))
 }

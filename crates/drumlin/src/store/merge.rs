@@ -88,11 +88,11 @@ impl Store {
             self.refuse_present_rows(state, table, path, rows, &deleted, options)?;
         }
         let inserted = inserted.into_iter().collect();
-        let patches = |group: &RowGroup, _: &RoaringBitmap| bound.patches(reader, group, &outcomes[&group.id]);
+        let new_values = |group: &RowGroup, _: &RoaringBitmap| bound.new_values(reader, group, &outcomes[&group.id]);
         let version = newest(state, table).version;
         let kind = VersionKind::Merge;
-        let (patches, in_place) = (&patches as _, false);
-        let changes = RowChanges { table, version, kind, updated, patches, deleted, inserted, in_place };
+        let (new_values, in_place) = (&new_values as _, false);
+        let changes = RowChanges { table, version, kind, updated, new_values, deleted, inserted, in_place };
         changes.prepare(self, path, options, report)
     }
 

@@ -56,7 +56,7 @@ pub(super) fn inputs(plans: &[(TableId, Plan)]) -> impl Iterator<Item = &Arc<Row
 pub(super) fn leaving(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<Address> {
     let mut records: BTreeMap<Address, u64> = BTreeMap::new();
     for input in inputs(plans) {
-        *records.entry(input.address).or_insert(0) += 1;
+        input.addresses().for_each(|address| *records.entry(*address).or_insert(0) += 1);
     }
     let all = |(address, records): (Address, u64)| (records == state.ledger.records(&address)).then_some(address);
     records.into_iter().filter_map(all).collect()

@@ -158,13 +158,7 @@ pub(super) fn admit(
 
 /// The table that an effect makes a version of.
 fn version_of(effect: &Effect) -> Option<TableId> {
-    match effect {
-        Effect::ChangeTable { table, .. }
-        | Effect::UpdateTable { table, .. }
-        | Effect::FreezeRows { table }
-        | Effect::RestoreTable { table, .. } => Some(*table),
-        _ => None,
-    }
+    effect.version().map(|(table, _)| table)
 }
 
 /// Whether an effect is the store's own, even in a commit that a caller asked for: nothing is said of it.

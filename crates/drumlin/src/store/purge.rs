@@ -17,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::blocks::add_blocks;
 use super::plans::blocks_with_holes;
-use super::purge_family::{Family, erased_rows, family, place_of, records, tables_naming};
+use super::purge_family::{Family, Records, erased_rows, family, place_of, records, tables_naming};
 use super::purge_report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use super::read::ATTEMPTS;
 use super::reclaim::ReclaimReport;
@@ -289,6 +289,13 @@ impl Store {
                     let table = state.table(*id).expect("it has the record");
                     marked.insert(address, (table, group, erased));
                 }
+                // What lies below patches may have values that were erased, or that no version shows any more.
+                for (address, of) in records.iter().filter(|_| !planted(Bug::PurgePatches)) {
+                    let (id, group) = &of[0];
+                    if let (Some(table), Some(_)) = (state.table(*id), &group.patched) {
+                        marked.entry(*address).or_insert_with(|| (table, group, RoaringBitmap::new()));
+                    }
+                }
                 let gone = self.mark_dictionaries(&state, &family, &mut values, &mut marked, task)?;
                 self.scrub_schemas(pattern, gone, receipt)?;
                 if marked.is_empty() {
@@ -388,7 +395,8 @@ impl Store {
                     let still = erased.get(&group.from).unwrap_or(&none);
                     records.contains_key(&group.from) && *still == *group.erased.0
                 };
-                let groups: Vec<ShrunkGroup> = shrunk.iter().filter(same).cloned().collect();
+                let mut groups: Vec<ShrunkGroup> = shrunk.iter().filter(same).cloned().collect();
+                leave_patched(&records, &mut groups);
                 let used: BTreeSet<_> = groups.iter().filter_map(|group| Some(group.to?.0.block)).collect();
                 let known: Vec<_> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
                 let tables = tables_naming(&records, groups.iter().map(|group| &group.from));
@@ -450,6 +458,20 @@ impl Store {
         let failures = freed.failures.into_iter();
         receipt.held.extend(failures.map(|(what, why)| Held { what, why: format!("it could not be deleted: {why}") }));
         Ok(())
+    }
+}
+
+/// Takes out of `groups` those on which there are patches that are not among them: others have made these since.
+fn leave_patched(records: &Records, groups: &mut Vec<ShrunkGroup>) {
+    loop {
+        let replaced: BTreeSet<Address> = groups.iter().map(|group| group.from).collect();
+        let left = records.iter().filter(|(address, _)| !replaced.contains(*address)).flat_map(|(_, of)| of);
+        let below: BTreeSet<&Address> = left.flat_map(|(_, group)| group.addresses().skip(1)).collect();
+        let before = groups.len();
+        groups.retain(|group| !below.contains(&group.from));
+        if groups.len() == before {
+            return;
+        }
     }
 }
 

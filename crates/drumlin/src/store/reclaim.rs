@@ -422,7 +422,7 @@ impl Store {
             let bytes = histories.map(|(address, _)| address.bytes()).sum::<u64>();
             *(if in_trash { &mut holding.trash_bytes } else { &mut holding.history_bytes }) += bytes;
             for group in &table.groups {
-                let bytes = group.address.bytes();
+                let bytes = group.bytes();
                 let current = newest.is_some_and(|v| table.visible(group, v) != crate::table::Rows::None);
                 if in_trash {
                     holding.trash_bytes += bytes;

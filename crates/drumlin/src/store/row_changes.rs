@@ -20,8 +20,8 @@ use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::table::{
-    GroupId, Matches, NewGroup, Patch, ROWS_MAX, RowGroup, Table, TableUpdate, VersionKind, changed_rows, encode_group,
-    replace_group,
+    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, Table, TableUpdate, VersionKind, changed_rows,
+    encode_group, replace_group,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -36,7 +36,7 @@ pub(super) struct RowChanges<'a> {
     pub kind: VersionKind,
     /// Rows that get new values, and these.
     pub updated: Vec<Matches>,
-    pub patches: &'a (dyn Fn(&RowGroup, &RoaringBitmap) -> Result<Vec<Patch>> + Sync),
+    pub new_values: &'a (dyn Fn(&RowGroup, &RoaringBitmap) -> Result<Vec<NewValues>> + Sync),
     /// Rows that go.
     pub deleted: Vec<Matches>,
     /// Rows that come, in the table's schema.
@@ -116,7 +116,7 @@ impl RowChanges<'_> {
 
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
-        let Self { table, version, kind, updated, patches, deleted, mut inserted, in_place } = self;
+        let Self { table, version, kind, updated, new_values, deleted, mut inserted, in_place } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
@@ -125,13 +125,13 @@ impl RowChanges<'_> {
         let mut gone: BTreeMap<GroupId, RoaringBitmap> =
             deleted.into_iter().map(|matches| (matches.group, matches.rows)).collect();
         let mut done = Progress { total: updated.len() as u64, ..Progress::default() };
-        let mut replaced = Vec::new();
+        let (mut replaced, mut patches) = (Vec::new(), Vec::new());
         // Rows that are equal in a sort order keep the one in which they were written.
         if (table.spec.keyed || !in_place) && rows * APART_SHARE <= around {
             let changed = pool.map(updated.iter().collect(), |Matches { group, rows }: &Matches| {
                 task.cancel.check()?;
                 let group = groups[group];
-                changed_rows(reader, table, version, group, rows, &patches(group, rows)?)
+                changed_rows(reader, table, version, group, rows, &new_values(group, rows)?)
             })?;
             inserted.splice(0..0, changed);
             for Matches { group, rows } in updated {
@@ -141,19 +141,22 @@ impl RowChanges<'_> {
             pool.ordered(
                 updated.into_iter().map(Ok),
                 // Encoded, and as much decoded.
-                |matches: &Matches| groups[&matches.group].address.bytes() * 4,
+                |matches: &Matches| groups[&matches.group].bytes() * 4,
                 pool.threads() * 2,
                 inner.options.memory_bytes / 4,
                 |Matches { group: id, rows }| {
                     task.cancel.check()?;
                     let group = groups[&id];
-                    let new = replace_group(reader, pool, table, version, group, &patches(group, &rows)?)?;
-                    Ok((id, rows.len(), new))
+                    // What travels in a commit is small enough to be written as a whole.
+                    let may_patch = group.bytes() > inner.options.inline_bytes;
+                    let values = new_values(group, &rows)?;
+                    Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch)?))
                 },
-                |(id, changed, encoded)| {
+                |(id, changed, (encoded, patch))| {
                     let rows = encoded.rows;
                     let address = writer.push(encoded)?;
                     replaced.push((id, NewGroup { address, rows, dead: None }));
+                    patches.extend(patch.map(|patch| (id, patch)));
                     done.done += 1;
                     done.rows += changed;
                     done.bytes += address.bytes();
@@ -165,7 +168,10 @@ impl RowChanges<'_> {
         let groups = encode_rows(store, table, inserted, options, writer)?;
         let metadata = options.metadata.clone();
         let update = TableUpdate { kind, replaced, deletions: positions(gone), groups, metadata };
-        let update = Effect::UpdateTable { table: table.id, update };
+        let update = match patches.is_empty() {
+            true => Effect::UpdateTable { table: table.id, update },
+            false => Effect::PatchTable { table: table.id, update, patches },
+        };
         let counted = (done.rows > 0).then_some(Effect::CountChanged { table: table.id, rows: done.rows });
         Ok([update].into_iter().chain(counted).collect())
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use bytes::Bytes;
 
 use super::Options;
@@ -14,10 +15,10 @@ use crate::block::{Address, BlockNumbers, BlockReader, BlockWriter, EncodedRowGr
 use crate::catalog::State;
 use crate::segment::{Form, decode};
 use crate::storage::{InlineStorage, Storage};
-use crate::table::{GroupId, History, RowGroup, StoredSchema, Table, history_schema};
+use crate::table::{GroupId, History, RowGroup, Table, history_schema};
 
-/// A row group to be copied: how many rows it has, and of what schema.
-type Wanted = (u32, StoredSchema);
+/// A layer of a row group to be copied: how many rows it has, and of what types its columns are.
+type Wanted = (u32, Vec<DataType>);
 
 impl State {
     /// The same state with its row groups in `target`, without those that cannot be read in `source`; reports each of
@@ -33,19 +34,7 @@ impl State {
         report: &mut SalvageReport,
         losses: &mut Vec<Loss>,
     ) -> Result<State> {
-        let mut blocks: BTreeMap<BlockId, BTreeMap<Address, Wanted>> = BTreeMap::new();
-        for (_, table) in self.tables() {
-            for group in &table.groups {
-                let wanted = (group.rows, table.schemas[group.schema as usize].clone());
-                blocks.entry(group.address.block).or_default().insert(group.address, wanted);
-            }
-            for history in &table.instants.histories {
-                let schema = StoredSchema::plain(history_schema(&table.schemas[history.schema as usize].0));
-                for (address, rows) in &history.groups {
-                    blocks.entry(address.block).or_default().insert(*address, (*rows, schema.clone()));
-                }
-            }
-        }
+        let blocks = self.wanted();
         let (groups, bytes) =
             blocks.values().flat_map(BTreeMap::keys).fold((0, 0), |(n, sum), address| (n + 1, sum + address.bytes()));
         let session = SessionId(self.sessions.last.0 + 1);
@@ -87,7 +76,7 @@ impl State {
         for (id, table) in self.tables() {
             let mut gone = BTreeSet::new();
             for group in &table.groups {
-                if let Some(why) = unreadable.get(&group.address) {
+                if let Some(why) = group.addresses().find_map(|address| unreadable.get(address)) {
                     gone.insert(group.id);
                     losses.push(loss_of(self, table, group, why));
                 }
@@ -113,17 +102,39 @@ impl State {
     }
 }
 
+impl State {
+    /// What its tables have in blocks.
+    fn wanted(&self) -> BTreeMap<BlockId, BTreeMap<Address, Wanted>> {
+        let mut blocks: BTreeMap<BlockId, BTreeMap<Address, Wanted>> = BTreeMap::new();
+        for (_, table) in self.tables() {
+            for group in &table.groups {
+                for layer in group.layers() {
+                    let wanted = (group.rows, layer.types(&table.schemas));
+                    blocks.entry(layer.address.block).or_default().insert(*layer.address, wanted);
+                }
+            }
+            for history in &table.instants.histories {
+                let schema = history_schema(&table.schemas[history.schema as usize].0);
+                let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+                for (address, rows) in &history.groups {
+                    blocks.entry(address.block).or_default().insert(*address, (*rows, types.clone()));
+                }
+            }
+        }
+        blocks
+    }
+}
+
 /// Reads a row group, and decodes every column of it.
-fn read_group(reader: &BlockReader, address: &Address, (rows, schema): &Wanted) -> Result<EncodedRowGroup> {
+fn read_group(reader: &BlockReader, address: &Address, (rows, types): &Wanted) -> Result<EncodedRowGroup> {
     let read = || {
         let group = reader.row_group_for_salvage(address)?;
-        let fields = schema.0.fields();
-        if group.rows != *rows || group.segments.len() != fields.len() {
+        if group.rows != *rows || group.segments.len() != types.len() {
             return Err(Error::corrupt(format!("block {}: the directory does not fit its row group", address.block)));
         }
-        for (segment, field) in group.segments.iter().zip(fields) {
-            decode(Bytes::from(segment.bytes.clone()), *rows as usize, field.data_type(), Form::Exact)
-                .map_err(|e| e.context(format!("block {}: column '{}'", address.block, field.name())))?;
+        for (at, (segment, data_type)) in group.segments.iter().zip(types).enumerate() {
+            decode(Bytes::from(segment.bytes.clone()), *rows as usize, data_type, Form::Exact)
+                .map_err(|e| e.context(format!("block {}: column {at}", address.block)))?;
         }
         Ok(group)
     };

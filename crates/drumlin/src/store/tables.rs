@@ -384,7 +384,7 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
             let seen = views.flat_map(|View { table, read_point, .. }| {
                 table.groups.iter().filter(|group| table.visible(group, read_point.version) != Rows::None)
             });
-            let addresses = seen.map(|group| group.address);
+            let addresses = seen.flat_map(|group| group.addresses()).copied();
             inner.reader.warm(&inner.env.pool, addresses, inner.options.cache_bytes / 2)?;
         }
         Ok(scans)

@@ -59,7 +59,8 @@ impl fmt::Display for VerifyReport {
 
 /// Something that a table keeps in a block.
 enum Stored {
-    Group(Arc<RowGroup>),
+    /// A layer of a row group, the newest being 0.
+    Group(Arc<RowGroup>, usize),
     /// One of a history's row groups, by index.
     History(History, usize),
 }
@@ -67,7 +68,7 @@ enum Stored {
 impl Stored {
     fn address(&self) -> &Address {
         match self {
-            Stored::Group(group) => &group.address,
+            Stored::Group(group, layer) => group.addresses().nth(*layer).expect("a layer of it"),
             Stored::History(history, at) => &history.groups[*at].0,
         }
     }
@@ -76,7 +77,10 @@ impl Stored {
     fn shape(&self, table: &Table) -> (u32, usize) {
         let columns = |schema: u32| table.schemas[schema as usize].0.fields().len();
         match self {
-            Stored::Group(group) => (group.rows, columns(group.schema)),
+            Stored::Group(group, layer) => {
+                let layer = group.layers().nth(*layer).expect("a layer of it");
+                (group.rows, layer.width(&table.schemas))
+            }
             // Beside the columns, the time and the kind of each record.
             Stored::History(history, at) => (history.groups[*at].1, columns(history.schema) + 2),
         }
@@ -84,7 +88,7 @@ impl Stored {
 
     fn fault(&self, table: &str, error: String) -> Fault {
         match self {
-            Stored::Group(group) => Fault { table: table.to_owned(), group: group.id.0, error },
+            Stored::Group(group, _) => Fault { table: table.to_owned(), group: group.id.0, error },
             Stored::History(history, _) => {
                 Fault { table: format!("{table} (history of version {})", history.version), group: 0, error }
             }
@@ -94,7 +98,7 @@ impl Stored {
     /// Decodes it; returns what is wrong.
     fn check(&self, reader: &BlockReader, pool: &Pool, table: &Table) -> Result<Vec<String>> {
         match self {
-            Stored::Group(group) => check_group(reader, table, group),
+            Stored::Group(group, layer) => check_group(reader, table, group, *layer),
             // The whole history at once.
             Stored::History(history, 0) => read_history(reader, pool, table, history).map(|_| Vec::new()),
             Stored::History(..) => Ok(Vec::new()),
@@ -123,7 +127,8 @@ fn stored_of(state: &State, report: &mut VerifyReport) -> Vec<(String, Arc<Table
                 report.faults.push(Fault { table: place.clone(), group: 0, error });
             }
         }
-        let groups = table.groups.iter().map(|group| Stored::Group(group.clone()));
+        let layers = |group: &Arc<RowGroup>| (0..group.addresses().count()).zip(std::iter::repeat(group.clone()));
+        let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| Stored::Group(group, layer));
         let histories = table
             .instants
             .histories
@@ -171,15 +176,16 @@ impl Store {
             inner.options.memory_bytes / 2,
             |(place, table, stored)| {
                 task.cancel.check()?;
-                Ok((*stored.address(), self.verify_stored(&place, &table, &stored, *deep)?))
+                let verified = self.verify_stored(&place, &table, &stored, *deep)?;
+                Ok((*stored.address(), matches!(stored, Stored::Group(_, 1..)), verified))
             },
-            |(address, verified)| {
+            |(address, is_below, verified)| {
                 let bytes = address.bytes();
                 match verified {
                     Verified::Read(faults) => report.faults.extend(faults),
                     Verified::Missing(fault) => missing.push((address, fault)),
                 }
-                report.groups += 1;
+                report.groups += u64::from(!is_below);
                 report.bytes += bytes;
                 meter.done.bytes += bytes;
                 meter.step(1, bytes)
@@ -255,7 +261,7 @@ impl Store {
         self.refresh()?;
         let state = self.current()?;
         let groups = state.tables().flat_map(|(_, table)| &table.groups);
-        let needed: BTreeSet<Address> = groups.map(|group| group.address).collect();
+        let needed: BTreeSet<Address> = groups.flat_map(|group| group.addresses()).copied().collect();
         for (address, fault) in missing {
             if !needed.contains(&address) {
                 return Err(Error::snapshot_expired(format!("{}; it was reclaimed", fault.error)));

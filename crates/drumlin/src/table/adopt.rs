@@ -43,6 +43,11 @@ impl Adopted {
         self.table.addresses().copied().collect()
     }
 
+    /// Whether row groups of it have patches.
+    pub fn has_patches(&self) -> bool {
+        self.table.groups.iter().any(|group| group.patched.is_some())
+    }
+
     /// The same with its row groups where they were copied to.
     pub fn moved(&self, moves: &[(Address, Address)]) -> Result<Self> {
         Ok(Self::new(self.table.moved(moves)?.0, self.digest))

@@ -157,10 +157,10 @@ impl Table {
         dropped
     }
 
-    /// Every address that the table's records name: those of row groups, one per record, and those of histories.
+    /// Every address that the table's records name: those of the layers of row groups, for each record, and those of histories.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         let histories = self.instants.histories.iter().flat_map(|history| &history.groups);
-        self.groups.iter().map(|group| &group.address).chain(histories.map(|(address, _)| address))
+        self.groups.iter().flat_map(|group| group.addresses()).chain(histories.map(|(address, _)| address))
     }
 
     /// Fails if what is known about times is inconsistent.

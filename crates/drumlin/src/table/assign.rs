@@ -1,6 +1,7 @@
-//! New values for some columns of some rows: computes them, and makes the row groups that hold them. What does not change is
-//! copied as it is encoded.
+//! New values for some columns of some rows: computes them, and makes the row groups that hold them. What does not change stays
+//! where it is, or is copied as it is encoded.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -9,7 +10,7 @@ use roaring::RoaringBitmap;
 
 use super::columns::{find, mask};
 use super::group_reader::GroupReader;
-use super::{RowGroup, Table};
+use super::{NewPatch, RowGroup, Table};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::filter::{BoundExpression, Expression};
@@ -86,21 +87,21 @@ impl Assignments {
     }
 
     /// What becomes of the rows `picked` of a row group.
-    pub fn patches(
+    pub fn new_values(
         &self,
         blocks: &BlockReader,
         table: &Table,
         version: Version,
         group: &RowGroup,
         picked: &RoaringBitmap,
-    ) -> Result<Vec<Patch>> {
+    ) -> Result<Vec<NewValues>> {
         let values = self.values(&GroupReader::open(blocks, table, version, group)?, picked)?;
-        let patch = |((column, _), values): (&(usize, BoundExpression), ArrayRef)| Patch {
+        let new = |((column, _), values): (&(usize, BoundExpression), ArrayRef)| NewValues {
             column: *column,
             rows: picked.clone(),
             values,
         };
-        Ok(self.columns.iter().zip(values).map(patch).collect())
+        Ok(self.columns.iter().zip(values).map(new).collect())
     }
 }
 
@@ -123,60 +124,67 @@ pub(super) fn not_null(field: &Field, array: ArrayRef) -> Result<ArrayRef> {
 }
 
 /// New values of a column in some rows of a row group.
-pub struct Patch {
+pub struct NewValues {
     /// The place of the column in the newest version's schema.
     pub column: usize,
-    /// The rows; no other patch of the column has one of them.
+    /// The rows; no others of the column have one of them.
     pub rows: RoaringBitmap,
     /// Their values, in the type of the column.
     pub values: ArrayRef,
 }
 
-/// The values `old` of the rows `rows`, with those of `patches` instead where they have one.
-fn patched(old: ArrayRef, rows: impl Iterator<Item = u32>, patches: &[&Patch]) -> Result<ArrayRef> {
-    if let [only] = patches
+/// The values `old` of the rows `rows`, with those of `changes` instead where they have one.
+fn changed(old: ArrayRef, rows: impl Iterator<Item = u32>, changes: &[&NewValues]) -> Result<ArrayRef> {
+    if let [only] = changes
         && only.rows.len() == old.len() as u64
     {
         return Ok(only.values.clone());
     }
-    let mut next = vec![0; patches.len()];
-    let place = |(at, row): (usize, u32)| match patches.iter().position(|patch| patch.rows.contains(row)) {
-        Some(patch) => {
-            next[patch] += 1;
-            (patch + 1, next[patch] - 1)
+    let mut next = vec![0; changes.len()];
+    let place = |(at, row): (usize, u32)| match changes.iter().position(|new| new.rows.contains(row)) {
+        Some(new) => {
+            next[new] += 1;
+            (new + 1, next[new] - 1)
         }
         None => (0, at),
     };
     let places: Vec<(usize, usize)> = rows.enumerate().map(place).collect();
-    let sources: Vec<ArrayRef> = std::iter::once(old).chain(patches.iter().map(|patch| patch.values.clone())).collect();
+    let sources: Vec<ArrayRef> = std::iter::once(old).chain(changes.iter().map(|new| new.values.clone())).collect();
     interleave(&sources, &places)
 }
 
-/// A row group like `group`, in the newest version's schema and with new values. Columns without any are copied as they are
-/// encoded.
+/// A row group like `group`, in the newest version's schema and with new values; or, if it may have and that pays, just the columns
+/// that have any, and what makes them a patch. Columns without any are copied as they are encoded.
 pub fn replace_group(
     blocks: &BlockReader,
     pool: &Pool,
     table: &Table,
     version: Version,
     group: &RowGroup,
-    patches: &[Patch],
-) -> Result<EncodedRowGroup> {
+    changes: &[NewValues],
+    may_patch: bool,
+) -> Result<(EncodedRowGroup, Option<NewPatch>)> {
     let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
+    let columns: BTreeSet<u32> = changes.iter().map(|new| new.column as u32).collect();
+    let patch = reader.patch(schema, columns.into_iter().collect()).filter(|_| may_patch);
     let segment = |at: usize| -> Result<Segment> {
-        let own: Vec<&Patch> = patches.iter().filter(|patch| patch.column == at).collect();
+        let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == at).collect();
         if own.is_empty()
             && let Some(segment) = reader.segment(schema, at)?
         {
             return Ok(segment);
         }
         let old = reader.decode(schema, &[at], Form::Exact)?.remove(0);
-        let new = if own.is_empty() { old } else { patched(old, 0..group.rows, &own)? };
+        let new = if own.is_empty() { old } else { changed(old, 0..group.rows, &own)? };
         encode(&new).map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))
     };
-    let segments = pool.map((0..schema.fields().len()).collect(), segment)?;
-    let filter = reader.key_filter()?.map(|filter| filter.to_vec());
-    Ok(EncodedRowGroup { rows: group.rows, segments, filter })
+    let columns = match &patch {
+        Some(patch) => patch.columns.iter().map(|column| *column as usize).collect(),
+        None => (0..schema.fields().len()).collect(),
+    };
+    let segments = pool.map(columns, segment)?;
+    let filter = if patch.is_none() { reader.key_filter()?.map(|filter| filter.to_vec()) } else { None };
+    Ok((EncodedRowGroup { rows: group.rows, segments, filter }, patch))
 }
 
 /// The rows `picked` of a row group, with new values.
@@ -186,13 +194,13 @@ pub fn changed_rows(
     version: Version,
     group: &RowGroup,
     picked: &RoaringBitmap,
-    patches: &[Patch],
+    changes: &[NewValues],
 ) -> Result<RecordBatch> {
     let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
     let all: Vec<usize> = (0..schema.fields().len()).collect();
     let columns = rows_of(&reader, schema, &all, picked)?.into_iter().enumerate().map(|(at, old)| {
-        let own: Vec<&Patch> = patches.iter().filter(|patch| patch.column == at).collect();
-        if own.is_empty() { Ok(old) } else { patched(old, picked.iter(), &own) }
+        let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == at).collect();
+        if own.is_empty() { Ok(old) } else { changed(old, picked.iter(), &own) }
     });
     Ok(RecordBatch::try_new(schema.clone(), columns.collect::<Result<_>>()?)?)
 }

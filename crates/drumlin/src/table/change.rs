@@ -125,6 +125,7 @@ impl NewGroup {
             deletions: dead.collect(),
             ordered: true,
             only: None,
+            patched: None,
             bounds: Memo::default(),
         }
     }

@@ -6,18 +6,21 @@ use std::cmp::Ordering;
 use arrow::array::ArrayRef;
 
 use super::{RowGroup, Table, order};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, Stat, decode, measure};
 
-/// Reads every column of `group`, bypassing the cache. Returns what is wrong with it, by column.
-pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup) -> Result<Vec<String>> {
-    let schema = &table.schemas[group.schema as usize].0;
+/// Reads every column of a layer of `group`, the newest being 0, bypassing the cache. Returns what is wrong with it, by column.
+pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup, layer: usize) -> Result<Vec<String>> {
+    let layer = group.layers().nth(layer).ok_or_else(|| Error::invalid("a layer that the row group does not have"))?;
+    let schema = &table.schemas[layer.schema as usize].0;
     let mut faults = Vec::new();
     let mut sort: Vec<Option<ArrayRef>> = vec![None; table.spec.sort.len()];
-    let encoded = reader.row_groups(std::slice::from_ref(&group.address))?.remove(0);
-    for (field, segment) in schema.fields().iter().zip(encoded.segments) {
-        let (name, block) = (field.name(), group.address.block);
+    let encoded = reader.row_groups(std::slice::from_ref(layer.address))?.remove(0);
+    let block = layer.address.block;
+    for (index, segment) in encoded.segments.into_iter().enumerate() {
+        let field = schema.field(layer.place_in_schema(index));
+        let name = field.name();
         let fault = |what: String| format!("block {block}, column '{name}': {what}");
         match decode(segment.bytes.into(), group.rows as usize, field.data_type(), Form::Exact) {
             Err(e) => faults.push(fault(e.to_string())),
@@ -33,7 +36,7 @@ pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup) -> Res
     if let Some(columns) = sort.filter(|columns| group.ordered && !columns.is_empty())
         && order::sorted_positions(&columns)?.is_some()
     {
-        faults.push(format!("block {}: the rows are not in the table's order", group.address.block));
+        faults.push(format!("block {block}: the rows are not in the table's order"));
     }
     Ok(faults)
 }

@@ -77,16 +77,16 @@ impl<'a> FilterOfVersions<'a> {
     /// The rows of a row group for which the filter is true as some version calls its columns: of the versions that see
     /// a row, or of any if `dead`, rows that no version sees, has it.
     pub fn rows(&self, reader: &BlockReader, group: &RowGroup, dead: &Rows) -> Result<Rows> {
-        let (own, mut found) = (&self.table.schemas[group.schema as usize], Rows::None);
+        let (schemas, mut found) = (&self.table.schemas, Rows::None);
         let alone = self.bound.len() == 1 && self.unbound.is_none();
         for (schema, versions, filter) in &self.bound {
-            let seen = &self.table.schemas[*schema as usize];
+            let seen = &schemas[*schema as usize];
             let wanted = match alone {
                 true => Rows::All,
                 false => dead.or(&versions.needed(group), group.rows),
             };
             if wanted != Rows::None {
-                let opened = GroupReader::with_schemas(reader, own, seen, group)?;
+                let opened = GroupReader::with_schemas(reader, schemas, seen, group)?;
                 found = found.or(&matching(&opened, &seen.0, &wanted, filter)?, group.rows);
             }
         }
@@ -273,7 +273,8 @@ fn dictionary_columns(reader: &BlockReader, table: &Table, group: &RowGroup) -> 
     if columns.is_empty() {
         return Ok(Vec::new());
     }
-    let arrays = GroupReader::with_schemas(reader, own, own, group)?.decode(&own.0, &columns, Form::Exact)?;
+    let arrays =
+        GroupReader::with_schemas(reader, &table.schemas, own, group)?.decode(&own.0, &columns, Form::Exact)?;
     let ids: Vec<&str> = own.ids().collect();
     Ok(columns.into_iter().map(|at| ids[at].to_owned()).zip(arrays).collect())
 }
@@ -345,12 +346,12 @@ impl Table {
         versions.filter(|version| touched(*version)).collect()
     }
 
-    /// Replaces row groups by those without their erased rows. Returns the table and, for each, the number of records that
-    /// named it. `Conflict` if a record needs a row that is gone.
-    pub fn shrunk(&self, groups: &[ShrunkGroup], seq: Seq) -> Result<(Table, Vec<u64>)> {
+    /// Replaces row groups by those without their erased rows, of one layer. Returns the table and, for each, the number of records
+    /// that named it, and the addresses of the layers below that lost a record. `Conflict` if a record needs a row that is gone.
+    pub fn shrunk(&self, groups: &[ShrunkGroup], seq: Seq) -> Result<(Table, Vec<u64>, Vec<Address>)> {
         let places: BTreeMap<Address, usize> = groups.iter().enumerate().map(|(at, group)| (group.from, at)).collect();
         let newest = self.newest().map(|newest| newest.version);
-        let (mut next, mut records) = (self.clone(), vec![0; groups.len()]);
+        let (mut next, mut records, mut below) = (self.clone(), vec![0; groups.len()], Vec::new());
         let retained = self.retained();
         next.groups.clear();
         for group in &self.groups {
@@ -360,6 +361,7 @@ impl Table {
             };
             let ShrunkGroup { erased, to, .. } = &groups[at];
             records[at] += 1;
+            below.extend(group.addresses().skip(1));
             if erased.0.max().is_some_and(|max| max >= group.rows) {
                 return Err(Error::invalid(format!("erases a row past the end of row group {}", group.id.0)));
             }
@@ -376,9 +378,10 @@ impl Table {
                 let id = super::GroupId(next.next_group);
                 next.next_group += 1;
                 let remapped = remap(std::slice::from_ref(group), &[kept], &[rows]).remove(0);
-                let (runs, deletions, bounds) = (remapped.runs, remapped.deletions, Memo::default());
-                let (address, ordered) = (*address, *ordered);
-                let shrunk = RowGroup { id, address, rows, runs, deletions, ordered, bounds, ..RowGroup::clone(group) };
+                let (runs, deletions) = (remapped.runs, remapped.deletions);
+                let (address, ordered, patched, bounds) = (*address, *ordered, None, Memo::default());
+                let own = RowGroup::clone(group);
+                let shrunk = RowGroup { id, address, rows, runs, deletions, ordered, patched, bounds, ..own };
                 shrunk.check(next.schemas.len())?;
                 outputs.push(Arc::new(shrunk));
             }
@@ -389,7 +392,7 @@ impl Table {
             }
         }
         next.layout_seq = seq;
-        Ok((next, records))
+        Ok((next, records, below))
     }
 
     /// Encodes a row group of this table again without `erased` rows, and with nothing that was derived from them. Returns
@@ -412,10 +415,11 @@ impl Table {
             outputs: u32::from(rows > 0),
             rows,
             dead_rows,
-            bytes: group.address.bytes(),
+            bytes: group.bytes(),
+            dead_bytes: group.dead_bytes(),
+            schema: group.schema,
             purge: true,
         };
-        let schema = &self.schemas[group.schema as usize];
-        Ok(rewrite(reader, pool, schema, &self.spec, &window)?.pop())
+        Ok(rewrite(reader, pool, &self.schemas, &self.spec, &window)?.pop())
     }
 }

@@ -161,7 +161,7 @@ pub fn keys_of_groups(
         cancel.check()?;
         let record = group.alone();
         record.check(1)?;
-        let reader = GroupReader::with_schemas(blocks, &own, &own, &record)?;
+        let reader = GroupReader::with_schemas(blocks, std::slice::from_ref(&own), &own, &record)?;
         let schema = codec.key_schema();
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let keys = codec.keys.encode(&reader.decode(schema, &columns, Form::Exact)?)?;

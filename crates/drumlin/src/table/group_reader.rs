@@ -1,4 +1,4 @@
-//! A row group, opened to be read: its directory is in memory, and its columns are decoded on request.
+//! A row group, opened to be read: the directories of its layers are in memory, and its columns are decoded on request.
 
 use std::sync::Arc;
 
@@ -8,23 +8,47 @@ use bytes::Bytes;
 
 use super::column::repeated;
 use super::columns::into_type;
+use super::patch::{Layer, NewPatch, PATCHES_MAX};
+use super::patched::Located;
 use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats};
 use super::{RowGroup, StoredSchema, Table};
 use crate::base::{Error, Result, Version};
-use crate::block::{BlockReader, Column, Directory};
+use crate::block::{Address, BlockReader, Column, Directory};
 use crate::segment::{ColumnStats, Form, Segment, decode, decode_rows, measure};
+
+/// A row group is patched if of its bytes afterwards no more than one in as many is not read.
+const PATCH_DEAD_SHARE: u64 = 2;
 
 /// An open row group.
 pub(super) struct GroupReader<'a> {
     pub blocks: &'a BlockReader,
     pub group: &'a RowGroup,
+    /// Of its newest layer.
     directory: Arc<Directory>,
+    /// What there is of a row group in several layers.
+    below: Option<Box<BelowReader<'a>>>,
     /// The schema that it was written with.
     own: &'a StoredSchema,
     /// The schema of the version that is read, in whose names columns are asked for.
     seen: &'a StoredSchema,
     /// Columns that its table lacks and that have one value.
     constants: &'a Constants,
+}
+
+/// What there is of a row group in several layers.
+struct BelowReader<'a> {
+    schemas: &'a [StoredSchema],
+    directories: Vec<Arc<Directory>>,
+    /// Where each column of the row group's schema is.
+    located: Vec<Option<Located>>,
+}
+
+/// A segment of an open row group.
+#[derive(Clone, Copy)]
+struct Place<'r> {
+    located: Located,
+    /// The type that it was written with.
+    data_type: &'r DataType,
 }
 
 /// Where a column comes from.
@@ -39,22 +63,37 @@ impl<'a> GroupReader<'a> {
     /// Reads the directory of a row group of `table`, to be read as `version` calls its columns. `Corrupt` if it is not that of
     /// this row group.
     pub fn open(blocks: &'a BlockReader, table: &'a Table, version: Version, group: &'a RowGroup) -> Result<Self> {
-        Self::with_schemas(blocks, &table.schemas[group.schema as usize], table.schema_of(version)?, group)
+        Self::with_schemas(blocks, &table.schemas, table.schema_of(version)?, group)
     }
 
-    /// The same, of a table whose schema was `own` when it was written, read in the names of `seen`.
+    /// The same, of a table that has had `schemas`, read in the names of `seen`.
     pub fn with_schemas(
         blocks: &'a BlockReader,
-        own: &'a StoredSchema,
+        schemas: &'a [StoredSchema],
         seen: &'a StoredSchema,
         group: &'a RowGroup,
     ) -> Result<Self> {
-        let directory = blocks.directory(&group.address)?;
-        if directory.columns.len() != own.0.fields().len() || directory.rows != group.rows {
-            let block = group.address.block;
-            return Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")));
-        }
-        Ok(Self { blocks, group, directory, own, seen, constants: &NO_CONSTANTS })
+        let open = |layer: Layer<'_>| {
+            let directory = blocks.directory(layer.address)?;
+            match directory.columns.len() == layer.width(schemas) && directory.rows == group.rows {
+                true => Ok(directory),
+                false => {
+                    let block = layer.address.block;
+                    Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")))
+                }
+            }
+        };
+        let mut layers = group.layers();
+        let directory = open(layers.next().expect("the newest"))?;
+        let below = match &group.patched {
+            None => None,
+            Some(_) => {
+                let directories = layers.map(open).collect::<Result<_>>()?;
+                Some(Box::new(BelowReader { schemas, directories, located: group.located(schemas) }))
+            }
+        };
+        let own = &schemas[group.schema as usize];
+        Ok(Self { blocks, group, directory, below, own, seen, constants: &NO_CONSTANTS })
     }
 
     /// The same, with columns that its table lacks and that have one value.
@@ -62,17 +101,45 @@ impl<'a> GroupReader<'a> {
         Self { constants, ..self }
     }
 
+    /// Where the column is that the version calls `name`; `None` if no layer has it.
+    fn place(&self, name: &str) -> Option<Place<'_>> {
+        let at = self.own.place_of(name, self.seen)?;
+        let Some(below) = &self.below else {
+            return Some(Place {
+                located: Located { layer: 0, index: at },
+                data_type: self.own.0.field(at).data_type(),
+            });
+        };
+        let located = below.located[at]?;
+        let layer = self.group.layers().nth(located.layer).expect("it was opened");
+        let schema = &below.schemas[layer.schema as usize];
+        Some(Place { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
+    }
+
+    fn layer(&self, at: usize) -> (&Address, &Directory) {
+        let address = self.group.addresses().nth(at).expect("a layer of it");
+        match (at, &self.below) {
+            (1.., Some(below)) => (address, &below.directories[at - 1]),
+            _ => (address, &self.directory),
+        }
+    }
+
+    fn column_at(&self, Located { layer, index }: Located) -> &Column {
+        &self.layer(layer).1.columns[index]
+    }
+
     /// What the directory says of the column called `name`; `None` if it does not have that column.
     pub fn column(&self, name: &str) -> Option<&Column> {
-        self.own.place_of(name, self.seen).map(|at| &self.directory.columns[at])
+        self.place(name).map(|place| self.column_at(place.located))
     }
 
     /// What the directory says of the values of a column of `schema`, in the type that it has there; `None` if nothing.
     pub fn stats(&self, schema: &Schema, index: usize) -> Option<ColumnStats> {
         let field = schema.field(index);
-        match self.own.place_of(field.name(), self.seen) {
-            Some(at) => same_stats(self.own.0.field(at).data_type(), field.data_type())
-                .then(|| self.directory.columns[at].stats.clone()),
+        match self.place(field.name()) {
+            Some(place) => {
+                same_stats(place.data_type, field.data_type()).then(|| self.column_at(place.located).stats.clone())
+            }
             None => match self.seen.default_of(field.name()) {
                 Some(value) => into_type(value.ok()?, field.data_type()).ok().map(|value| measure(&value)),
                 None => Some(missing_stats(field.name(), u64::from(self.group.rows), self.constants)),
@@ -86,9 +153,35 @@ impl<'a> GroupReader<'a> {
         own.map(|column| column.bytes).sum()
     }
 
+    /// What a patch of these columns of `schema`, which becomes its own, is made with; `None` if it takes less to write the whole
+    /// row group again: now, or soon, because most of what lies below would not be read any more.
+    pub fn patch(&self, schema: &Schema, columns: Vec<u32>) -> Option<NewPatch> {
+        let (mut read, mut replaced) = (vec![0; self.group.addresses().count()], 0);
+        for (at, field) in (0..).zip(schema.fields()) {
+            let Some(place) = self.place(field.name()) else { continue };
+            let bytes = self.column_at(place.located).bytes;
+            match columns.binary_search(&at) {
+                Ok(_) => replaced += bytes,
+                Err(_) => read[place.located.layer] += bytes,
+            }
+        }
+        let base = read.len() - 1;
+        let stays = read.iter().enumerate().filter(|(layer, read)| *layer == base || **read > 0);
+        let (mut layers, mut bytes, mut dead_bytes) = (0, 0, 0);
+        for (layer, read) in stays {
+            let all: u64 = self.layer(layer).1.columns.iter().map(|column| column.bytes).sum();
+            layers += 1;
+            bytes += all;
+            dead_bytes += all - read;
+        }
+        let pays = dead_bytes * PATCH_DEAD_SHARE <= bytes + replaced && layers <= PATCHES_MAX;
+        pays.then_some(NewPatch { columns, dead_bytes })
+    }
+
     /// The filter of its keys, if it has one.
     pub fn key_filter(&self) -> Result<Option<Bytes>> {
-        self.blocks.filter(&self.group.address, &self.directory)
+        let (address, directory) = self.layer(self.group.addresses().count() - 1);
+        self.blocks.filter(address, directory)
     }
 
     /// Decodes `columns` (positions in `schema`); columns that it does not have are constant or null.
@@ -128,46 +221,68 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    /// The segments of columns of its own schema, in one request.
-    pub fn segments(&self, columns: &[usize]) -> Result<Vec<Bytes>> {
-        self.blocks.segments(&self.group.address, &self.directory, columns)
-    }
-
-    /// The segment of a column, to be copied; `None` if it has no column of that type.
-    pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
+    /// A column as it is encoded, and what the directory says of it; `None` if it has no column of that type.
+    pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &Column)>> {
         let field = schema.field(index);
-        let at = self.own.place_of(field.name(), self.seen);
-        let Some(at) = at.filter(|at| self.own.0.field(*at).data_type() == field.data_type()) else { return Ok(None) };
-        let Column { stats, kept, .. } = self.column_at(at).clone();
-        Ok(Some(Segment { bytes: self.segments(&[at])?.remove(0).to_vec(), stats, kept }))
+        let Some(Place { located: Located { layer, index }, .. }) =
+            self.place(field.name()).filter(|place| place.data_type == field.data_type())
+        else {
+            return Ok(None);
+        };
+        let (address, directory) = self.layer(layer);
+        Ok(Some((self.blocks.segments(address, directory, &[index])?.remove(0), &directory.columns[index])))
     }
 
-    /// What the directory says of a column of its own schema.
-    pub fn column_at(&self, at: usize) -> &Column {
-        &self.directory.columns[at]
+    /// The same, to be placed elsewhere.
+    pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
+        let segment = |(bytes, Column { stats, kept, .. }): (Bytes, &Column)| Segment {
+            bytes: bytes.to_vec(),
+            stats: stats.clone(),
+            kept: *kept,
+        };
+        Ok(self.stored(schema, index)?.map(segment))
     }
 
-    /// Reads the segments of columns in one request, and makes an array of each.
+    /// The segments at these places, with one request for each layer.
+    fn segments(&self, places: &[Option<Place<'_>>]) -> Result<Vec<Option<Bytes>>> {
+        let mut found = vec![None; places.len()];
+        let layers = places.iter().flatten().map(|place| place.located.layer).max().map_or(0, |last| last + 1);
+        for layer in 0..layers {
+            let own = |(at, place): (usize, &Option<Place<'_>>)| {
+                let located = place.as_ref().map(|place| place.located).filter(|located| located.layer == layer)?;
+                Some((at, located.index))
+            };
+            let (wanted, columns): (Vec<usize>, Vec<usize>) = places.iter().enumerate().filter_map(own).unzip();
+            let (address, directory) = self.layer(layer);
+            for (at, bytes) in wanted.into_iter().zip(self.blocks.segments(address, directory, &columns)?) {
+                found[at] = Some(bytes);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the segments of columns, and makes an array of each.
     fn each(
         &self,
         schema: &Schema,
         columns: &[usize],
         make: impl Fn(Source<'_>) -> Result<ArrayRef>,
     ) -> Result<Vec<ArrayRef>> {
-        let located: Vec<Option<usize>> =
-            columns.iter().map(|&index| self.own.place_of(schema.field(index).name(), self.seen)).collect();
-        let present: Vec<usize> = located.iter().flatten().copied().collect();
-        let mut segments = self.segments(&present)?.into_iter();
-        let array = |(located, &index): (&Option<usize>, &usize)| -> Result<ArrayRef> {
+        let places: Vec<Option<Place<'_>>> =
+            columns.iter().map(|&index| self.place(schema.field(index).name())).collect();
+        let segments = self.segments(&places)?;
+        let array = |((place, bytes), &index): ((&Option<Place<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
             let wanted = schema.field(index).data_type();
-            let Some(at) = located else { return make(Source::Missing(schema.field(index).name(), wanted)) };
-            let bytes = segments.next().expect("one for each present column");
-            make(Source::Stored(bytes, self.own.0.field(*at).data_type(), wanted)).map_err(|e| {
-                let (name, block) = (schema.field(index).name(), self.group.address.block);
-                e.context(format!("block {block}, column '{name}' at offset {}", self.directory.columns[*at].offset))
+            let (Some(place), Some(bytes)) = (place, bytes) else {
+                return make(Source::Missing(schema.field(index).name(), wanted));
+            };
+            make(Source::Stored(bytes, place.data_type, wanted)).map_err(|e| {
+                let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
+                let offset = self.column_at(place.located).offset;
+                e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
             })
         };
-        located.iter().zip(columns).map(array).collect()
+        places.iter().zip(segments).zip(columns).map(array).collect()
     }
 }
 

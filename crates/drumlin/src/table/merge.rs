@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float32Type, Float64Ty
 use arrow::row::{RowConverter, SortField};
 use roaring::RoaringBitmap;
 
-use super::assign::{Patch, check_set, not_null, rows_of, value_of};
+use super::assign::{NewValues, check_set, not_null, rows_of, value_of};
 use super::column::repeated;
 use super::columns::{find, into_type};
 use super::group_reader::GroupReader;
@@ -211,18 +211,18 @@ impl<'a> BoundMerge<'a> {
     }
 
     /// The new values of the rows of a row group.
-    pub fn patches(&self, blocks: &BlockReader, group: &RowGroup, outcome: &Outcome) -> Result<Vec<Patch>> {
+    pub fn new_values(&self, blocks: &BlockReader, group: &RowGroup, outcome: &Outcome) -> Result<Vec<NewValues>> {
         let reader = GroupReader::open(blocks, self.table, self.version, group)?;
-        let mut patches = Vec::new();
+        let mut changes = Vec::new();
         for (clause, pairs) in self.clauses.iter().zip(&outcome.by_clause).filter(|(_, pairs)| !pairs.is_empty()) {
             let batch = self.batch(&reader, pairs, &clause.value_needs)?;
             let rows: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
             for (column, bound) in clause.set.iter().flatten() {
                 let values = value_of(self.schema.0.field(*column), bound, &batch)?;
-                patches.push(Patch { column: *column, rows: rows.clone(), values });
+                changes.push(NewValues { column: *column, rows: rows.clone(), values });
             }
         }
-        Ok(patches)
+        Ok(changes)
     }
 
     /// The rows to be added, in the order of the frame, given its rows that match some row of the table; `None` if there are none.

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ROWS_MAX, RowGroup, Rows, Table};
+use super::{ROWS_MAX, RowGroup, Rows, Run, Table};
 use crate::base::Version;
 use crate::base::planted::{Bug, planted};
 use crate::block::Address;
@@ -50,7 +50,7 @@ impl Default for PlanOptions {
 pub enum Reason {
     /// Rows that no retained version sees take space, and the rest fits into fewer row groups.
     Fold,
-    /// A lone row group is mostly dead, or has any dead rows if all must be removed.
+    /// A lone row group is mostly dead, or has any dead rows if all must be removed; or most of its bytes have been patched.
     Lone,
     /// Small row groups fit into fewer.
     Merge,
@@ -73,6 +73,10 @@ pub struct Window {
     pub dead_rows: u64,
     /// Encoded bytes of the inputs.
     pub bytes: u64,
+    /// How many of these are of values that were patched since.
+    pub dead_bytes: u64,
+    /// Which of the table's schemas the outputs have.
+    pub schema: u32,
     /// Whether nothing derived from removed rows may be kept.
     pub purge: bool,
 }
@@ -80,7 +84,7 @@ pub struct Window {
 impl Window {
     /// Bytes expected to be written.
     pub fn bytes_rewritten(&self) -> u64 {
-        share_of(self.bytes, self.rows, self.rows + self.dead_rows)
+        share_of(self.bytes - self.dead_bytes.min(self.bytes), self.rows, self.rows + self.dead_rows)
     }
 
     /// Expected gain in bytes.
@@ -107,7 +111,7 @@ pub enum LeftAlone {
     Clean,
     /// It is full, and too few of its rows are dead to be worth rewriting.
     FewDead,
-    /// It is not full, but what could be added to it is too little or has another schema.
+    /// It is not full, but what could be added to it is too little, or is seen by versions of other schemas.
     NoNeighbour,
     /// It serves a version that only a snapshot holds.
     Held,
@@ -199,7 +203,9 @@ struct Candidate<'a> {
     group: &'a Arc<RowGroup>,
     needed: Rows,
     live: u64,
-    /// It must be purged: no record of the same bytes needs all their rows.
+    /// The schema of all versions that see it; its own, if they have several.
+    schema: u32,
+    /// It must be purged: no record of the same bytes needs all their rows, or it holds values that no row has any more.
     purge: bool,
     /// Another record of the table names the same bytes.
     shared: bool,
@@ -221,12 +227,13 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
         .map(|group| {
             let needed = retained.needed(group);
             let live = needed.count(group.rows);
-            Candidate { group, needed, live, purge: false, shared: false }
+            Candidate { group, needed, live, schema: group.schema, purge: false, shared: false }
         })
         .collect();
+    mark_schemas(table, &mut candidates);
     mark_shared(&mut candidates);
     if options.purges() {
-        mark_purged(&mut candidates);
+        mark_purged(table, &mut candidates);
     }
     let mut found: Vec<(Range<usize>, Window)> = Vec::new();
     for stretch in stretches(&candidates, options) {
@@ -234,7 +241,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
         while at < stretch.end {
             // Any number of small row groups is merged: a window's cost is its rows.
             let live = sums(&candidates[at..stretch.end], |c| c.live);
-            let bytes = sums(&candidates[at..stretch.end], |c| c.group.address.bytes());
+            let bytes = sums(&candidates[at..stretch.end], |c| c.group.bytes());
             let small = live.zip(bytes).take_while(|(live, bytes)| *live <= SMALL_ROWS && *bytes <= WINDOW_BYTES_MAX);
             let small = small.count();
             let most = (stretch.end - at).min(WINDOW_MAX);
@@ -243,7 +250,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
                 at += small;
                 continue;
             }
-            let bytes = sums(&candidates[at..at + most], |c| c.group.address.bytes());
+            let bytes = sums(&candidates[at..at + most], |c| c.group.bytes());
             let most = bytes.take_while(|bytes| *bytes <= WINDOW_BYTES_MAX).count().max(1);
             let best = (1..=most)
                 .filter_map(|n| window(&candidates[at..at + n], options))
@@ -258,7 +265,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
             }
         }
     }
-    let bytes_before = candidates.iter().map(|c| c.group.address.bytes()).sum::<u64>();
+    let bytes_before = candidates.iter().map(|c| c.group.bytes()).sum::<u64>();
     let allowed = (bytes_before as f64 * options.budget) as u64;
     found.sort_by(|a, b| b.1.worth().total_cmp(&a.1.worth()).then(a.0.start.cmp(&b.0.start)));
     let (mut spent, mut left_out) = (0, 0);
@@ -292,28 +299,55 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
     }
 }
 
-/// Marks the candidates whose bytes other candidates have too.
+/// Finds the schema that candidates get when they are rewritten. O(versions + row groups x changes of the schema).
+fn mark_schemas(table: &Table, candidates: &mut [Candidate<'_>]) {
+    let records = table.versions.iter().chain(table.pins.values().map(|pin| &pin.record));
+    let mut records: Vec<(Version, u32)> = records.map(|record| (record.version, record.schema)).collect();
+    records.sort_unstable();
+    let changes: Vec<&[(Version, u32)]> = records.chunk_by(|a, b| a.1 == b.1).collect();
+    for candidate in candidates.iter_mut().filter(|candidate| candidate.group.only.is_none()) {
+        let sees = |run: &Run, (first, last): (Version, Version)| run.born <= last && first < run.died;
+        let within = |of_one: &&&[(Version, u32)]| {
+            let span = (of_one[0].0, of_one[of_one.len() - 1].0);
+            candidate.group.runs.iter().any(|run| sees(run, span))
+        };
+        let mut schemas = changes.iter().filter(within).map(|of_one| of_one[0].1);
+        if let Some(schema) = schemas.next()
+            && (schemas.all(|other| other == schema) || planted(Bug::MixSchemas))
+        {
+            candidate.schema = schema;
+        }
+    }
+}
+
+/// Marks the candidates some of whose bytes other candidates have too.
 fn mark_shared(candidates: &mut [Candidate<'_>]) {
     if planted(Bug::MixShared) {
         return;
     }
-    let mut order: Vec<(Address, usize)> =
-        candidates.iter().enumerate().map(|(at, candidate)| (candidate.group.address, at)).collect();
+    let of_one = |(at, candidate): (usize, &Candidate<'_>)| {
+        candidate.group.addresses().map(move |address| (*address, at)).collect::<Vec<_>>()
+    };
+    let mut order: Vec<(Address, usize)> = candidates.iter().enumerate().flat_map(of_one).collect();
     order.sort_unstable();
     for same in order.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
         same.iter().for_each(|(_, at)| candidates[*at].shared = true);
     }
 }
 
-/// Marks the candidates whose bytes hold a row that none of their records needs.
-fn mark_purged(candidates: &mut [Candidate<'_>]) {
+/// Marks the candidates whose bytes hold a row that none of their records needs, and those with values of columns that
+/// were patched or dropped.
+fn mark_purged(table: &Table, candidates: &mut [Candidate<'_>]) {
     let mut needed: BTreeMap<Address, Rows> = BTreeMap::new();
     for Candidate { group, needed: own, .. } in candidates.iter() {
         let of_all = needed.entry(group.address).or_insert(Rows::None);
         *of_all = of_all.or(own, group.rows);
     }
     for candidate in candidates {
-        candidate.purge = needed[&candidate.group.address] != Rows::All;
+        let group = candidate.group;
+        let (own, next) = (&table.schemas[group.schema as usize], &table.schemas[candidate.schema as usize]);
+        let drops = candidate.schema != group.schema && own.ids().any(|id| next.place_of_id(id).is_none());
+        candidate.purge = needed[&group.address] != Rows::All || group.patched.is_some() || drops;
     }
 }
 
@@ -342,15 +376,17 @@ fn sums<'a>(
     })
 }
 
-/// Maximal ranges of adjacent row groups that may be rewritten at all, of one schema.
+/// Maximal ranges of adjacent row groups that may be rewritten at all, to one schema.
 fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<usize>> {
     let may = |c: &Candidate<'_>| {
         let dead_share = 1.0 - c.live as f64 / f64::from(c.group.rows.max(1));
-        let worth = c.group.rows < ROWS_MAX || (dead_share > 0.0 && dead_share >= options.dead_share_min);
+        let worth = c.group.rows < ROWS_MAX
+            || (dead_share > 0.0 && dead_share >= options.dead_share_min)
+            || is_mostly_patched(c, options);
         c.purge || (c.group.only.is_none() && !c.shared && worth)
     };
     let alike = |a: &Candidate<'_>, b: &Candidate<'_>| {
-        a.group.schema == b.group.schema && a.group.only == b.group.only && !a.shared && !b.shared
+        a.schema == b.schema && a.group.only == b.group.only && !a.shared && !b.shared
     };
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate().filter(|(_, c)| may(c)) {
@@ -360,6 +396,12 @@ fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<u
         }
     }
     stretches
+}
+
+/// Whether it is rewritten alone for the bytes that were patched.
+fn is_mostly_patched(candidate: &Candidate<'_>, options: &PlanOptions) -> bool {
+    let (dead, bytes) = (candidate.group.dead_bytes(), candidate.group.bytes());
+    dead > 0 && dead as f64 >= options.lone_dead_share_min * bytes as f64
 }
 
 /// The window over `group`s, if it is worth rewriting.
@@ -373,7 +415,9 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     let purge = groups.iter().any(|c| c.purge);
     let reason = if folds && dead_share >= options.dead_share_min {
         Reason::Fold
-    } else if groups.len() == 1 && (purge || dead_share >= options.lone_dead_share_min) {
+    } else if groups.len() == 1
+        && (purge || dead_share >= options.lone_dead_share_min || is_mostly_patched(&groups[0], options))
+    {
         Reason::Lone
     } else if folds && (live <= SMALL_ROWS || (live - largest) * 4 >= largest) {
         Reason::Merge
@@ -387,7 +431,9 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
         outputs,
         rows: live,
         dead_rows: rows - live,
-        bytes: groups.iter().map(|c| c.group.address.bytes()).sum(),
+        bytes: groups.iter().map(|c| c.group.bytes()).sum(),
+        dead_bytes: groups.iter().map(|c| c.group.dead_bytes()).sum(),
+        schema: groups[0].schema,
         // What was erased leaves nothing behind, whatever rewrites it.
         purge: purge || groups.iter().any(|c| c.group.deletions.first().is_some_and(|first| first.born == Version(0))),
     })

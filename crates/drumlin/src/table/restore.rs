@@ -29,7 +29,7 @@ impl Table {
         let made = Version(self.next_version);
         next.next_version += 1;
         // A version may have row groups that were written with other schemas.
-        let seen = from.groups.iter().filter(|group| from.serves(group, version)).map(|group| group.schema);
+        let seen = from.groups.iter().filter(|group| from.serves(group, version)).flat_map(|group| group.schemas());
         let mut schemas: BTreeMap<u32, u32> = BTreeMap::new();
         for schema in [record.schema].into_iter().chain(seen) {
             let kept: Vec<u32> = schemas.values().copied().collect();
@@ -43,11 +43,12 @@ impl Table {
         let mut taken = Vec::new();
         let (mut groups, mut turnover) = (Vector::new(), Turnover::default());
         let mut take = |next: &mut Table, groups: &mut Vector<Arc<RowGroup>>, group: &RowGroup, rows: &Rows| {
-            taken.push(group.address);
+            taken.extend(group.addresses());
             let id = GroupId(next.next_group);
             next.next_group += 1;
-            let schema = if planted(Bug::OneSchemaRestored) { schema } else { schemas[&group.schema] };
-            groups.push_back(Arc::new(RowGroup { id, schema, ..group.shown_from(rows, made) }));
+            let place = |own: u32| if planted(Bug::OneSchemaRestored) { schema } else { schemas[&own] };
+            let shown = group.shown_from(rows, made).with_schemas_at(place);
+            groups.push_back(Arc::new(RowGroup { id, ..shown }));
         };
         for group in &self.groups {
             let now = self.visible(group, newest);

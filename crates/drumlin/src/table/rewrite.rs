@@ -16,7 +16,7 @@ use super::group_reader::GroupReader;
 use super::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter, order};
 use crate::base::{Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
-use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, measure};
+use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, encode, measure};
 
 /// The sizes of the row groups that `rows` rows are written to: as few as possible, evenly filled.
 fn output_rows(rows: u64) -> Vec<u32> {
@@ -29,13 +29,13 @@ pub fn kept_rows(window: &Window) -> Vec<u32> {
     output_rows(window.rows)
 }
 
-/// Reads the kept rows of a window and encodes them again, one task per column; returns the row groups and, for each,
+/// Reads the kept rows of a window and encodes them again in the window's schema, one task per column; returns the row groups and, for each,
 /// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: then the
 /// window must be left as it is. Memory: one decoded column of the window per thread.
 pub fn rewrite(
     reader: &BlockReader,
     pool: &Pool,
-    schema: &StoredSchema,
+    schemas: &[StoredSchema],
     spec: &TableSpec,
     window: &Window,
 ) -> Result<Vec<(EncodedRowGroup, bool)>> {
@@ -43,10 +43,11 @@ pub fn rewrite(
     if sizes.is_empty() {
         return Ok(Vec::new());
     }
+    let schema = &schemas[window.schema as usize];
     let fields = schema.0.fields();
     let mut inputs = Vec::with_capacity(window.inputs.len());
     for (group, kept) in window.inputs.iter().zip(&window.kept).filter(|(_, kept)| **kept != Rows::None) {
-        let reader = GroupReader::with_schemas(reader, schema, schema, group)?;
+        let reader = GroupReader::with_schemas(reader, schemas, schema, group)?;
         let keep = match kept {
             Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
             _ => None,
@@ -55,7 +56,13 @@ pub fn rewrite(
     }
     let column = |index: usize| -> Result<Vec<Segment>> {
         let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
-            Ok((input.reader.segments(&[index])?.remove(0), input.reader.column_at(index).stats.clone()))
+            if let Some((bytes, column)) = input.reader.stored(&schema.0, index)? {
+                return Ok((bytes, column.stats.clone()));
+            }
+            // It was written with another type, or without that column.
+            let Segment { bytes, stats, .. } =
+                encode(&input.reader.decode(&schema.0, &[index], Form::Exact)?.remove(0))?;
+            Ok((bytes.into(), stats))
         };
         let read = inputs.iter().map(source).collect::<Result<Vec<_>>>()?;
         let mut sources = Vec::with_capacity(inputs.len());

@@ -10,6 +10,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::key_bounds::KeyBounds;
+use super::patch::{Patched, Tail};
 use crate::base::{Error, Memo, Result, Version};
 use crate::block::Address;
 
@@ -136,15 +137,15 @@ impl Rows {
 const BLOCK_END_MAX: u64 = 1 << 40;
 
 /// A row group of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowGroup {
     /// Its number within the table.
     pub id: GroupId,
-    /// Where its bytes are.
+    /// Where its bytes are, or those of its newest layer.
     pub address: Address,
     /// Its rows, including deleted ones.
     pub rows: u32,
-    /// Which of the table's schemas it was written with.
+    /// Which of the table's schemas it was written with, or its newest layer.
     pub schema: u32,
     /// Covers all rows in order.
     pub runs: Vec<Run>,
@@ -154,10 +155,32 @@ pub struct RowGroup {
     pub ordered: bool,
     /// If set, this record serves only that version: a snapshot pins it, and the table has continued from an older one.
     pub only: Option<Version>,
+    /// What lies below its newest layer, if it has several.
+    pub patched: Option<Arc<Patched>>,
     /// The bounds of its keys, once computed: in the encoding of its own schema, so only readers of a version that contains
     /// it may use them.
-    #[serde(skip)]
     pub bounds: Memo<KeyBounds>,
+}
+
+/// The fields of a stored record, in order.
+type Fields<A, B> = (GroupId, Address, u32, u32, A, B, bool, Tail);
+
+impl Serialize for RowGroup {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { id, address, rows, schema, runs, deletions, ordered, only, patched, .. } = self;
+        let tail = Tail::new(*only, patched);
+        let fields: Fields<&[Run], &[Deletion]> = (*id, *address, *rows, *schema, runs, deletions, *ordered, tail);
+        fields.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RowGroup {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (id, address, rows, schema, runs, deletions, ordered, tail): Fields<Vec<Run>, Vec<Deletion>> =
+            Deserialize::deserialize(deserializer)?;
+        let (only, patched) = tail.into_parts();
+        Ok(Self { id, address, rows, schema, runs, deletions, ordered, only, patched, bounds: Memo::default() })
+    }
 }
 
 /// Whether some retained version is in `born..died`. `retained` is sorted.
@@ -194,11 +217,14 @@ impl RowGroup {
         if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
             return bad("deletes a row past its end");
         }
-        let bytes = self.address.segment_bytes.checked_add(u64::from(self.address.directory_bytes));
-        if bytes.and_then(|bytes| self.address.offset.checked_add(bytes)).is_none_or(|end| end > BLOCK_END_MAX) {
+        let end = |address: &Address| {
+            let bytes = address.segment_bytes.checked_add(u64::from(address.directory_bytes))?;
+            address.offset.checked_add(bytes)
+        };
+        if self.addresses().any(|address| end(address).is_none_or(|end| end > BLOCK_END_MAX)) {
             return bad("an address past the end of any block");
         }
-        Ok(())
+        self.check_layers(schemas)
     }
 
     /// Whether version `v` contains rows of it, including deleted ones.

@@ -181,8 +181,9 @@ impl Scan {
             // All directories are needed to choose the types, so they are requested together.
             let groups: Vec<&Arc<RowGroup>> =
                 pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
-            groups.iter().for_each(|group| reader.prefetch(&group.address, &[]));
-            pool.map(groups, |group| reader.directory(&group.address).map(drop))?;
+            let addresses: Vec<_> = groups.into_iter().flat_map(|group| group.addresses()).collect();
+            addresses.iter().for_each(|address| reader.prefetch(address, &[]));
+            pool.map(addresses, |address| reader.directory(address).map(drop))?;
         }
         let types = output_types(&reader, &table, version, read_as.shown(), &columns, &pieces, form)?;
         let fields: Vec<FieldRef> = columns[..width]
@@ -390,10 +391,10 @@ impl Scan {
         for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flat_map(|piece| &piece.groups) {
             let table = &shared.view.table;
             let Ok(seen) = table.schema_of(shared.view.read_point.version) else { return };
-            let own = &table.schemas[group.schema as usize];
-            let index = |index: &usize| own.place_of(shared.read_as.schema().field(*index).name(), seen);
-            let columns: Vec<usize> = shared.columns.iter().filter_map(index).collect();
-            shared.reader.prefetch(&group.address, &columns);
+            let names = shared.columns.iter().map(|index| shared.read_as.schema().field(*index).name().as_str());
+            for (address, columns) in group.columns_by_layer(&table.schemas, seen, names) {
+                shared.reader.prefetch(address, &columns);
+            }
         }
         self.fetching = self.fetching.max(ahead.min(self.pieces.len()));
     }
@@ -408,7 +409,8 @@ impl Scan {
         while self.pruned == 0 && !self.pieces.is_empty() {
             let next: Vec<Piece> = self.pieces.drain(..ahead.min(self.pieces.len())).collect();
             let groups = next.iter().flat_map(|piece| &piece.groups);
-            groups.for_each(|(group, _)| self.shared.reader.prefetch(&group.address, &[]));
+            let addresses = groups.flat_map(|(group, _)| group.addresses());
+            addresses.for_each(|address| self.shared.reader.prefetch(address, &[]));
             let kept = self.shared.pool.map(next, |piece| Ok(self.shared.pruned(piece)));
             let kept: Vec<Piece> = kept.into_iter().flatten().flatten().collect();
             self.pruned = kept.len();

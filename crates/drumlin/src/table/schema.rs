@@ -70,7 +70,11 @@ impl StoredSchema {
         if std::ptr::eq(self, seen) {
             return Some(at);
         }
-        let id = seen.id(at);
+        self.place_of_id(seen.id(at))
+    }
+
+    /// The place of the column with this id.
+    pub(super) fn place_of_id(&self, id: &str) -> Option<usize> {
         match &self.1 {
             None => self.0.index_of(id).ok(),
             Some(columns) => columns.iter().position(|column| column.id == id),

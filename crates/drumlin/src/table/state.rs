@@ -226,6 +226,7 @@ impl Table {
         let mut ids = std::collections::BTreeSet::new();
         for group in &self.groups {
             group.check(self.schemas.len())?;
+            group.check_columns(&self.schemas)?;
             if group.id.0 >= self.next_group || !ids.insert(group.id) {
                 return bad(format!("row group {} occurs twice, or has an impossible number", group.id.0));
             }
@@ -316,7 +317,7 @@ impl Table {
         self.parts.iter().for_each(|part| used[part.schema as usize] = true);
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
         let histories = self.instants.histories.iter().map(|history| history.schema);
-        let groups = self.groups.iter().map(|group| group.schema);
+        let groups = self.groups.iter().flat_map(|group| group.schemas());
         records
             .chain(groups)
             .chain(histories)
@@ -360,7 +361,7 @@ impl Table {
             for (&version, pin) in next.pins.range_mut(Version(newest.0 + 1)..).filter(|(_, pin)| !pin.detached) {
                 pin.detached = true;
                 for group in self.groups.iter().filter(|group| self.visible(group, version) != Rows::None) {
-                    copies.push(group.address);
+                    copies.extend(group.addresses());
                     let id = GroupId(next.next_group);
                     next.next_group += 1;
                     frozen.push(Arc::new(RowGroup { id, ..group.frozen(version) }));
@@ -382,7 +383,8 @@ impl Table {
     pub fn shed(&mut self, seq: Seq) -> Vec<Address> {
         let retained = self.retained();
         let needs = |group: &Arc<RowGroup>| retained.needed(group) != Rows::None;
-        let gone: Vec<Address> = self.groups.iter().filter(|group| !needs(group)).map(|group| group.address).collect();
+        let unneeded = self.groups.iter().filter(|group| !needs(group));
+        let gone: Vec<Address> = unneeded.flat_map(|group| group.addresses()).copied().collect();
         let histories = self.shed_histories();
         if !gone.is_empty() || !histories.is_empty() {
             self.groups.retain(needs);
@@ -446,6 +448,7 @@ impl Table {
                 deletions: output.deletions.clone(),
                 ordered: output.ordered,
                 only,
+                patched: None,
                 bounds: Memo::default(),
             };
             group.check(next.schemas.len())?;
@@ -453,7 +456,7 @@ impl Table {
         }
         next.groups.append(behind);
         next.layout_seq = seq;
-        let addresses = inputs.iter().map(|group| group.address).collect();
+        let addresses = inputs.iter().flat_map(|group| group.addresses()).copied().collect();
         self.note_move(&mut next, inputs.into_iter().collect(), seq);
         Ok((next, addresses))
     }
@@ -464,9 +467,8 @@ impl Table {
         let mut records = vec![0; moves.len()];
         let mut next = self.clone();
         for (index, group) in self.groups.iter().enumerate() {
-            if let Some(&at) = places.get(&group.address) {
-                records[at] += 1;
-                let moved = RowGroup { address: moves[at].1, ..RowGroup::clone(group) };
+            group.addresses().filter_map(|address| places.get(address)).for_each(|at| records[*at] += 1);
+            if let Some(moved) = group.moved(|address| places.get(address).map(|at| moves[*at].1)) {
                 moved.check(next.schemas.len())?;
                 next.groups.set(index, Arc::new(moved));
             }

@@ -106,7 +106,7 @@ fn bounds(scan: &Scan, pieces: &[Piece]) -> Result<Option<(Stat, Stat)>> {
 /// Encoded bytes of a piece, about.
 fn weight(piece: &Piece) -> u64 {
     const MEMORY_ROW: u64 = 64;
-    let groups = piece.groups.iter().map(|(group, _)| group.address.bytes()).sum::<u64>();
+    let groups = piece.groups.iter().map(|(group, _)| group.bytes()).sum::<u64>();
     groups + piece.rows.len() as u64 * MEMORY_ROW
 }
 
@@ -170,12 +170,12 @@ impl TableSplit {
 
     /// Its encoded bytes, about.
     pub fn bytes(&self) -> u64 {
-        self.table.groups.iter().map(|group| group.address.bytes()).sum()
+        self.table.groups.iter().map(|group| group.bytes()).sum()
     }
 
     /// The blocks that it refers to.
     pub fn blocks(&self) -> impl Iterator<Item = BlockId> {
-        self.table.groups.iter().map(|group| group.address.block)
+        self.table.addresses().map(|address| address.block)
     }
 
     /// Reads it, or just the columns and the rows that `asked` wants of it. A block that is gone is `SnapshotExpired`, if `reader` says so.

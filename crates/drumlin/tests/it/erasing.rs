@@ -12,7 +12,7 @@ use drumlin::catalog::Retention;
 use drumlin::storage::{DiskFault, Moment, SimDisk};
 use drumlin::store::{AsOf, Options, PurgeReceipt, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{Alter, NewColumn};
-use drumlin::{ErrorKind, Event, Existing, Filter, Store, TableAction, Tables};
+use drumlin::{ErrorKind, Event, Existing, Expression, Filter, Store, TableAction, Tables};
 
 use crate::copies::Checked;
 use crate::support::{env, open_shared};
@@ -133,6 +133,13 @@ fn everywhere(disk: &SimDisk, kind: usize, sorted: usize, inline: u64, shared: b
             store.copy("users/a", "backup/a", &AsOf::Newest, Existing::Refuse).unwrap();
             store.snapshot("first", "users/**").unwrap();
         }
+        if version == 4 {
+            // What was there before lies below patches.
+            let set = |column: &str, text: &str| [(column.to_owned(), Expression::parse(text).unwrap())];
+            let table = store.table("users/a");
+            table.update(&set("mail", "'nobody@example.org'"), Some("id % 100 = 55"), &Default::default()).unwrap();
+            table.update(&set("mail", "mail"), Some("id % 2 = 0"), &Default::default()).unwrap();
+        }
         if version == 5 {
             store.table("users/a").delete("id < 100 or id = 3005", &Default::default()).unwrap();
             store.checkpoint(&Default::default()).unwrap();
@@ -162,9 +169,14 @@ fn everywhere(disk: &SimDisk, kind: usize, sorted: usize, inline: u64, shared: b
 
 /// After a purge nothing has the secret, and everything else is as it was.
 pub fn nothing_is_left() -> Checked {
-    for (kind, sorted, inline, shared) in
-        [(0, 0, 65_536, false), (1, 2, 65_536, false), (2, 1, 0, false), (2, 2, 0, true), (1, 0, 65_536, true)]
-    {
+    for (kind, sorted, inline, shared) in [
+        (0, 0, 65_536, false),
+        (1, 2, 65_536, false),
+        (2, 1, 0, false),
+        (2, 2, 0, true),
+        (1, 0, 65_536, true),
+        (1, 0, 0, false),
+    ] {
         let what = format!("texts {kind}, sorted {sorted}, inline {inline}, shared {shared}");
         let disk = SimDisk::in_memory();
         let store = everywhere(&disk, kind, sorted, inline, shared);

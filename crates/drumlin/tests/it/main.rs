@@ -40,6 +40,7 @@ mod merges;
 mod model;
 mod nouns;
 mod odd_names;
+mod patches;
 mod purge;
 mod random;
 mod replacing;

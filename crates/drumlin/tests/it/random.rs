@@ -314,7 +314,8 @@ fn turnovers(versions: &[VersionInfo], table: &ModelTable) -> Result<(), String>
         let new: i64 = difference.values().filter(|more| **more > 0).sum();
         let gone: i64 = -difference.values().filter(|more| **more < 0).sum::<i64>();
         // Rows that are replaced by equal ones are counted too.
-        let replaces = matches!(made.kind, VersionKind::Write | VersionKind::Replace | VersionKind::Restore);
+        use VersionKind::{Replace, Restore, Update, Write};
+        let replaces = matches!(made.kind, Write | Replace | Restore | Update);
         let exact = replaces || (added as i64, removed as i64) == (new, gone);
         let fits = before.len() as u64 + added - removed == after.len() as u64 && added as i64 >= new;
         if !exact || !fits {

@@ -85,7 +85,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
     let node = |rng: &mut fastrand::Rng| (format!("n/{}", rng.u8(..6)), rng.i64(0..9));
     let there = model.tables.get(&path);
     let keyed = model.keyed.as_ref().is_some_and(|keyed| keyed.place == Place::There);
-    Op::Wide(match rng.u8(..22) {
+    Op::Wide(match rng.u8(..25) {
         0 => WideOp::Purge,
         1 => WideOp::Erase(rng.i64(2..9), rng.i64(0..2)),
         2 => WideOp::Audit,
@@ -116,6 +116,10 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
         16 => WideOp::DeleteNodes(rng.i64(0..6)),
         17 => WideOp::Import,
         18 if there.is_some() => WideOp::ReplaceWhere(path, rng.i64(2..6), rng.i64(0..2), fresh(rng)),
+        20..23 if there.is_some() => {
+            let name = (rng.u8(..3) > 0).then(|| format!("s{}", rng.u8(..9)));
+            WideOp::Set(path, rng.i64(1..5), 0, name)
+        }
         19 if keyed => WideOp::ReplaceKeyed(rng.i64(1..4), 0, distinct(&fresh(rng))),
         _ if there.is_some() => {
             let by_key = if keyed { fresh(rng) } else { Vec::new() };

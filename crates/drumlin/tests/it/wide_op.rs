@@ -5,7 +5,7 @@ use drumlin::base::Task;
 use drumlin::catalog::{Payload, Retention};
 use drumlin::store::{CheckpointOptions, ReclaimOptions, UpdateOptions, WriteOptions};
 use drumlin::table::PlanOptions;
-use drumlin::{Filter, Result, Store, Tables};
+use drumlin::{Expression, Filter, Result, Store, Tables};
 
 use crate::keyed_model::{PATH, Place};
 use crate::model::{Model, Trash};
@@ -30,7 +30,9 @@ pub enum WideOp {
     WriteMany(Vec<(String, Vec<Row>)>),
     /// Rows by id, divided with a remainder, replaced by others.
     ReplaceWhere(String, i64, i64, Vec<Row>),
-    /// The same in the table with a key.
+    /// Names of rows by id, divided with a remainder, set to another, or to none.
+    Set(String, i64, i64, Option<String>),
+    /// As `ReplaceWhere`, in the table with a key.
     ReplaceKeyed(i64, i64, Vec<Row>),
     /// How many microseconds versions are kept.
     KeepFor(String, u64),
@@ -90,6 +92,15 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &WideOp) -> bool {
             let all = kept.chain(rows).cloned().collect();
             table.add(all);
             model.expire(path);
+        }
+        WideOp::Set(path, divisor, rest, name) => {
+            let table = model.tables.get_mut(path).unwrap();
+            let mut rows = table.newest().to_vec();
+            let matching = rows.iter_mut().filter(|(id, _)| id % divisor == *rest);
+            if matching.map(|row| row.1.clone_from(name)).count() > 0 {
+                table.add(rows);
+                model.expire(path);
+            }
         }
         WideOp::ReplaceKeyed(divisor, rest, rows) => {
             let keyed = model.keyed.as_mut().unwrap();
@@ -183,6 +194,12 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
         WideOp::ReplaceWhere(path, divisor, rest, rows) => {
             let filter = format!("id % {divisor} = {rest}");
             drop(store.table(path).replace_where(batch(rows), &filter, &none)?);
+        }
+        WideOp::Set(path, divisor, rest, name) => {
+            let text = name.as_ref().map_or_else(|| "null".to_owned(), |name| format!("'{name}'"));
+            let set = [("name".to_owned(), Expression::parse(&text)?)];
+            let filter = format!("id % {divisor} = {rest}");
+            drop(store.table(path).update(&set, Some(&filter), &UpdateOptions::default())?);
         }
         WideOp::ReplaceKeyed(divisor, rest, rows) => {
             let filter = format!("id % {divisor} = {rest}");

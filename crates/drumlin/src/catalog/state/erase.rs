@@ -27,15 +27,18 @@ impl State {
     }
 
     pub(super) fn shrink_groups(&mut self, tables: &[TableId], groups: &[ShrunkGroup], seq: Seq) -> Result<()> {
-        let mut records = vec![0; groups.len()];
+        let (mut records, mut released) = (vec![0; groups.len()], Vec::new());
         for id in tables {
-            let (next, own) = self.get(*id)?.shrunk(groups, seq)?;
+            let (next, own, below) = self.get(*id)?.shrunk(groups, seq)?;
             self.tables.insert(*id, std::sync::Arc::new(next));
             self.moved.insert(*id);
             records.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            released.extend(below);
         }
+        let mut below: BTreeMap<Address, u64> = BTreeMap::new();
+        released.iter().for_each(|address| *below.entry(*address).or_insert(0) += 1);
         for (group, records) in groups.iter().zip(records) {
-            if records != self.ledger.records(&group.from) {
+            if records + below.get(&group.from).unwrap_or(&0) != self.ledger.records(&group.from) {
                 return Err(Error::conflict(format!("a row group in block {} is gone", group.from.block)));
             }
             if let Some((to, _)) = &group.to {
@@ -44,6 +47,6 @@ impl State {
             }
             (0..records).try_for_each(|_| self.ledger.release(&group.from, seq))?;
         }
-        Ok(())
+        released.iter().try_for_each(|address| self.ledger.release(address, seq))
     }
 }
