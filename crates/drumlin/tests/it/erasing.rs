@@ -134,11 +134,9 @@ fn everywhere(disk: &SimDisk, kind: usize, sorted: usize, inline: u64, shared: b
             store.snapshot("first", "users/**").unwrap();
         }
         if version == 4 {
-            // What was there before lies below patches.
-            let set = |column: &str, text: &str| [(column.to_owned(), Expression::parse(text).unwrap())];
-            let table = store.table("users/a");
-            table.update(&set("mail", "'nobody@example.org'"), Some("id % 100 = 55"), &Default::default()).unwrap();
-            table.update(&set("mail", "mail"), Some("id % 2 = 0"), &Default::default()).unwrap();
+            // Of half of the rows one column is written again: a patch, below which it lies once more.
+            let set = [("mail".to_owned(), Expression::parse("mail").unwrap())];
+            store.table("users/a").update(&set, Some("id % 2 = 0"), &Default::default()).unwrap();
         }
         if version == 5 {
             store.table("users/a").delete("id < 100 or id = 3005", &Default::default()).unwrap();
