@@ -363,8 +363,8 @@ class Table(Generic[_V]):
         column (``schema="evolve"``) have it too. Without such a value they are null. No rows are written.
 
         With a pair of a type and an expression (:func:`drumlin.col`) the rows have what is computed from the columns
-        that were there. That makes two versions in one commit, one with the column and one with its values, and writes
-        all row groups again, of which only the new columns are encoded.
+        that were there. That makes two versions in one commit, one with the column and one with its values, and of
+        large row groups writes the new columns alone.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")

@@ -235,7 +235,11 @@ impl Exact {
                 ArithmeticOp::Add => a.checked_add(b),
                 ArithmeticOp::Subtract => a.checked_sub(b),
                 // The only remainder that overflows, that of the smallest value by -1, is zero.
-                _ => Some(a.wrapping_rem(b)),
+                _ => Some(match (i64::try_from(a), i64::try_from(b)) {
+                    // A division of 128 bits takes ten times as long.
+                    (Ok(a), Ok(b)) => i128::from(a.wrapping_rem(b)),
+                    _ => a.wrapping_rem(b),
+                }),
             }),
         };
         // The smallest value represents literals below the domain.

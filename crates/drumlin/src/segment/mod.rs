@@ -63,7 +63,7 @@ pub use form::{Form, Kept, engine_type, native_type};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
-pub use rewrite::{Source, rewrite};
+pub use rewrite::{Source, decode_with_scheme, rewrite};
 pub use scheme::Scheme;
 pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};

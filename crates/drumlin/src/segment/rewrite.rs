@@ -49,12 +49,9 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
     }
     let (mut scheme, mut pieces) = (Scheme::default(), Vec::with_capacity(sources.len()));
     for (at, source) in sources.iter().enumerate() {
-        let (array, found) = guarded(source.bytes.clone(), source.rows, data_type, |input| {
-            let array = read_whole(input, source.rows, data_type, Form::Native)?;
-            Ok((array, input.found))
-        })?;
-        if at == 0 && !Codec::is_text(found.encodings) {
-            scheme = Scheme::new(found, source.bytes.len(), source.rows, None);
+        let (array, found) = decode_with_scheme(source.bytes.clone(), source.rows, data_type, Form::Native)?;
+        if at == 0 {
+            scheme = found;
         }
         pieces.push(kept(array, source, as_codes)?);
     }
@@ -84,6 +81,16 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
         Ok(encode_like(&slice, data_type, &scheme)?.0)
     };
     sizes.iter().map(cut).collect()
+}
+
+/// Decodes a column, and tells how it was encoded; of a long text nothing.
+pub fn decode_with_scheme(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Result<(ArrayRef, Scheme)> {
+    let size = bytes.len();
+    let (array, found) = guarded(bytes, rows, data_type, |input| {
+        let array = read_whole(input, rows, data_type, form)?;
+        Ok((array, input.found))
+    })?;
+    Ok((array, if Codec::is_text(found.encodings) { Scheme::default() } else { Scheme::new(found, size, rows, None) }))
 }
 
 /// The wanted rows of a source; with `others`, values that none of them has may stay in dictionaries.

@@ -89,7 +89,7 @@ impl Table {
     /// Makes a version with other columns and the same rows. Writes no rows: row groups keep the columns that they were written
     /// with, and older versions their schema. O(columns), and if values of a column must be looked at to tell whether
     /// they fit a wider type, O(rows) of that column. Only columns that are computed ([`crate::Fill::Computed`]) take a second version,
-    /// in the same commit, and have all row groups written again, of which the new columns alone are encoded.
+    /// in the same commit; of large row groups they alone are written.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -8,13 +8,13 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::columns::{find, mask};
+use super::columns::{find, into_type, mask};
 use super::group_reader::GroupReader;
 use super::{NewPatch, RowGroup, Table};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::filter::{BoundExpression, Expression};
-use crate::segment::{Form, Segment, encode, filter_batch, interleave};
+use crate::segment::{Form, Scheme, Segment, encode_like, filter_batch, interleave};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
 const PICK_SHARE: u64 = 64;
@@ -140,13 +140,10 @@ fn changed(old: ArrayRef, rows: impl Iterator<Item = u32>, changes: &[&NewValues
     {
         return Ok(only.values.clone());
     }
-    let mut next = vec![0; changes.len()];
-    let place = |(at, row): (usize, u32)| match changes.iter().position(|new| new.rows.contains(row)) {
-        Some(new) => {
-            next[new] += 1;
-            (new + 1, next[new] - 1)
-        }
-        None => (0, at),
+    let mut next: Vec<_> = changes.iter().map(|new| new.rows.iter().zip(0..).peekable()).collect();
+    let place = |(at, row): (usize, u32)| {
+        let own = next.iter_mut().zip(1..).find_map(|(rows, new)| Some((new, rows.next_if(|(own, _)| *own == row)?.1)));
+        own.unwrap_or((0, at))
     };
     let places: Vec<(usize, usize)> = rows.enumerate().map(place).collect();
     let sources: Vec<ArrayRef> = std::iter::once(old).chain(changes.iter().map(|new| new.values.clone())).collect();
@@ -174,9 +171,9 @@ pub fn replace_group(
         {
             return Ok(segment);
         }
-        let old = reader.decode(schema, &[at], Form::Exact)?.remove(0);
-        let new = if own.is_empty() { old } else { changed(old, 0..group.rows, &own)? };
-        encode(&new).map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))
+        let (new, scheme) = changed_column(&reader, schema, at, &own)?;
+        let encoded = encode_like(&new, schema.field(at).data_type(), &scheme);
+        Ok(encoded.map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))?.0)
     };
     let columns = match &patch {
         Some(patch) => patch.columns.iter().map(|column| *column as usize).collect(),
@@ -185,6 +182,29 @@ pub fn replace_group(
     let segments = pool.map(columns, segment)?;
     let filter = if patch.is_none() { reader.key_filter()?.map(|filter| filter.to_vec()) } else { None };
     Ok((EncodedRowGroup { rows: group.rows, segments, filter }, patch))
+}
+
+/// A column of a row group with new values, in its type or in that in which its decimals are stored if they all fit it; and how it
+/// was encoded before.
+fn changed_column(
+    reader: &GroupReader<'_>,
+    schema: &SchemaRef,
+    at: usize,
+    changes: &[&NewValues],
+) -> Result<(ArrayRef, Scheme)> {
+    let rows = 0..reader.group.rows;
+    if schema.field(at).data_type().is_decimal() && !changes.is_empty() {
+        let (old, scheme) = reader.decode_with_scheme(schema, at, Form::Native)?;
+        let narrow = |new: &&NewValues| {
+            let values = into_type(new.values.clone(), old.data_type()).ok()?;
+            Some(NewValues { column: at, rows: new.rows.clone(), values })
+        };
+        if let Some(narrow) = changes.iter().map(narrow).collect::<Option<Vec<_>>>() {
+            return Ok((changed(old, rows, &narrow.iter().collect::<Vec<_>>())?, scheme));
+        }
+    }
+    let (old, scheme) = reader.decode_with_scheme(schema, at, Form::Exact)?;
+    Ok((if changes.is_empty() { old } else { changed(old, rows, changes)? }, scheme))
 }
 
 /// The rows `picked` of a row group, with new values.

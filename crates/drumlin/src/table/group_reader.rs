@@ -14,7 +14,7 @@ use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats
 use super::{RowGroup, StoredSchema, Table};
 use crate::base::{Error, Result, Version};
 use crate::block::{Address, BlockReader, Column, Directory};
-use crate::segment::{ColumnStats, Form, Segment, decode, decode_rows, measure};
+use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
 
 /// A row group is patched if of its bytes afterwards no more than one in as many is not read.
 const PATCH_DEAD_SHARE: u64 = 2;
@@ -241,6 +241,16 @@ impl<'a> GroupReader<'a> {
             kept: *kept,
         };
         Ok(self.stored(schema, index)?.map(segment))
+    }
+
+    /// Decodes a column that is to be encoded again, and tells how it was encoded.
+    pub fn decode_with_scheme(&self, schema: &Schema, index: usize, form: Form) -> Result<(ArrayRef, Scheme)> {
+        match self.stored(schema, index)? {
+            Some((bytes, _)) => {
+                decode_with_scheme(bytes, self.group.rows as usize, schema.field(index).data_type(), form)
+            }
+            None => Ok((self.decode(schema, &[index], Form::Exact)?.remove(0), Scheme::default())),
+        }
     }
 
     /// The segments at these places, with one request for each layer.

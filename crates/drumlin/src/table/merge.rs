@@ -4,22 +4,19 @@
 //! Rows match if they are equal in some columns, as filters compare: a null equals nothing, NaN equals NaN, and the zeros each
 //! other. Conditions and values are expressions over two struct columns, `source` and `target`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch, RecordBatchOptions, StructArray,
-    new_null_array,
-};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float32Type, Float64Type, Schema, SchemaRef};
-use arrow::row::{RowConverter, SortField};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
 use super::assign::{NewValues, check_set, not_null, rows_of, value_of};
 use super::column::repeated;
-use super::columns::{find, into_type};
+use super::columns::find;
 use super::group_reader::GroupReader;
-use super::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table, conform};
+use super::merge_keys::{KeyRows, SourceKeys, key_columns};
+use super::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 use crate::block::BlockReader;
@@ -97,7 +94,7 @@ pub struct BoundMerge<'a> {
     source: RecordBatch,
     on: Vec<usize>,
     /// The rows of the frame by their keys.
-    keys: HashMap<Box<[u8]>, u32>,
+    keys: SourceKeys,
     range: Option<KeyRange>,
     /// Of both kinds that change rows of the table, one list after the other.
     clauses: Vec<Clause>,
@@ -121,7 +118,7 @@ impl<'a> BoundMerge<'a> {
         let places = on.iter().map(|name| find(&schema.0, name)).collect::<Result<Vec<_>>>()?;
         let on: Vec<String> = places.iter().map(|at| schema.0.field(*at).name().clone()).collect();
         let keys_of_source = key_columns(&schema.0, &places, &source)?;
-        let keys = source_keys(&keys_of_source, &on)?;
+        let keys = SourceKeys::new(&keys_of_source, &on)?;
         let range = KeyRange::of(std::slice::from_ref(&keys_of_source), &on)?;
         let binder = Binder { table, schema, source: source.schema(), on: &on };
         let mut clauses = binder.changes(&merge.matched, true)?;
@@ -171,7 +168,7 @@ impl<'a> BoundMerge<'a> {
         let mut pairs = Vec::new();
         for (at, position) in seen.iter().enumerate() {
             if let Some(row) = keys.get(at).and_then(|key| self.keys.get(key)) {
-                pairs.push((position, Some(*row)));
+                pairs.push((position, Some(row)));
             }
         }
         Ok(pairs)
@@ -315,83 +312,6 @@ fn split(pairs: Pairs, truth: &BooleanArray) -> (Pairs, Pairs) {
     let (held, left): (Vec<_>, Vec<_>) = pairs.into_iter().enumerate().partition(|(at, _)| holds(*at));
     let pairs = |found: Vec<(usize, (u32, Option<u32>))>| found.into_iter().map(|(_, pair)| pair).collect();
     (pairs(held), pairs(left))
-}
-
-/// The columns of the frame that are compared, in the types of the table.
-fn key_columns(schema: &SchemaRef, on: &[usize], source: &RecordBatch) -> Result<RecordBatch> {
-    let own: Vec<Field> = on.iter().map(|at| schema.field(*at).clone().with_nullable(true)).collect();
-    let came = own.iter().map(|field| {
-        source.schema().index_of(field.name()).map_err(|_| {
-            Error::schema_mismatch(format!("rows are compared by '{}', which the data lacks", field.name()))
-        })
-    });
-    let came = source.project(&came.collect::<Result<Vec<_>>>()?)?;
-    conform(&came, &Arc::new(Schema::new(own)))
-}
-
-/// The rows of the frame by their keys, without those with a null.
-fn source_keys(columns: &RecordBatch, on: &[String]) -> Result<HashMap<Box<[u8]>, u32>> {
-    let keys = KeyRows::new(columns.columns().to_vec())?;
-    let mut found = HashMap::with_capacity(columns.num_rows());
-    for row in 0..columns.num_rows() {
-        let Some(key) = keys.get(row) else { continue };
-        if let Some(first) = found.insert(Box::from(key), row as u32) {
-            let shown = |column: &ArrayRef| Ok(arrow::util::display::array_value_to_string(column, row)?);
-            let values = columns.columns().iter().map(shown).collect::<Result<Vec<String>>>()?;
-            return Err(Error::invalid(format!(
-                "two rows of the data, {first} and {row}, have the same {}: {}; which of them counts is not known",
-                on.join(", "),
-                values.join(", ")
-            )));
-        }
-    }
-    Ok(found)
-}
-
-/// Keys in a form that is equal where they are.
-struct KeyRows {
-    rows: arrow::row::Rows,
-    nulls: Option<arrow::buffer::NullBuffer>,
-}
-
-impl KeyRows {
-    fn new(columns: Vec<ArrayRef>) -> Result<Self> {
-        let columns: Vec<ArrayRef> = columns.into_iter().map(canonical).collect();
-        let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-        let converter = RowConverter::new(fields).map_err(|e| Error::schema_mismatch(e.to_string()))?;
-        let nulls = columns.iter().fold(None, |nulls, column| {
-            arrow::buffer::NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-        });
-        Ok(Self { rows: converter.convert_columns(&columns)?, nulls })
-    }
-
-    /// The key of a row; `None` if part of it is null.
-    fn get(&self, row: usize) -> Option<&[u8]> {
-        match self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
-            true => Some(self.rows.row(row).data()),
-            false => None,
-        }
-    }
-}
-
-/// Floats that compare as equal in one form.
-fn canonical(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Float64 => {
-            let one = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
-            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(one) as Float64Array)
-        }
-        DataType::Float32 => {
-            let one = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };
-            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(one) as Float32Array)
-        }
-        // There are no zeros and NaNs of many forms in what is wider.
-        DataType::Float16 => match into_type(array.clone(), &DataType::Float32) {
-            Ok(wider) => canonical(wider),
-            Err(_) => array,
-        },
-        _ => array,
-    }
 }
 
 /// Ties clauses to the columns of both sides.

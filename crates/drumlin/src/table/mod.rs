@@ -31,6 +31,7 @@ mod lineage;
 mod lookup;
 mod matching;
 mod merge;
+mod merge_keys;
 mod moved;
 mod order;
 mod overlay;

@@ -311,9 +311,9 @@ fn mark_schemas(table: &Table, candidates: &mut [Candidate<'_>]) {
             let span = (of_one[0].0, of_one[of_one.len() - 1].0);
             candidate.group.runs.iter().any(|run| sees(run, span))
         };
-        let mut schemas = changes.iter().filter(within).map(|of_one| of_one[0].1);
+        let mut schemas = changes.iter().rev().filter(within).map(|of_one| of_one[0].1);
         if let Some(schema) = schemas.next()
-            && (schemas.all(|other| other == schema) || planted(Bug::MixSchemas))
+            && (planted(Bug::MixSchemas) || schemas.all(|other| other == schema))
         {
             candidate.schema = schema;
         }

@@ -20,6 +20,7 @@ use drumlin::store::{
     AsOf, Mode, Options, ReadOptions, Split, SplitOptions, SplitReader, Stage, StageOptions, StagedCommit,
     TableOptions, Ticket, Token, WriteOptions,
 };
+use drumlin::table::ScanOptions;
 use drumlin::{
     Alter, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Store, Tables, Task, Turnover, WhenMatched,
     WhenNotMatched,
@@ -28,7 +29,7 @@ use drumlin::{
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 12] = [
+const VERSIONS: [&str; 14] = [
     "v5",
     "v5-shared",
     "v6",
@@ -42,6 +43,9 @@ const VERSIONS: [&str; 12] = [
     "v8-changes-shared",
     "v9",
     "v9-shared",
+    // The same, with the feature of patches.
+    "v9-patches",
+    "v9-patches-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
@@ -323,6 +327,50 @@ fn check_erased(store: &Store) {
     assert_eq!((plan.tables.len(), plan.rows), (2, 2));
 }
 
+/// What catalogs hold that have the feature of patches. The checkpoint of [`build_times`] puts them into the catalog.
+fn build_patches(store: &Store) -> drumlin::Result<()> {
+    // More than travels in a commit.
+    let noise = |at: i64| at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(at << 17);
+    let column = |of: &dyn Fn(i64) -> i64| Arc::new(Int64Array::from_iter_values((0..12_000).map(of))) as ArrayRef;
+    let columns = [("id", column(&|id| id)), ("noise", column(&noise)), ("n", column(&|id| id % 7))];
+    let added =
+        NewColumn { field: Field::new("m", DataType::Int64, true), fill: Fill::Computed(Expression::parse("n + 1")?) };
+    store.write("patched/t", RecordBatch::try_from_iter(columns)?, &Default::default())?;
+    store.table("patched/t").alter(&Alter::Add(vec![added]), &Default::default())?;
+    store.table("patched/t").update(
+        &[("n".to_owned(), Expression::parse("10")?)],
+        Some("id < 3"),
+        &Default::default(),
+    )?;
+    store.copy("patched", "patched-copy", &AsOf::Newest, Existing::Refuse).map(drop)
+}
+
+/// The same in the log.
+fn build_patches_in_log(store: &Store) -> drumlin::Result<()> {
+    let set = [("m".to_owned(), Expression::parse("m * 100")?)];
+    store.table("patched-copy/t").update(&set, Some("id = 1"), &Default::default())?;
+    store.table("patched-copy/t").delete("id = 2", &Default::default()).map(drop)
+}
+
+fn check_patches(store: &Store) {
+    let first = |path: &str, as_of: AsOf| {
+        let filter = Some(Filter::parse("id < 4").unwrap());
+        let columns = Some(vec!["id".to_owned(), "n".to_owned(), "m".to_owned()]);
+        let scan = ScanOptions { filter, columns, ..ScanOptions::default() };
+        let batches = store.table(path).collect(&ReadOptions { as_of, scan }).unwrap();
+        let row = |batch: &RecordBatch, at: usize| -> Vec<String> {
+            batch.columns().iter().map(|column| array_value_to_string(column, at).unwrap()).collect()
+        };
+        batches
+            .iter()
+            .flat_map(|b| (0..b.num_rows()).map(|at| row(b, at).join(" ")).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(first("patched/t", AsOf::Version(Version(2))), ["0 0 1", "1 1 2", "2 2 3", "3 3 4"]);
+    assert_eq!(first("patched/t", AsOf::Newest), ["0 10 1", "1 10 2", "2 10 3", "3 3 4"]);
+    assert_eq!(first("patched-copy/t", AsOf::Newest), ["0 10 1", "1 10 200", "3 3 4"]);
+}
+
 fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
@@ -388,6 +436,9 @@ fn stores_of_earlier_builds_open() {
         if version >= "v9" {
             check_erased(&store);
         }
+        if version.starts_with("v9-patches") {
+            check_patches(&store);
+        }
     }
 }
 
@@ -419,10 +470,12 @@ fn what_this_build_writes_it_reads_alike() {
         build_copies(&store).unwrap();
         build_changes(&store).unwrap();
         build_erased(&store).unwrap();
+        build_patches(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
         build_changes_in_log(&store).unwrap();
         build_erased_in_log(&store).unwrap();
+        build_patches_in_log(&store).unwrap();
         store.close().unwrap();
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
@@ -431,6 +484,7 @@ fn what_this_build_writes_it_reads_alike() {
         check_copies(&store);
         check_changes(&store);
         check_erased(&store);
+        check_patches(&store);
     }
 }
 
@@ -447,10 +501,12 @@ fn make_golden() {
         build_copies(&store).unwrap();
         build_changes(&store).unwrap();
         build_erased(&store).unwrap();
+        build_patches(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
         build_changes_in_log(&store).unwrap();
         build_erased_in_log(&store).unwrap();
+        build_patches_in_log(&store).unwrap();
         store.close().unwrap();
     }
 }

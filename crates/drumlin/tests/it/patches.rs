@@ -350,8 +350,8 @@ fn restores_copies_and_salvage_take_patches_along() {
     store.close().unwrap();
     for damaged in [false, true] {
         if damaged {
-            let blocks = disk.files().into_iter().filter(|(name, _)| name.starts_with("blocks/"));
-            spoil(&disk, &blocks.last().unwrap().0);
+            let mut blocks = disk.files().into_iter().filter(|(name, _)| name.starts_with("blocks/"));
+            spoil(&disk, &blocks.next_back().unwrap().0);
         }
         let target = SimDisk::in_memory();
         let source = Arc::new(FileStorage::new(Arc::new(disk.clone())));
