@@ -14,6 +14,7 @@ can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on i
 
 from drumlin import tree
 from drumlin._arguments import AsOf, Progress
+from drumlin._constraints import Constraints
 from drumlin._dataset import Dataset
 from drumlin._diff import Diff
 from drumlin._drumlin import (
@@ -112,6 +113,7 @@ __all__ = [
     "Commit",
     "ConditionFailed",
     "Conflict",
+    "Constraints",
     "Corrupt",
     "Dataset",
     "Diff",

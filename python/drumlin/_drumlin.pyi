@@ -145,13 +145,11 @@ __version__: Final[str]
 def collect_many(
     readings: _List[tuple[Reading, _List[str] | None, bool]], make: Callable[[int, _List[Any]], Any]
 ) -> _List[Any]:
-    """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted
-    and can say all that its columns do, as what `make` makes, while others are being decoded, of its place and a list
-    of arrays with a row for each column of a type, that type, and which columns they are."""
+    """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted,
+    as what `make` makes of its place and arrays with a row for each column of a type."""
 
 def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
-    """The parts of an expression of pyarrow in order, from its serialised form: an Arrow file whose schema has them as
-    metadata, of which pyarrow itself shows each key only once."""
+    """The parts of an expression of pyarrow in order, from its serialised form."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
@@ -337,6 +335,8 @@ class Reading:
     def collect(self, columns: list[str] | None = None) -> Batches: ...
 
 _List: TypeAlias = list
+_Pairs: TypeAlias = list[tuple[str, str]]
+_Clauses: TypeAlias = list[tuple[str | None, str, _Pairs]]
 _Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 _When: TypeAlias = int | str | dt.datetime
 _PutMode: TypeAlias = Literal["create", "update"]
@@ -421,19 +421,15 @@ class Table:
         progress: _Progress | None = None,
     ) -> Version | None: ...
     def update(
-        self,
-        set: _List[tuple[str, str]],
-        filter: str | None,
-        metadata: str | None = None,
-        progress: _Progress | None = None,
+        self, set: _Pairs, filter: str | None, metadata: str | None = None, progress: _Progress | None = None
     ) -> UpdateReport: ...
     def merge(
         self,
         source: Any,
         on: _List[str],
-        matched: _List[tuple[str | None, str, _List[tuple[str, str]]]],
-        not_matched: _List[tuple[str | None, str, _List[tuple[str, str]]]],
-        by_source: _List[tuple[str | None, str, _List[tuple[str, str]]]],
+        matched: _Clauses,
+        not_matched: _Clauses,
+        by_source: _Clauses,
         metadata: str | None = None,
         progress: _Progress | None = None,
     ) -> MergeReport: ...
@@ -448,12 +444,12 @@ class Table:
         self,
         columns: Any,
         defaults: Any | None = None,
-        computed: _List[tuple[str, str]] | None = None,
+        computed: _Pairs | None = None,
         metadata: str | None = None,
         progress: _Progress | None = None,
     ) -> Version | None: ...
     def drop_columns(self, columns: _List[str], metadata: str | None = None) -> Version | None: ...
-    def rename_columns(self, names: _List[tuple[str, str]], metadata: str | None = None) -> Version | None: ...
+    def rename_columns(self, names: _Pairs, metadata: str | None = None) -> Version | None: ...
     def widen(self, types: Any, metadata: str | None = None) -> Version | None: ...
     def delete_keys(self, keys: Any, metadata: str | None = None, progress: _Progress | None = None) -> RowsReport: ...
     def get(self, key: Any, as_of: _When | None = None, columns: _List[str] | None = None) -> dict[str, Any] | None: ...
@@ -469,8 +465,14 @@ class Table:
         native: bool,
     ) -> Reading: ...
     def schema(self, as_of: _When | None = None) -> Schema: ...
-    def order(self) -> tuple[_List[str], _List[str]]:
-        """The sort columns, and the key."""
+    def add_constraints(
+        self, checks: _Pairs, not_null: _List[str], defaults: Any | None, metadata: str | None
+    ) -> Version | None: ...
+    def drop_constraints(
+        self, checks: _List[str], not_null: _List[str], defaults: _List[str], metadata: str | None
+    ) -> Version | None: ...
+    def constraints(self, as_of: _When | None) -> tuple[_Pairs, _List[str], dict[str, Any]]: ...
+    def order(self) -> tuple[_List[str], _List[str]]: ...
     def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
     def versions(self) -> _List[Version]: ...
     def set_metadata(self, metadata: str | None, as_of: _When | None = None) -> None: ...
@@ -581,10 +583,7 @@ class Store:
     ) -> CopyToReport: ...
     def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan: ...
     def checkpoint(
-        self,
-        dead_share_min: float | None = None,
-        budget: float | None = None,
-        progress: _Progress | None = None,
+        self, dead_share_min: float | None = None, budget: float | None = None, progress: _Progress | None = None
     ) -> CheckpointReport: ...
     def reclaim(
         self,

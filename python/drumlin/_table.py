@@ -21,6 +21,7 @@ from drumlin._arguments import (
     selection,
     sort_columns,
 )
+from drumlin._constraints import Constraints, checks_of, defaults_of
 from drumlin._diff import Diff
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
 from drumlin._errors import InvalidArgument, NotFound
@@ -418,6 +419,68 @@ class Table(Generic[_V]):
         Schema(n: Int64)
         """
         return cast(_V, self._core.widen(to_schema(types, "types"), note(metadata)))
+
+    def add_constraints(
+        self,
+        *,
+        checks: Mapping[str, str | Expr] | None = None,
+        not_null: Iterable[str] = (),
+        defaults: Mapping[str, Any] | None = None,
+        metadata: Any = None,
+    ) -> _V:
+        """Makes a version from which on the table takes only rows that keep constraints, by whatever call; those that
+        are there must keep them too. ``checks`` are predicates by name, as for ``where``: a row may make none of them
+        false (an unknown is not false). Columns of ``not_null`` take no nulls. ``defaults`` are values that later rows
+        have in columns which they lack (``schema="evolve"``). A row that does not keep them raises ``SchemaMismatch``,
+        which names it, and nothing is written.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("trades", {"price": [7.5], "size": [3]})
+        >>> _ = store.table("trades").add_constraints(checks={"positive": "price > 0"}, not_null=["size"])
+        >>> store.append("trades", {"price": [-1.0], "size": [3]})
+        Traceback (most recent call last):
+            ...
+        drumlin.SchemaMismatch: 'trades': check 'positive' (price > 0) does not hold in row 0 of the data: price is -1.0
+        """
+        required = names(not_null, "not_null")
+        asked = self._core.add_constraints(checks_of(checks), required, defaults_of(defaults), note(metadata))
+        return cast(_V, asked)
+
+    def drop_constraints(
+        self,
+        *,
+        checks: Iterable[str] = (),
+        not_null: Iterable[str] = (),
+        defaults: Iterable[str] = (),
+        metadata: Any = None,
+    ) -> _V:
+        """Makes a version without some constraints: checks by name, and those of columns. Rows that have a default
+        keep it.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("trades", {"price": [7.5]})
+        >>> _ = store.table("trades").add_constraints(checks={"positive": "price > 0"}, not_null=["price"])
+        >>> _ = store.table("trades").drop_constraints(checks=["positive"])
+        >>> store.table("trades").constraints()
+        Constraints(checks={}, not_null=['price'], defaults={})
+        """
+        required, later = names(not_null, "not_null"), names(defaults, "defaults")
+        return cast(_V, self._core.drop_constraints(names(checks, "checks"), required, later, note(metadata)))
+
+    def constraints(self, *, as_of: AsOf | None = None) -> Constraints:
+        """What rows must be for the table to take them, and what they have in columns that they lack.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("trades", {"price": [7.5]})
+        >>> _ = store.table("trades").add_constraints(defaults={"price": 1})
+        >>> store.table("trades").constraints()
+        Constraints(checks={}, not_null=[], defaults={'price': 1.0})
+        """
+        checks, required, defaults = self._core.constraints(as_of_argument(as_of))
+        return Constraints(dict(checks), required, defaults)
 
     def schema(self, *, as_of: AsOf | None = None) -> Schema:
         """The columns of a version: names and Arrow types.

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use drumlin::base::Task;
 use drumlin::{
-    Alter, AsOf, Cancel, DiffOptions, Error, Expression, Fill, Filter, Frame, Merge, NewColumn, ReadOptions, Result,
-    SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched, WriteOptions,
+    Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
+    Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched,
+    WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -25,6 +26,7 @@ use crate::reports::{DropReport, Version};
 use crate::result::{Prepared, Reading, Stream};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
+use crate::value::to_python;
 
 /// The table at a path.
 #[pyclass(frozen, module = "drumlin._drumlin")]
@@ -307,6 +309,55 @@ impl Table {
         let types = types.into_inner();
         let types = types.fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
         self.alter(py, &Alter::Widen(types.collect()), metadata)
+    }
+
+    fn add_constraints(
+        &self,
+        py: Python<'_>,
+        checks: Vec<(String, String)>,
+        not_null: Vec<String>,
+        defaults: Option<Input>,
+        metadata: Option<String>,
+    ) -> PyResult<Option<Version>> {
+        let work = move || {
+            let checks = checks.into_iter().map(|(name, text)| Ok((name, Filter::parse(&text)?)));
+            let row = defaults.map(rows_of).transpose()?;
+            let named = |row: RecordBatch| {
+                let names: Vec<String> = row.schema().fields().iter().map(|field| field.name().clone()).collect();
+                names.into_iter().zip(row.columns().to_vec()).collect()
+            };
+            let defaults = row.map(named).unwrap_or_default();
+            let constraints = Constraints { checks: checks.collect::<Result<_>>()?, not_null, defaults };
+            let options = UpdateOptions { metadata, ..UpdateOptions::default() };
+            self.core.alter(&Alter::AddConstraints(constraints), &options)
+        };
+        Ok(detached(py, work)?.map(Version::from))
+    }
+
+    fn drop_constraints(
+        &self,
+        py: Python<'_>,
+        checks: Vec<String>,
+        not_null: Vec<String>,
+        defaults: Vec<String>,
+        metadata: Option<String>,
+    ) -> PyResult<Option<Version>> {
+        self.alter(py, &Alter::DropConstraints(ConstraintNames { checks, not_null, defaults }), metadata)
+    }
+
+    /// Checks, columns that take no nulls, and defaults.
+    fn constraints<'py>(
+        &self,
+        py: Python<'py>,
+        as_of: Option<When>,
+    ) -> PyResult<(Vec<(String, String)>, Vec<String>, Bound<'py, PyDict>)> {
+        let when = crate::options::as_of(as_of);
+        let ConstraintsInfo { checks, not_null, defaults } = detached(py, || self.core.constraints(&when))?;
+        let values = PyDict::new(py);
+        for (name, value) in defaults {
+            values.set_item(name, to_python(py, &value, 0)?)?;
+        }
+        Ok((checks, not_null, values))
     }
 
     #[pyo3(signature = (keys, metadata=None, progress=None))]

@@ -68,6 +68,7 @@ pub use log::LogOptions;
 pub use segment::Stat;
 pub use store::*;
 pub use table::{
-    Alter, Fill, LeftAlone, Lookup, Merge, NewColumn, Note, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart,
-    ScanPlan, SchemaMode, Turnover, VersionKind, WhenMatched, WhenNotMatched, Window,
+    Alter, ConstraintNames, Constraints, ConstraintsInfo, Fill, LeftAlone, Lookup, Merge, NewColumn, Note, Plan,
+    PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode, Turnover, VersionKind, WhenMatched,
+    WhenNotMatched, Window,
 };

@@ -7,6 +7,8 @@
 
 #[path = "it/clocks.rs"]
 mod clocks;
+#[path = "it/constraints.rs"]
+mod constraints;
 #[path = "it/copies.rs"]
 mod copies;
 #[path = "it/copy_op.rs"]
@@ -328,7 +330,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 71] = [
+    let single: [(Bug, Check); 73] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -391,6 +393,8 @@ fn main() {
         (Bug::ScanOnPurged, erasing::scans_end),
         (Bug::ReplaceBesideKeys, replacing::keys_of_rows_that_stay_are_refused),
         (Bug::PassOverOthers, copy_to::what_shows_something_else_is_refused),
+        (Bug::SkipChecks, constraints::no_call_breaks_a_check),
+        (Bug::TrustRows, constraints::rows_that_are_there_keep_them),
         (Bug::ForgetBelow, patches::what_lies_below_is_kept),
         (Bug::ReadBelow, patches::the_newest_values_are_read),
         (Bug::MixSchemas, patches::older_versions_keep_their_columns),

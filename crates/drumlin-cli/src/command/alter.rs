@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use clap::Args;
 use drumlin::store::UpdateOptions;
-use drumlin::{Alter as Change, AsOf, Expression, Fill, NewColumn, Tables};
+use drumlin::{Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables};
 
 use super::update::assignment;
 use crate::bar::Bar;
@@ -18,17 +18,19 @@ use crate::output::Output;
 use crate::place::ChangedPlace;
 use crate::source::{ColumnType, parse_column_type};
 
-/// Add, drop, rename and widen columns, in one commit
+/// Add, drop, rename and widen columns, and put and lift constraints, in one commit
 ///
-/// Rows stay as they are stored, and every older version keeps its columns. Changes are made in this order: drop, rename, widen,
-/// add; a version each.
+/// Rows stay as they are stored, and every older version keeps its columns. Changes are made in this order: constraints lifted, columns
+/// dropped, renamed, widened, added, constraints put; a version each. Rows that are there must keep new constraints.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   drumlin alter market.drumlin trades --add venue=Utf8 --add 'fee=Float64' --fill 'fee=0.5'
   drumlin alter market.drumlin trades --add 'value=Float64' --fill 'value=price * size' --drop note
-  drumlin alter market.drumlin trades --rename px=price --widen size=Int64")]
-#[group(required = true, multiple = true, id = "changes", args = ["add", "drop", "rename", "widen"])]
+  drumlin alter market.drumlin trades --rename px=price --widen size=Int64
+  drumlin alter market.drumlin trades --check 'positive=price > 0' --not-null size --default size=1")]
+#[group(required = true, multiple = true, id = "changes", args = ["add", "drop", "rename", "widen", "check", "not_null", "default",
+    "drop_check", "nullable", "no_default"])]
 pub struct Alter {
     #[command(flatten)]
     place: ChangedPlace,
@@ -50,9 +52,32 @@ pub struct Alter {
     /// A column and a type that holds all of its values; may be given again
     #[arg(long, value_name = "COLUMN=TYPE", value_parser = parse_column_type)]
     widen: Vec<ColumnType>,
+    /// A predicate that no row may make false, under a name; may be given again
+    #[arg(long, value_name = "NAME=FILTER", value_parser = check)]
+    check: Vec<(String, Filter)>,
+    /// A column that takes no nulls; may be given again
+    #[arg(long, value_name = "COLUMN")]
+    not_null: Vec<String>,
+    /// What later rows have in a column that they lack; may be given again
+    #[arg(long, value_name = "COLUMN=VALUE", value_parser = assignment)]
+    default: Vec<(String, Expression)>,
+    /// A check to lift; may be given again
+    #[arg(long, value_name = "NAME")]
+    drop_check: Vec<String>,
+    /// A column that takes nulls again; may be given again
+    #[arg(long, value_name = "COLUMN")]
+    nullable: Vec<String>,
+    /// A column whose default goes; may be given again
+    #[arg(long, value_name = "COLUMN")]
+    no_default: Vec<String>,
     /// A note kept with the new versions
     #[arg(long, value_name = "JSON", value_parser = figures::parse_json)]
     metadata: Option<String>,
+}
+
+fn check(text: &str) -> Result<(String, Filter), String> {
+    let (name, filter) = text.split_once('=').ok_or("expected NAME=FILTER")?;
+    Ok((name.to_owned(), Filter::parse(filter).map_err(|e| e.message().to_owned())?))
 }
 
 fn names(text: &str) -> Result<(String, String), String> {
@@ -69,15 +94,34 @@ impl Alter {
         let options = UpdateOptions { metadata: self.metadata.clone(), task: bar.task(&interrupt::listen()) };
         let done = store.transact(|tx| {
             let table = tx.table(&self.table);
-            changes.iter().try_for_each(|change| table.alter(change, &options).map(drop))
+            changes.iter().try_for_each(|change| table.alter(change, &options).map(drop))?;
+            if self.check.is_empty() && self.not_null.is_empty() && self.default.is_empty() {
+                return Ok(());
+            }
+            let schema = table.schema(&AsOf::Newest)?;
+            let default = |(name, value): &(String, Expression)| {
+                let field = schema.field(drumlin::table::find_column(&schema, name)?);
+                Ok((field.name().clone(), constant(&value.bind(&Schema::empty(), field.data_type())?)?))
+            };
+            let constraints = Constraints {
+                checks: self.check.clone(),
+                not_null: self.not_null.clone(),
+                defaults: self.default.iter().map(default).collect::<drumlin::Result<_>>()?,
+            };
+            table.alter(&Change::AddConstraints(constraints), &options).map(drop)
         });
         bar.clear();
         done.map_err(|e: drumlin::Error| Failure::from(e).or_interrupted("the table is as it was"))?;
         let schema = store.table(&self.table).schema(&AsOf::Newest)?;
+        let checks = store.table(&self.table).constraints(&AsOf::Newest)?.checks;
         store.close()?;
         let columns: Vec<String> =
             schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
-        Ok(writeln!(out, "{}: {}", self.table, columns.join(", "))?)
+        writeln!(out, "{}: {}", self.table, columns.join(", "))?;
+        for (name, text) in checks {
+            writeln!(out, "  check {name}: {text}")?;
+        }
+        Ok(())
     }
 
     fn changes(&self) -> Result<Vec<Change>, Failure> {
@@ -97,6 +141,13 @@ impl Alter {
         let added = self.add.iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let widened = self.widen.iter().map(|column| (column.name().to_owned(), column.data_type().clone())).collect();
         let mut changes = Vec::new();
+        let lifted = ConstraintNames {
+            checks: self.drop_check.clone(),
+            not_null: self.nullable.clone(),
+            defaults: self.no_default.clone(),
+        };
+        let lifts = !lifted.checks.is_empty() || !lifted.not_null.is_empty() || !lifted.defaults.is_empty();
+        changes.extend(lifts.then_some(Change::DropConstraints(lifted)));
         changes.extend((!self.drop.is_empty()).then(|| Change::Drop(self.drop.clone())));
         changes.extend((!self.rename.is_empty()).then(|| Change::Rename(self.rename.clone())));
         changes.extend((!self.widen.is_empty()).then_some(Change::Widen(widened)));
@@ -107,14 +158,14 @@ impl Alter {
 
 /// A constant is a default; what depends on other columns is computed.
 fn fill(expression: &Expression, field: &Field) -> Result<Fill, Failure> {
-    let none = Schema::empty();
-    match expression.bind(&none, field.data_type()) {
-        Ok(bound) => {
-            let options = RecordBatchOptions::new().with_row_count(Some(1));
-            let row =
-                RecordBatch::try_new_with_options(Arc::new(none), vec![], &options).map_err(drumlin::Error::from)?;
-            Ok(Fill::Default(bound.compute(&row)?))
-        }
+    match expression.bind(&Schema::empty(), field.data_type()) {
+        Ok(bound) => Ok(Fill::Default(constant(&bound)?)),
         Err(_) => Ok(Fill::Computed(expression.clone())),
     }
+}
+
+/// The value of an expression without columns.
+fn constant(bound: &drumlin::filter::BoundExpression) -> drumlin::Result<ArrayRef> {
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    bound.compute(&RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options)?)
 }

@@ -170,6 +170,10 @@ pub enum Bug {
     MixSchemas = 116,
     /// A purge leaves what lies below patches.
     PurgePatches = 117,
+    /// Checks are not tested.
+    SkipChecks = 118,
+    /// Constraints are put on tables whose rows do not keep them.
+    TrustRows = 119,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -12,33 +12,6 @@ use crate::table::{
     TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
-/// Format features that this build knows; an entry that needs another is refused.
-pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
-    | FEATURE_HOLDS
-    | FEATURE_COPIES
-    | FEATURE_CHANGES
-    | FEATURE_PURGE
-    | FEATURE_NOTES
-    | FEATURE_ADOPTED
-    | FEATURE_PATCHES;
-/// The entry flushes rows with a history.
-pub const FEATURE_HISTORY: u64 = 1;
-/// The entry opens, renews or ends holds, or notes jobs.
-pub const FEATURE_HOLDS: u64 = 2;
-
-/// The entry copies, moves or restores tables, or moves row groups of several.
-pub const FEATURE_COPIES: u64 = 4;
-/// The entry changes the columns of a table and keeps its rows, or changes rows in place.
-pub const FEATURE_CHANGES: u64 = 8;
-/// The entry erases rows from all versions.
-pub const FEATURE_PURGE: u64 = 16;
-/// The entry notes something of versions: their writer's metadata, or what it said.
-pub const FEATURE_NOTES: u64 = 32;
-/// The entry makes tables as they are in another store.
-pub const FEATURE_ADOPTED: u64 = 64;
-/// Row groups have patches.
-pub const FEATURE_PATCHES: u64 = 128;
-
 /// One thing that happens to a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
@@ -364,33 +337,6 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The format features that a reader must know.
-    pub fn features(&self) -> u64 {
-        match self {
-            Effect::FlushWithHistory { .. } => FEATURE_HISTORY,
-            Effect::OpenHold { .. }
-            | Effect::Beat { .. }
-            | Effect::EndHolds { .. }
-            | Effect::PutJob { .. }
-            | Effect::ForgetJobs { .. } => FEATURE_HOLDS,
-            Effect::CopyTable { .. }
-            | Effect::MoveTable { .. }
-            | Effect::RestoreTable { .. }
-            | Effect::MoveShared { .. } => FEATURE_COPIES,
-            Effect::ChangeTable { change, .. } if change.needs_feature() => FEATURE_CHANGES,
-            Effect::UpdateTable { .. } => FEATURE_CHANGES,
-            Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
-            Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
-            Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,
-            // Their row groups may have any mix of schemas.
-            Effect::AdoptTables { tables } => {
-                let patched = tables.iter().any(|(.., table)| table.has_patches());
-                FEATURE_ADOPTED | FEATURE_COPIES | FEATURE_CHANGES | if patched { FEATURE_PATCHES } else { 0 }
-            }
-            _ => 0,
-        }
-    }
-
     /// The table that it is about, if it is about one.
     pub fn table(&self) -> Option<TableId> {
         match self {

@@ -11,6 +11,7 @@ mod compare;
 mod draft;
 mod effect;
 mod events;
+mod features;
 mod field;
 mod footprint;
 mod glob;
@@ -40,11 +41,12 @@ pub use changes::{Change, Changes, NodeChange};
 pub use chunks::{ChunkAddress, Index, LostChunk};
 pub use compare::Compare;
 pub use draft::{Draft, PutMode, PutOptions};
-pub use effect::{
-    Effect, FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_NOTES,
-    FEATURE_PATCHES, FEATURE_PURGE, FEATURES_KNOWN, TransactionRecord,
-};
+pub use effect::{Effect, TransactionRecord};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
+pub use features::{
+    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS,
+    FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURES_KEPT, FEATURES_KNOWN,
+};
 pub use field::Field;
 pub use footprint::{Footprint, Read, carry_over, check_written};
 pub use glob::{Glob, NameRegex};

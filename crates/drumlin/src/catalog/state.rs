@@ -18,9 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
-    Cause, Effect, FEATURE_CHANGES, FEATURE_COPIES, FEATURE_PATCHES, FEATURE_PURGE, Holds, Keep, Ledger, Node,
-    NodeEffect, NodeEffects, Path, Pattern, Payload, Retention, Rule, Sessions, TransactionRecord, Tree, Trigger,
-    Views,
+    Cause, Effect, FEATURES_KEPT, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload,
+    Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
@@ -343,7 +342,7 @@ impl State {
 
     pub(super) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         self.ledger.now = time;
-        self.uses |= effect.features() & (FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES);
+        self.uses |= effect.features() & FEATURES_KEPT;
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session != self.next_session() {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use super::pins::Pin;
 use super::proposal::Proposal;
-use super::resolve::{of_table, table_at};
+use super::resolve::{newest, of_table, table_at};
 use super::transaction::{Open, run_again};
 use super::update::FullChange;
 use super::{Frame, Store, UpdateOptions, VersionInfo};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
-use crate::table::{Alter, Altered, SchemaMode, Table, TableChange, VersionKind, check_widening};
+use crate::table::{Alter, Altered, SchemaMode, Table, TableChange, VersionKind, check_widening, refuse_matching};
 
 impl Store {
     /// Makes a version with other columns, unless nothing changes.
@@ -38,13 +39,18 @@ impl Store {
         let table = table_at(state, path)?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let named = |e: Error| e.context(format!("'{path}'"));
-        let Some(Altered { schema, doubtful }) = table.altered(alter).map_err(named)? else {
+        let Some(Altered { schema, doubtful, forbidden }) = table.altered(alter).map_err(named)? else {
             return Ok(FullChange { footprint, effects: Vec::new() });
         };
         let inner = &self.inner;
         for (name, data_type) in &doubtful {
             footprint = footprint.with(Read::Rows(table.id));
             check_widening(&inner.reader, &inner.env.pool, table, name, data_type, &options.task.cancel)
+                .map_err(|e| of_table(path, e))?;
+        }
+        for (what, filter) in forbidden.iter().filter(|_| !planted(Bug::TrustRows)) {
+            footprint = footprint.with(Read::Rows(table.id));
+            refuse_matching(&inner.reader, &inner.env.pool, table, newest(state, table), (what, filter), &options.task)
                 .map_err(|e| of_table(path, e))?;
         }
         let metadata = options.metadata.clone();

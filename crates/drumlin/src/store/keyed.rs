@@ -14,7 +14,9 @@ use crate::base::{Cancel, Error, Pool, Result, Seq};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{join_batches, take_batch};
-use crate::table::{Conform, RowPlace, RowsChange, SchemaMode, Searcher, StoredSchema, Table, TableCodec, batch_bytes};
+use crate::table::{
+    Checks, Conform, RowPlace, RowsChange, SchemaMode, Searcher, StoredSchema, Table, TableCodec, batch_bytes,
+};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,13 +59,14 @@ fn conformed<'a>(
     what: ByKey,
     codec: Arc<TableCodec>,
     schema: SchemaRef,
+    checks: Checks,
     fill: Option<StoredSchema>,
     frame: Frame<'a>,
     path: &Path,
     pool: &Pool,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
     let table = format!("'{path}'");
-    let mut conform = Conform::new(schema.clone()).named(&table).filling(fill);
+    let mut conform = Conform::new(schema.clone()).named(&table).filling(fill).checking(checks);
     frame.into_batches(pool, &table).map(move |batch| match what {
         ByKey::Delete => {
             let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
@@ -77,13 +80,14 @@ impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
     pub fn of_rows(
         codec: Arc<TableCodec>,
+        checks: Checks,
         fill: Option<StoredSchema>,
         frame: Frame<'a>,
         path: &Path,
         pool: &Pool,
     ) -> Self {
         let schema = codec.schema().clone();
-        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), fill, frame, path, pool);
+        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), checks, fill, frame, path, pool);
         Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None }
     }
 }
@@ -161,9 +165,12 @@ impl Store {
         let table = table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let mut codec = table.codec().map_err(named)?;
-        let (mut evolved, mut fill) = (None, None);
+        let (mut evolved, mut fill, mut checks) = (None, None, Checks::default());
         if what != ByKey::Delete {
             let new = table.evolved(frame.schema(), options.schema).map_err(named)?;
+            if let Some(schema) = new.as_ref().or(table.schema()) {
+                checks = schema.bound_checks()?;
+            }
             if options.schema == SchemaMode::Evolve {
                 fill = new.as_ref().or(table.schema()).cloned();
             }
@@ -174,7 +181,8 @@ impl Store {
             }
         }
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
-        let mut batches = conformed(what, codec.clone(), schema.clone(), fill, frame, path, &self.inner.env.pool);
+        let mut batches =
+            conformed(what, codec.clone(), schema.clone(), checks, fill, frame, path, &self.inner.env.pool);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
         while bytes <= self.inner.options.row_write_bytes {
             options.task.cancel.check()?;

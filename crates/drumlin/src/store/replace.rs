@@ -144,8 +144,9 @@ impl Store {
         let schema = stored.0.clone();
         let pool = &self.inner.env.pool;
         let name = format!("'{path}'");
+        let checks = stored.bound_checks()?;
         let fill = (options.schema == SchemaMode::Evolve).then_some(stored);
-        let mut conform = Conform::new(schema.clone()).named(&name).filling(fill);
+        let mut conform = Conform::new(schema.clone()).named(&name).filling(fill).checking(checks);
         let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
         let mut keys = None;

@@ -21,7 +21,7 @@ use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::table::{
     GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, Table, TableUpdate, VersionKind, changed_rows,
-    encode_group, replace_group,
+    check_new_values, encode_group, replace_group,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -124,6 +124,8 @@ impl RowChanges<'_> {
         let around: u64 = updated.iter().map(|matches| u64::from(groups[&matches.group].rows)).sum();
         let mut gone: BTreeMap<GroupId, RoaringBitmap> =
             deleted.into_iter().map(|matches| (matches.group, matches.rows)).collect();
+        let checks = table.schema_of(version)?.bound_checks()?;
+        inserted.iter().try_for_each(|rows| checks.test(rows, |_| "a row that is inserted".to_owned()))?;
         let mut done = Progress { total: updated.len() as u64, ..Progress::default() };
         let (mut replaced, mut patches) = (Vec::new(), Vec::new());
         // Rows that are equal in a sort order keep the one in which they were written.
@@ -131,7 +133,9 @@ impl RowChanges<'_> {
             let changed = pool.map(updated.iter().collect(), |Matches { group, rows }: &Matches| {
                 task.cancel.check()?;
                 let group = groups[group];
-                changed_rows(reader, table, version, group, rows, &new_values(group, rows)?)
+                let values = new_values(group, rows)?;
+                check_new_values(reader, table, version, group, rows, &values)?;
+                changed_rows(reader, table, version, group, rows, &values)
             })?;
             inserted.splice(0..0, changed);
             for Matches { group, rows } in updated {
@@ -150,6 +154,7 @@ impl RowChanges<'_> {
                     // What travels in a commit is small enough to be written as a whole.
                     let may_patch = group.bytes() > inner.options.inline_bytes;
                     let values = new_values(group, &rows)?;
+                    check_new_values(reader, table, version, group, &rows, &values)?;
                     Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch)?))
                 },
                 |(id, changed, (encoded, patch))| {

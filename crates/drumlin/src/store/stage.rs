@@ -204,9 +204,11 @@ impl Target {
                 "'{path}' has no key, so no rows can be replaced by it; append, or overwrite"
             )));
         }
-        let own = existing.and_then(|table| table.schema()).map(|schema| schema.0.clone());
+        let own = existing.and_then(|table| table.schema()).cloned();
         let schema = match (mode, own, schema) {
-            (StageMode::Overwrite, _, Some(schema)) | (StageMode::Append, None, Some(schema)) => schema.clone(),
+            (StageMode::Overwrite, _, Some(schema)) | (StageMode::Append, None, Some(schema)) => {
+                StoredSchema::plain(schema.clone())
+            }
             (_, Some(own), _) => own,
             (_, None, _) => {
                 return Err(Error::invalid(format!("'{path}' does not exist: say which schema its rows have")));
@@ -214,9 +216,17 @@ impl Target {
         };
         let (sort, keyed) = match existing {
             Some(table) => (table.spec.sort.clone(), table.spec.keyed),
-            None => (options.sort.iter().map(|name| column_meant(name, &schema).to_owned()).collect(), false),
+            None => (options.sort.iter().map(|name| column_meant(name, &schema.0).to_owned()).collect(), false),
         };
-        let schema = StoredSchema::new(sorted_schema(&schema, &sort)).map_err(named)?;
+        let own = existing.and_then(|table| table.schema()).is_some_and(|own| *own == schema);
+        let schema = match (own, existing) {
+            (true, _) => Ok(schema),
+            (false, None) => StoredSchema::new(sorted_schema(&schema.0, &sort)),
+            (false, Some(table)) => {
+                StoredSchema::new(sorted_schema(&schema.0, &sort)).and_then(|schema| table.constrained(schema))
+            }
+        };
+        let schema = schema.map_err(named)?;
         check_sort(&sort, &schema.0).map_err(named)?;
         if keyed {
             check_key(&sort, &schema.0).map_err(named)?;
@@ -365,11 +375,12 @@ impl Stage {
         let encoder = Encoder { pool: &self.env.pool, memory_bytes: self.memory_bytes };
         let groups = if target.keyed {
             let codec = Arc::new(TableCodec::new(&target.schema.0, &target.sort)?);
-            let gathered = Gathered::of_rows(codec, None, frame, &target.path, &self.env.pool);
+            let checks = target.schema.bound_checks()?;
+            let gathered = Gathered::of_rows(codec, checks, None, frame, &target.path, &self.env.pool);
             let what = if target.mode == StageMode::Upsert { ByKey::Upsert } else { ByKey::Insert };
             encoder.encode_by_key(what, gathered, &mut writer, task)?.groups
         } else {
-            let (path, schema) = (target.path.clone(), target.schema.0.clone());
+            let (path, schema) = (target.path.clone(), target.schema.clone());
             encoder.encode_one(path, frame, schema, target.sort.clone(), &mut writer, task)?
         };
         let blocks: Vec<(BlockId, u64)> =

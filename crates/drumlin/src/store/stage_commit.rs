@@ -16,8 +16,7 @@ use crate::catalog::{Effect, Footprint, Job, Path, Read, State, carry_over, ende
 use crate::memtable::Keys;
 use crate::storage::{Storage, names};
 use crate::table::{
-    Kill, NewGroup, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort,
-    keys_of_groups,
+    Kill, NewGroup, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, keys_of_groups,
 };
 
 /// How staged rows are committed.
@@ -444,8 +443,8 @@ impl Staged {
         }
         if existing.is_none() || *mode == StageMode::Overwrite {
             change.kill = Kill::All;
-            let differs = existing.and_then(|table| table.schema()).is_none_or(|known| known.0 != schema.0);
-            change.schema = differs.then(|| StoredSchema::plain(schema.0.clone()));
+            let differs = existing.and_then(|table| table.schema()).is_none_or(|known| known != schema);
+            change.schema = differs.then(|| schema.clone());
         }
         Ok(BulkChange { footprint, before: Vec::new(), change })
     }

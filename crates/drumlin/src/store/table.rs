@@ -19,7 +19,9 @@ use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::table::{Alter, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, VersionKind, View};
+use crate::table::{
+    Alter, ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, View,
+};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
@@ -438,13 +440,24 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no such table or version.
     pub fn schema(&self, as_of: &AsOf) -> Result<SchemaRef> {
+        Ok(self.stored_schema(as_of)?.0)
+    }
+
+    /// What rows must be for the table to take them, and what they have in columns that they lack: see [`Alter::AddConstraints`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or version.
+    pub fn constraints(&self, as_of: &AsOf) -> Result<ConstraintsInfo> {
+        self.stored_schema(as_of)?.constraints()
+    }
+
+    fn stored_schema(&self, as_of: &AsOf) -> Result<StoredSchema> {
         let path = Path::new(&self.path)?;
         self.place.read(
             |state| self.reads_schema(state, as_of),
             |state, _| {
                 let (table, read_point) = resolve(state, &path, as_of)?;
-                let record = table.version(read_point.version).expect("just resolved");
-                Ok(table.schemas[record.schema as usize].0.clone())
+                Ok(table.schema_of(read_point.version)?.clone())
             },
         )
     }

@@ -346,7 +346,8 @@ impl Encoder<'_> {
         check_key(&sort, &schema.0).map_err(|e| e.context(format!("'{path}'")))?;
         let codec = Arc::new(TableCodec::new(&schema.0, &sort)?);
         codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-        let gathered = Gathered::of_rows(codec.clone(), fill.then(|| schema.clone()), frame, &path, self.pool);
+        let checks = schema.bound_checks()?;
+        let gathered = Gathered::of_rows(codec.clone(), checks, fill.then(|| schema.clone()), frame, &path, self.pool);
         let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
         let new_keys = (kind == VersionKind::Append).then_some(NewKeys { codec, keys: encoded.keys });
         let keys = new_keys.iter().flat_map(|new_keys| &new_keys.keys);
@@ -359,12 +360,12 @@ impl Encoder<'_> {
         &self,
         path: Path,
         frame: Frame<'_>,
-        schema: SchemaRef,
+        schema: StoredSchema,
         sort: Vec<String>,
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<Vec<NewGroup>> {
-        let (schema, footprint) = (StoredSchema::plain(schema), Footprint::default());
+        let footprint = Footprint::default();
         let frame = TableFrame { at: 0, path, frame, schema, evolves: false, fill: false, sort, footprint };
         let mut tables = self.encode(vec![frame], writer, task, &mut OnItemError::Refuse)?;
         Ok(tables.pop().map_or_else(Vec::new, |table| table.groups))
@@ -385,6 +386,7 @@ impl Encoder<'_> {
             let table = format!("'{path}'");
             let batches = frame.into_batches(self.pool, &table);
             let conform = Conform::new(schema.0.clone()).named(table).filling(fill.then(|| schema.clone()));
+            let conform = conform.checking(schema.bound_checks()?);
             parts.push(RowGroups::new(batches, conform).map(move |group| (index, group)));
             let (keyed, new_keys, groups) = (false, None, Vec::new());
             tables.push(EncodedTable { at, path, schema, evolves, sort, keyed, new_keys, groups, footprint });
@@ -482,7 +484,15 @@ fn target<'a>(
         _ => {
             let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
                 check_sort(&sort, &schema.0)?;
-                Ok(schema)
+                match state.table_at(&path) {
+                    Some(table) => {
+                        if table.schema().is_some_and(StoredSchema::is_constrained) {
+                            footprint = footprint.clone().with(Read::Schema(table.id));
+                        }
+                        table.constrained(schema)
+                    }
+                    None => Ok(schema),
+                }
             });
             schema.map_err(|e| e.context(format!("'{path}'")))?
         }
@@ -558,8 +568,13 @@ fn effects(
         };
         if kind == VersionKind::Write {
             change.kill = Kill::All;
+            if let Some(table) = existing
+                && table.constrained(schema.clone())? != *schema
+            {
+                return Err(Error::conflict(format!("constraints were put on '{path}' during the call")));
+            }
             let known = existing.and_then(|table| table.schema());
-            let differs = known.is_none_or(|known| known.0 != schema.0);
+            let differs = known.is_none_or(|known| known != schema);
             change.schema = differs.then(|| schema.clone());
         } else {
             change.schema = evolves.then(|| schema.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Instants, Lineage, Origin, Past, Table, VersionRecord};
+use super::{Instants, Lineage, Origin, Past, StoredSchema, Table, VersionRecord};
 use crate::base::{Digest, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
@@ -46,6 +46,11 @@ impl Adopted {
     /// Whether row groups of it have patches.
     pub fn has_patches(&self) -> bool {
         self.table.groups.iter().any(|group| group.patched.is_some())
+    }
+
+    /// Whether a schema of it has constraints.
+    pub fn is_constrained(&self) -> bool {
+        self.table.schemas.iter().any(StoredSchema::is_constrained)
     }
 
     /// The same with its row groups where they were copied to.

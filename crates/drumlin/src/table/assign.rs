@@ -8,12 +8,13 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
+use super::checks::values_of;
 use super::columns::{find, into_type, mask};
 use super::group_reader::GroupReader;
-use super::{NewPatch, RowGroup, Table};
-use crate::base::{Error, Pool, Result, Version};
+use super::{Matches, NewPatch, ReadPoint, RowGroup, Table, matching_rows};
+use crate::base::{Error, Pool, Result, Task, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
-use crate::filter::{BoundExpression, Expression};
+use crate::filter::{BoundExpression, Expression, Filter};
 use crate::segment::{Form, Scheme, Segment, encode_like, filter_batch, interleave};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
@@ -216,13 +217,69 @@ pub fn changed_rows(
     picked: &RoaringBitmap,
     changes: &[NewValues],
 ) -> Result<RecordBatch> {
-    let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
+    let reader = GroupReader::open(blocks, table, version, group)?;
+    let schema = &table.schema_of(version)?.0;
     let all: Vec<usize> = (0..schema.fields().len()).collect();
-    let columns = rows_of(&reader, schema, &all, picked)?.into_iter().enumerate().map(|(at, old)| {
-        let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == at).collect();
+    Ok(RecordBatch::try_new(schema.clone(), changed_columns(&reader, schema, &all, picked, changes)?)?)
+}
+
+/// Some columns of the rows `picked` of a row group, with new values.
+fn changed_columns(
+    reader: &GroupReader<'_>,
+    schema: &SchemaRef,
+    columns: &[usize],
+    picked: &RoaringBitmap,
+    changes: &[NewValues],
+) -> Result<Vec<ArrayRef>> {
+    let column = |(old, at): (ArrayRef, &usize)| {
+        let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == *at).collect();
         if own.is_empty() { Ok(old) } else { changed(old, picked.iter(), &own) }
-    });
-    Ok(RecordBatch::try_new(schema.clone(), columns.collect::<Result<_>>()?)?)
+    };
+    rows_of(reader, schema, columns, picked)?.into_iter().zip(columns).map(column).collect()
+}
+
+/// Fails if a check of the newest version's schema does not hold for a row with new values.
+pub fn check_new_values(
+    blocks: &BlockReader,
+    table: &Table,
+    version: Version,
+    group: &RowGroup,
+    picked: &RoaringBitmap,
+    changes: &[NewValues],
+) -> Result<()> {
+    let stored = table.schema_of(version)?;
+    let checks = stored.bound_checks()?.about(&changes.iter().map(|new| new.column).collect());
+    if checks.is_empty() {
+        return Ok(());
+    }
+    let (reader, columns) = (GroupReader::open(blocks, table, version, group)?, checks.columns());
+    let values = changed_columns(&reader, &stored.0, &columns, picked, changes)?;
+    let batch = RecordBatch::try_new(Arc::new(stored.0.project(&columns)?), values)?;
+    checks.test(&batch, |_| "a row that is changed".to_owned())
+}
+
+/// `SchemaMismatch`, saying `what` does not hold, if the newest version has a row for which a filter is true. The table has no
+/// rows in memory.
+pub fn refuse_matching(
+    blocks: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    read_point: ReadPoint,
+    (what, filter): (&str, &Filter),
+    task: &Task,
+) -> Result<()> {
+    let found = matching_rows(blocks, pool, table, read_point, filter, &task.cancel)?;
+    let rows: u64 = found.groups.iter().map(|matches| matches.rows.len()).sum();
+    let Some(Matches { group, rows: first }) = found.groups.iter().find(|matches| !matches.rows.is_empty()) else {
+        return Ok(());
+    };
+    let group = table.groups.iter().find(|own| own.id == *group).expect("it was just searched");
+    let first: RoaringBitmap = first.iter().take(1).collect();
+    let row = changed_rows(blocks, table, read_point.version, group, &first, &[])?;
+    Err(Error::schema_mismatch(format!(
+        "{what} does not hold in {rows} rows that are there: in the first, {}",
+        values_of(&row, 0, &filter.columns())?
+    )))
 }
 
 /// Some rows of columns of a row group, in the types of `schema`.

@@ -1,5 +1,5 @@
-//! What a table knows of a column beside its field: the id that row groups of all its schemas know it by, and the value that
-//! rows have which are older than it. Both are stored in the field's metadata, under names that frames may not use.
+//! What a table knows of a column beside its field: the id that row groups of all its schemas know it by, the value that rows have
+//! which are older than it, and its constraints. All are stored in the field's metadata, under names that frames may not use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use super::columns::into_type;
 use crate::base::{Error, Result, from_hex, to_hex};
 use crate::segment::{self, Form};
 
-/// The metadata that say which column a field is, and what its default is.
-pub(super) const RESERVED: [&str; 2] = ["drumlin.column", "drumlin.default"];
+/// The metadata that say which column a field is, what older rows have in it, what later ones that lack it do, if that is something
+/// else, and whether it takes no nulls by a constraint.
+pub(super) const RESERVED: [&str; 4] = ["drumlin.column", "drumlin.default", "drumlin.later", "drumlin.not-null"];
 
 /// One column of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,59 +23,112 @@ pub(super) struct Column {
     /// What row groups know it by.
     pub id: String,
     /// A segment of one row with the value that rows have which are older; `None` for null.
-    default: Option<Bytes>,
+    fill: Option<Bytes>,
+    /// The same for later rows that lack it, if it was set for them; empty for null.
+    later: Option<Bytes>,
+    /// Whether a constraint says that it takes no nulls, rather than the frame that it came with.
+    pub not_null: bool,
 }
 
 impl Column {
     /// A column known by the name that it was made with.
     pub fn named(name: &str) -> Self {
-        Self { id: name.to_owned(), default: None }
+        Self { id: name.to_owned(), fill: None, later: None, not_null: false }
     }
 
     /// A new column called `name`, whose id is none of `taken`.
     pub fn fresh(name: &str, taken: &BTreeSet<String>) -> Self {
         let numbered = (1_u64..).map(|n| format!("{name}#{n}"));
         let mut ids = std::iter::once(name.to_owned()).chain(numbered);
-        Self { id: ids.find(|id| !taken.contains(id)).expect("there are more numbers than columns"), default: None }
+        let id = ids.find(|id| !taken.contains(id)).expect("there are more numbers than columns");
+        Self { id, ..Self::named(name) }
     }
 
-    /// The same with a default, an array of one row, which is not null.
-    pub fn with_default(self, value: &ArrayRef) -> Result<Self> {
-        Ok(Self { default: Some(segment::encode(value)?.bytes.into()), ..self })
+    /// The same with a value that older rows have, an array of one row, which is not null.
+    pub fn with_fill(self, value: &ArrayRef) -> Result<Self> {
+        Ok(Self { fill: Some(segment::encode(value)?.bytes.into()), ..self })
+    }
+
+    /// The same with a value that later rows have which lack it, an array of one row that is not null; `None` for null.
+    pub fn with_default(self, value: Option<&ArrayRef>) -> Result<Self> {
+        let later = match value {
+            Some(value) => segment::encode(value)?.bytes.into(),
+            None => Bytes::new(),
+        };
+        Ok(Self { later: Some(later), ..self })
+    }
+
+    /// The same after constraints of a column of the same name.
+    pub fn constrained_as(self, other: &Self, came: &DataType, field: &Field) -> Result<Self> {
+        let not_null = other.not_null;
+        match other.default_value(came) {
+            Some(value) => Self { not_null, ..self }.with_default(Some(&into_type(value?, field.data_type())?)),
+            None => Ok(Self { not_null, ..self }),
+        }
     }
 
     /// The same after its field has got another type than `came`.
     pub fn widened(self, came: &DataType, field: &Field) -> Result<Self> {
-        match self.default_value(came) {
-            Some(value) => self.with_default(&into_type(value?, field.data_type())?),
-            None => Ok(self),
+        let to = |value: Result<ArrayRef>| into_type(value?, field.data_type());
+        let (fill, later) = (self.fill_value(came).map(to), self.later_value(came));
+        let widened = match fill {
+            Some(value) => self.with_fill(&value?)?,
+            None => self,
+        };
+        match later {
+            Some(Some(value)) => widened.with_default(Some(&to(value)?)),
+            _ => Ok(widened),
         }
     }
 
     /// Whether nothing is known of it beside its field.
     pub fn is_plain(&self, field: &Field) -> bool {
-        self.id == *field.name() && self.default.is_none()
+        self.id == *field.name() && !self.is_constrained() && self.fill.is_none()
+    }
+
+    /// Whether it has a constraint.
+    pub fn is_constrained(&self) -> bool {
+        self.later.is_some() || self.not_null
     }
 
     /// The value that older rows have, an array of one row; `None` for null.
+    pub fn fill_value(&self, data_type: &DataType) -> Option<Result<ArrayRef>> {
+        self.fill.as_ref().map(|bytes| segment::decode(bytes.clone(), 1, data_type, Form::Exact))
+    }
+
+    /// What later rows have that lack it, if that was set; `None` within for null.
+    fn later_value(&self, data_type: &DataType) -> Option<Option<Result<ArrayRef>>> {
+        let value = |bytes: &Bytes| segment::decode(bytes.clone(), 1, data_type, Form::Exact);
+        self.later.as_ref().map(|bytes| (!bytes.is_empty()).then(|| value(bytes)))
+    }
+
+    /// The value that later rows have which lack it, an array of one row; `None` for null.
     pub fn default_value(&self, data_type: &DataType) -> Option<Result<ArrayRef>> {
-        self.default.as_ref().map(|bytes| segment::decode(bytes.clone(), 1, data_type, Form::Exact))
+        self.later_value(data_type).unwrap_or_else(|| self.fill_value(data_type))
     }
 
     /// The column of a stored field, and the field without what is stored of it.
     pub fn read(field: &FieldRef) -> Result<(Field, Self)> {
         let mut metadata = field.metadata().clone();
-        let [id, default] = RESERVED.map(|key| metadata.remove(key));
-        let default = default
-            .map(|text| from_hex(&text).ok_or_else(|| Error::corrupt("the default of a column is not hexadecimal")));
-        let default = default.transpose()?.map(Bytes::from);
-        let column = Self { id: id.unwrap_or_else(|| field.name().clone()), default };
-        match column.default_value(field.data_type()) {
-            Some(Err(e)) => return Err(Error::corrupt("the default of a column").with_source(e.to_string())),
-            Some(Ok(value)) if value.len() != 1 => {
-                return Err(Error::corrupt("the default of a column is not one value"));
+        let [id, fill, later, not_null] = RESERVED.map(|key| metadata.remove(key));
+        let bytes = |text: Option<String>| {
+            let bytes = text.map(|text| from_hex(&text).map(Bytes::from));
+            match bytes {
+                Some(None) => Err(Error::corrupt("the default of a column is not hexadecimal")),
+                other => Ok(other.flatten()),
             }
-            _ => {}
+        };
+        let id = id.unwrap_or_else(|| field.name().clone());
+        let column = Self { id, fill: bytes(fill)?, later: bytes(later)?, not_null: not_null.is_some() };
+        let values = [column.fill_value(field.data_type()), column.default_value(field.data_type())];
+        for value in values.into_iter().flatten() {
+            match value {
+                Err(e) => return Err(Error::corrupt("the default of a column").with_source(e.to_string())),
+                Ok(value) if value.len() != 1 => {
+                    return Err(Error::corrupt("the default of a column is not one value"));
+                }
+                Ok(_) => {}
+            }
         }
         Ok((field.as_ref().clone().with_metadata(metadata), column))
     }
@@ -86,7 +140,9 @@ impl Column {
         }
         let mut metadata = field.metadata().clone();
         metadata.insert(RESERVED[0].to_owned(), self.id.clone());
-        metadata.extend(self.default.as_ref().map(|bytes| (RESERVED[1].to_owned(), to_hex(bytes))));
+        metadata.extend(self.fill.as_ref().map(|bytes| (RESERVED[1].to_owned(), to_hex(bytes))));
+        metadata.extend(self.later.as_ref().map(|bytes| (RESERVED[2].to_owned(), to_hex(bytes))));
+        metadata.extend(self.not_null.then(|| (RESERVED[3].to_owned(), String::new())));
         Arc::new(field.as_ref().clone().with_metadata(metadata))
     }
 }

@@ -22,6 +22,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 
 use super::StoredSchema;
+use super::checks::Checks;
 use super::column::repeated;
 use super::extension::check_extension;
 use super::overlong::find_overlong;
@@ -34,6 +35,8 @@ pub struct Conform {
     fill: Option<StoredSchema>,
     /// What messages call the table.
     table: Option<String>,
+    /// What each row must be.
+    checks: Checks,
     /// Rows of the previous batches.
     seen: u64,
 }
@@ -41,7 +44,7 @@ pub struct Conform {
 impl Conform {
     /// For batches that must have `schema`.
     pub fn new(schema: SchemaRef) -> Self {
-        Self { schema, fill: None, table: None, seen: 0 }
+        Self { schema, fill: None, table: None, checks: Checks::default(), seen: 0 }
     }
 
     /// The same; messages begin with `table`.
@@ -54,6 +57,12 @@ impl Conform {
     #[must_use]
     pub fn filling(self, schema: Option<StoredSchema>) -> Self {
         Self { fill: schema, ..self }
+    }
+
+    /// The same; fails at the first row for which a check does not hold.
+    #[must_use]
+    pub fn checking(self, checks: Checks) -> Self {
+        Self { checks, ..self }
     }
 
     /// A batch with all columns.
@@ -86,12 +95,15 @@ impl Conform {
 
     /// Converts the next batch to the schema.
     pub fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let filled = self.filled(batch);
-        let conformed =
-            filled.and_then(|batch| conform_from(&batch, &self.schema, self.seen)).map_err(|e| match &self.table {
-                Some(table) => e.context(table),
-                None => e,
-            })?;
+        let conform = || {
+            let conformed = conform_from(&self.filled(batch)?, &self.schema, self.seen)?;
+            self.checks.test(&conformed, |row| format!("row {} of the data", self.seen + row as u64))?;
+            Ok(conformed)
+        };
+        let conformed = conform().map_err(|e: Error| match &self.table {
+            Some(table) => e.context(table),
+            None => e,
+        })?;
         self.seen += batch.num_rows() as u64;
         Ok(conformed)
     }
@@ -211,9 +223,12 @@ fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayR
         }
     })?;
     if !field.is_nullable() && column.logical_null_count() > 0 {
+        let nulls = column.logical_nulls();
+        let row = nulls.and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row))).unwrap_or(0);
         return Err(Error::schema_mismatch(format!(
-            "column '{name}' takes no nulls; the data has {}",
-            column.logical_null_count()
+            "column '{name}' takes no nulls; the data has {}, the first in row {}",
+            column.logical_null_count(),
+            first + row as u64
         )));
     }
     Ok(column)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
+use super::checks::{Check, ConstraintNames, Constraints};
 use super::column::Column;
 use super::columns::find;
 use super::conform::{conform_value, first_misfit, may_be_exact};
@@ -16,7 +17,7 @@ use super::{Assignment, Rows, StoredSchema, Table, TableCodec, sorted_schema};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
-use crate::filter::Expression;
+use crate::filter::{Expression, Filter};
 use crate::segment::Form;
 
 /// Which columns a frame may have that is brought into a table.
@@ -61,6 +62,11 @@ pub enum Alter {
     Rename(Vec<(String, String)>),
     /// To types that hold all of their values.
     Widen(Vec<(String, DataType)>),
+    /// Constraints come; a default takes the place of that of the same column. Rows that are there must keep them. From then on no
+    /// write brings in a row that does not, by whatever call; `write` keeps them for the new rows.
+    AddConstraints(Constraints),
+    /// Constraints go.
+    DropConstraints(ConstraintNames),
 }
 
 impl Alter {
@@ -82,6 +88,8 @@ pub struct Altered {
     pub schema: StoredSchema,
     /// Columns whose values have to be looked at first, with their new types: see [`check_widening`].
     pub doubtful: Vec<(String, DataType)>,
+    /// What no row may be that is there, and what says so.
+    pub forbidden: Vec<(String, Filter)>,
 }
 
 /// The columns of a table, while they are changed.
@@ -90,13 +98,16 @@ struct Columns<'a> {
     own: &'a StoredSchema,
     fields: Vec<FieldRef>,
     columns: Vec<Column>,
+    checks: Vec<Check>,
     doubtful: Vec<(String, DataType)>,
+    forbidden: Vec<(String, Filter)>,
 }
 
 impl<'a> Columns<'a> {
     fn of(table: &'a Table) -> Result<Self> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
-        Ok(Self { table, own, fields: own.0.fields().to_vec(), columns: own.columns(), doubtful: Vec::new() })
+        let (fields, columns, checks) = (own.0.fields().to_vec(), own.columns(), own.checks().to_vec());
+        Ok(Self { table, own, fields, columns, checks, doubtful: Vec::new(), forbidden: Vec::new() })
     }
 
     /// The place of a column that may be changed.
@@ -111,6 +122,20 @@ impl<'a> Columns<'a> {
         }
     }
 
+    /// Fails if a check refers to a column.
+    fn check_free(&self, at: usize, what: &str) -> Result<()> {
+        let name = self.own.0.field(at).name();
+        for check in &self.checks {
+            if check.columns()?.contains(name) {
+                return Err(Error::invalid(format!(
+                    "column '{name}' cannot be {what}: the check '{}' ({}) refers to it; drop the check first",
+                    check.name, check.text
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, added: &[NewColumn]) -> Result<()> {
         let mut ids = self.table.known_ids();
         for NewColumn { field, fill } in added {
@@ -122,7 +147,7 @@ impl<'a> Columns<'a> {
             let mut column = Column::fresh(name, &ids);
             match fill {
                 Fill::Default(value) if value.logical_null_count() == 0 => {
-                    column = column.with_default(&conform_value(value, &field)?)?;
+                    column = column.with_fill(&conform_value(value, &field)?)?;
                 }
                 Fill::Computed(_) if !field.is_nullable() => {
                     return Err(Error::invalid(format!(
@@ -150,6 +175,7 @@ impl<'a> Columns<'a> {
             return Err(Error::invalid("a table needs at least one column; drop the table instead"));
         }
         for at in gone.into_iter().rev() {
+            self.check_free(at, "dropped")?;
             self.fields.remove(at);
             self.columns.remove(at);
         }
@@ -160,6 +186,7 @@ impl<'a> Columns<'a> {
         let mut renamed = BTreeSet::new();
         for (from, to) in names {
             let at = self.place(from, "renamed")?;
+            self.check_free(at, "renamed")?;
             if !renamed.insert(at) {
                 return Err(Error::invalid(format!("column '{from}' is renamed twice")));
             }
@@ -189,6 +216,62 @@ impl<'a> Columns<'a> {
                 self.doubtful.push((self.fields[at].name().clone(), data_type.clone()));
             }
             self.retype(at, data_type)?;
+        }
+        Ok(())
+    }
+
+    fn constrain(&mut self, Constraints { checks, not_null, defaults }: &Constraints) -> Result<()> {
+        for (name, filter) in checks {
+            if name.is_empty() || self.checks.iter().any(|check| check.name == *name) {
+                return Err(match name.is_empty() {
+                    true => Error::invalid("a check needs a name"),
+                    false => Error::already_exists(format!("check '{name}' is there already; drop it first")),
+                });
+            }
+            let text = filter.to_string();
+            self.forbidden.push((format!("check '{name}' ({text})"), Filter::parse(&format!("not ({text})"))?));
+            self.checks.push(Check { name: name.clone(), text });
+        }
+        for name in not_null {
+            let at = find(&self.own.0, name)?;
+            let field = &self.fields[at];
+            if field.is_nullable() {
+                let quoted = field.name().replace('"', "\"\"");
+                let nulls = Filter::parse(&format!("\"{quoted}\" is null"))?;
+                self.forbidden.push((format!("column '{}' takes no nulls: that", field.name()), nulls));
+            }
+            self.fields[at] = Arc::new(field.as_ref().clone().with_nullable(false));
+            self.columns[at].not_null = true;
+        }
+        for (name, value) in defaults {
+            let at = find(&self.own.0, name)?;
+            if value.logical_null_count() > 0 {
+                return Err(Error::invalid(format!(
+                    "column '{name}': a default is a value; without one, rows that lack the column have null"
+                )));
+            }
+            let value = conform_value(value, &self.fields[at])?;
+            self.columns[at] = self.columns[at].clone().with_default(Some(&value))?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, ConstraintNames { checks, not_null, defaults }: &ConstraintNames) -> Result<()> {
+        for name in checks {
+            let at = self.checks.iter().position(|check| check.name == *name);
+            self.checks.remove(at.ok_or_else(|| Error::not_found(format!("there is no check '{name}'")))?);
+        }
+        for name in not_null {
+            let at = self.place(name, "made to take nulls")?;
+            self.fields[at] = Arc::new(self.fields[at].as_ref().clone().with_nullable(true));
+            self.columns[at].not_null = false;
+        }
+        for name in defaults {
+            let at = find(&self.own.0, name)?;
+            if self.columns[at].default_value(self.fields[at].data_type()).is_none() {
+                return Err(Error::not_found(format!("column '{name}' has no default")));
+            }
+            self.columns[at] = self.columns[at].clone().with_default(None)?;
         }
         Ok(())
     }
@@ -236,11 +319,12 @@ impl<'a> Columns<'a> {
     /// The schema with these columns; `None` if it is the same.
     fn schema(self) -> Result<Option<StoredSchema>> {
         let schema = Arc::new(Schema::new_with_metadata(self.fields, self.own.0.metadata().clone()));
-        let changed = StoredSchema::with_columns(schema, self.columns);
+        let changed = StoredSchema::with_columns(schema, self.columns, self.checks);
         if changed == *self.own {
             return Ok(None);
         }
         let changed = changed.check_new()?;
+        changed.bound_checks()?;
         if let Some(key) = self.table.key() {
             // Whether its rows can be held in memory.
             TableCodec::new(&changed.0, key)?.check()?;
@@ -258,9 +342,38 @@ impl Table {
             Alter::Drop(names) => columns.drop(names)?,
             Alter::Rename(names) => columns.rename(names)?,
             Alter::Widen(types) => columns.widen(types)?,
+            Alter::AddConstraints(constraints) => columns.constrain(constraints)?,
+            Alter::DropConstraints(names) => columns.release(names)?,
         }
-        let doubtful = std::mem::take(&mut columns.doubtful);
-        Ok(columns.schema()?.map(|schema| Altered { schema, doubtful }))
+        let (doubtful, forbidden) = (std::mem::take(&mut columns.doubtful), std::mem::take(&mut columns.forbidden));
+        Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden }))
+    }
+
+    /// The schema of a frame that replaces all rows, with the constraints of this table. `SchemaMismatch` if the frame lacks a column
+    /// that a check refers to.
+    pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
+        let Some(own) = self.schema().filter(|own| own.is_constrained()) else { return Ok(came) };
+        for check in own.checks() {
+            if let Some(name) = check.columns()?.iter().find(|name| came.0.index_of(name).is_err()) {
+                return Err(Error::schema_mismatch(format!(
+                    "the data lacks column '{name}', to which the check '{}' ({}) refers; drop the check first",
+                    check.name, check.text
+                )));
+            }
+        }
+        let (mut fields, mut columns) = (came.0.fields().to_vec(), came.columns());
+        for (field, column) in fields.iter_mut().zip(&mut columns) {
+            let Ok(at) = own.0.index_of(field.name()) else { continue };
+            let (before, data_type) = (&own.columns()[at], own.0.field(at).data_type());
+            if before.not_null {
+                *field = Arc::new(field.as_ref().clone().with_nullable(false));
+            }
+            *column = column.clone().constrained_as(before, data_type, field)?;
+        }
+        let schema = Arc::new(Schema::new_with_metadata(fields, came.0.metadata().clone()));
+        let constrained = StoredSchema::with_columns(schema, columns, own.checks().to_vec()).check_new()?;
+        constrained.bound_checks()?;
+        Ok(constrained)
     }
 
     /// The schema that takes in rows of the schema `came`; `None` if that is the newest version's. What does not fit it either

@@ -140,7 +140,7 @@ impl<'a> GroupReader<'a> {
             Some(place) => {
                 same_stats(place.data_type, field.data_type()).then(|| self.column_at(place.located).stats.clone())
             }
-            None => match self.seen.default_of(field.name()) {
+            None => match self.seen.fill_of(field.name()) {
                 Some(value) => into_type(value.ok()?, field.data_type()).ok().map(|value| measure(&value)),
                 None => Some(missing_stats(field.name(), u64::from(self.group.rows), self.constants)),
             },
@@ -215,7 +215,7 @@ impl<'a> GroupReader<'a> {
 
     /// A column that it does not have: constant, or null.
     fn missing(&self, name: &str, wanted: &DataType, rows: usize) -> Result<ArrayRef> {
-        match self.seen.default_of(name) {
+        match self.seen.fill_of(name) {
             Some(value) => into_type(repeated(&value?, rows)?, wanted),
             None => missing(name, wanted, rows, self.constants),
         }

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-    Field, Schema, SchemaRef,
+    Field, FieldRef, Schema, SchemaRef,
 };
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
+use super::checks::{Check, Checks, ConstraintsInfo};
 use super::column::{self, Column};
 use crate::base::{Error, Result};
 use crate::segment::{children, holds};
@@ -27,23 +28,52 @@ use crate::segment::{children, holds};
 /// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it), and what is
 /// known of its columns beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredSchema(pub SchemaRef, Option<Arc<[Column]>>);
+pub struct StoredSchema(pub SchemaRef, Option<Arc<[Column]>>, Option<Arc<[Check]>>);
+
+/// The metadata of a stored schema that hold its checks.
+const CHECKS: &str = "drumlin.checks";
 
 impl StoredSchema {
     /// A schema whose columns are known by their names.
     pub fn plain(schema: SchemaRef) -> Self {
-        Self(schema, None)
+        Self(schema, None, None)
     }
 
-    /// A schema with these columns, one for each field.
-    pub(super) fn with_columns(schema: SchemaRef, columns: Vec<Column>) -> Self {
+    /// A schema with these columns, one for each field, and checks.
+    pub(super) fn with_columns(schema: SchemaRef, columns: Vec<Column>, checks: Vec<Check>) -> Self {
         let plain = schema.fields().iter().zip(&columns).all(|(field, column)| column.is_plain(field));
-        Self(schema, (!plain).then(|| columns.into()))
+        Self(schema, (!plain).then(|| columns.into()), (!checks.is_empty()).then(|| checks.into()))
+    }
+
+    /// Its checks.
+    pub(super) fn checks(&self) -> &[Check] {
+        self.2.as_deref().unwrap_or_default()
+    }
+
+    /// Its checks, tied to it.
+    pub fn bound_checks(&self) -> Result<Checks> {
+        Checks::new(&self.0, self.checks())
+    }
+
+    /// Whether it has constraints that not all builds know.
+    pub fn is_constrained(&self) -> bool {
+        self.2.is_some() || self.1.as_ref().is_some_and(|columns| columns.iter().any(Column::is_constrained))
+    }
+
+    /// The constraints, by the names of columns.
+    pub fn constraints(&self) -> Result<ConstraintsInfo> {
+        let checks = self.checks().iter().map(|check| (check.name.clone(), check.text.clone())).collect();
+        let fields = self.0.fields().iter();
+        let not_null = fields.clone().filter(|field| !field.is_nullable()).map(|field| field.name().clone()).collect();
+        let default =
+            |field: &FieldRef| Some(self.default_of(field.name())?.map(|value| (field.name().clone(), value)));
+        Ok(ConstraintsInfo { checks, not_null, defaults: fields.filter_map(default).collect::<Result<_>>()? })
     }
 
     /// The same columns with other metadata of the schema.
     pub(super) fn with_metadata(&self, metadata: HashMap<String, String>) -> Self {
-        Self(Arc::new(Schema::new_with_metadata(self.0.fields().clone(), metadata)), self.1.clone())
+        let schema = Schema::new_with_metadata(self.0.fields().clone(), metadata);
+        Self(Arc::new(schema), self.1.clone(), self.2.clone())
     }
 
     /// Its columns.
@@ -82,6 +112,12 @@ impl StoredSchema {
     }
 
     /// The value that rows have which are older than the column called `name`; `None` for null.
+    pub(super) fn fill_of(&self, name: &str) -> Option<Result<ArrayRef>> {
+        let (columns, at) = (self.1.as_ref()?, self.0.index_of(name).ok()?);
+        columns[at].fill_value(self.0.field(at).data_type())
+    }
+
+    /// The value that later rows have which lack the column called `name`; `None` for null.
     pub(super) fn default_of(&self, name: &str) -> Option<Result<ArrayRef>> {
         let (columns, at) = (self.1.as_ref()?, self.0.index_of(name).ok()?);
         columns[at].default_value(self.0.field(at).data_type())
@@ -94,7 +130,10 @@ impl StoredSchema {
 
     /// The same for a schema with what is known of its columns.
     pub(super) fn check_new(self) -> Result<Self> {
-        let stored = Self(check_schema(self.0)?, self.1);
+        let stored = Self(check_schema(self.0)?, self.1, self.2);
+        if stored.0.metadata().contains_key(CHECKS) {
+            return Err(Error::invalid(format!("the schema has metadata under '{CHECKS}', which is reserved")));
+        }
         for field in stored.0.fields() {
             if let Some(key) = column::RESERVED.into_iter().find(|key| field.metadata().contains_key(*key)) {
                 let name = field.name();
@@ -118,7 +157,13 @@ impl StoredSchema {
     /// A schema from storage.
     fn stored(bytes: &[u8]) -> Result<Self> {
         let schema = check_schema(decode(bytes)?)?;
-        if !schema.fields().iter().any(|field| column::RESERVED.iter().any(|key| field.metadata().contains_key(*key))) {
+        let (schema, checks) = take_checks(schema)?;
+        if checks.is_empty()
+            && !schema
+                .fields()
+                .iter()
+                .any(|field| column::RESERVED.iter().any(|key| field.metadata().contains_key(*key)))
+        {
             return Ok(Self::plain(schema));
         }
         let read = schema.fields().iter().map(Column::read);
@@ -128,14 +173,24 @@ impl StoredSchema {
         if ids.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Error::corrupt("two columns of a schema are the same"));
         }
-        Ok(Self::with_columns(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())), columns))
+        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let stored = Self::with_columns(schema, columns, checks);
+        stored.bound_checks().map_err(|e| Error::corrupt("a check of a schema").with_source(e.to_string()))?;
+        Ok(stored)
     }
 
     /// What is stored.
     fn to_stored(&self) -> Result<Vec<u8>> {
-        let Some(columns) = &self.1 else { return encode(&self.0) };
-        let fields = self.0.fields().iter().zip(&**columns).map(|(field, column)| column.write(field));
-        encode(&Schema::new_with_metadata(fields.collect::<Vec<_>>(), self.0.metadata().clone()))
+        if self.1.is_none() && self.2.is_none() {
+            return encode(&self.0);
+        }
+        let fields = self.0.fields().iter().zip(self.columns()).map(|(field, column)| column.write(field));
+        let mut metadata = self.0.metadata().clone();
+        if let Some(checks) = &self.2 {
+            let text = serde_json::to_string(checks).map_err(|e| Error::invalid(e.to_string()))?;
+            metadata.insert(CHECKS.to_owned(), text);
+        }
+        encode(&Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata))
     }
 
     /// Whether both have the same columns, in the same order, of the same types; metadata aside.
@@ -146,6 +201,16 @@ impl StoredSchema {
                 a.name() == b.name() && a.data_type() == b.data_type() && a.is_nullable() == b.is_nullable()
             })
     }
+}
+
+/// A stored schema without its checks, and these.
+fn take_checks(schema: SchemaRef) -> Result<(SchemaRef, Vec<Check>)> {
+    let Some(text) = schema.metadata().get(CHECKS) else { return Ok((schema, Vec::new())) };
+    let checks = serde_json::from_str(text)
+        .map_err(|e| Error::corrupt("the checks of a schema cannot be read").with_source(e.to_string()))?;
+    let mut metadata = schema.metadata().clone();
+    metadata.remove(CHECKS);
+    Ok((Arc::new(Schema::new_with_metadata(schema.fields().clone(), metadata)), checks))
 }
 
 /// All checks except that it can be encoded, which a decoded schema always can.

@@ -9,6 +9,7 @@ mod beside_cuts;
 mod bucket_answers;
 mod checkpoint;
 mod clocks;
+mod constraints;
 mod contract_encodings;
 mod contract_log;
 mod contract_storage;

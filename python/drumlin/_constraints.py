@@ -1,0 +1,61 @@
+"""What rows must be for a table to take them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from drumlin._arguments import plain
+from drumlin._errors import InvalidArgument
+from drumlin._expr import Expr
+from drumlin._optional import need
+
+__all__ = ["Constraints"]
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What rows must be for a table to take them, and what they have in columns that they lack; made by
+    :meth:`Table.constraints <drumlin.Table.constraints>`."""
+
+    #: Predicates by name; no row makes one false.
+    checks: dict[str, str] = field(default_factory=dict)
+    #: Columns that take no nulls, in the table's order.
+    not_null: list[str] = field(default_factory=list)
+    #: What rows that lack a column have in it.
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Names and predicates."""
+    if checks is None:
+        return []
+    if not isinstance(checks, Mapping):
+        raise TypeError(f"checks is a dict of names and predicates, not a {type(checks).__name__}")
+    found = []
+    for name, check in checks.items():
+        if not isinstance(name, str):
+            raise TypeError(f"checks has a name that is no text: {name!r}")
+        if not isinstance(check, (str, Expr)):
+            raise TypeError(f"checks[{name!r}] is text or an expression made with drumlin.col, not {check!r}")
+        found.append((name, str(check)))
+    return found
+
+
+def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
+    """A frame of one row with the defaults; `None` without any."""
+    if defaults is None:
+        return None
+    if not isinstance(defaults, Mapping):
+        raise TypeError(f"defaults is a dict of columns and values, not a {type(defaults).__name__}")
+    for name, value in defaults.items():
+        if not isinstance(name, str):
+            raise TypeError(f"defaults has a column that is no text: {name!r}")
+        if value is None:
+            raise InvalidArgument(f"column {name!r}: a default is a value; without one, rows that lack it have null")
+    if not defaults:
+        return None
+    pyarrow = need("pyarrow", "a default", "pyarrow")
+    try:
+        return pyarrow.table({name: pyarrow.array([plain(value)]) for name, value in defaults.items()})
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"a default is of no type that Arrow has: {error}") from error
