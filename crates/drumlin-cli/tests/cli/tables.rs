@@ -209,6 +209,19 @@ fn rows_and_columns_are_changed() {
         &["--fill x is given twice"],
     );
     desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' is there already"]);
+    // Constraints.
+    let put = ["alter", "s", "b", "--check", "some=n > 0", "--not-null", "n", "--default", "twice=2 * 21"];
+    assert_eq!(desk.ok(&put), "b: n Float64, called Utf8, twice Int64\n  check some: n > 0\n");
+    std::fs::write(desk.path("none.csv"), "n,called\n-1,x\n").unwrap();
+    let import = ["import", "s", "none.csv", "--table", "b", "--append", "--evolve"];
+    desk.fails(1, &import, &["check 'some' (n > 0) does not hold in row 0", "n is -1.0"]);
+    desk.fails(1, &["alter", "s", "b", "--check", "more=n > 100"], &["1 rows that are there", "n is 13.0"]);
+    desk.fails(2, &["alter", "s", "b", "--check", "n > 100"], &["NAME=FILTER"]);
+    desk.ok(&["alter", "s", "b", "--drop-check", "some", "--nullable", "n"]);
+    desk.ok(&import);
+    assert_eq!(rows(), "n,called,twice\n13.0,,26\n-1.0,x,42\n");
+    desk.ok(&["alter", "s", "b", "--no-default", "twice"]);
+    desk.ok(&["delete", "s", "b", "--where", "n < 0"]);
     desk.fails(1, &["alter", "s", "b", "--add", "x=Int8", "--fill", "x=missing + 1"], &["no column missing"]);
     // Files with other columns, and those that replace some rows.
     std::fs::write(desk.path("more.csv"), "n,venue\n1,X\n2,Y\n").unwrap();

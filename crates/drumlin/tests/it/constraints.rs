@@ -177,7 +177,7 @@ fn constraints_outlive_what_the_table_does() {
     store.append("t", ints(&[("k", vec![3]), ("a", vec![30])]), &evolve()).unwrap();
     assert_eq!(column(&store, "t", "b"), [Some(2), Some(50), None], "rows keep what they had");
     // With an old version come its constraints.
-    store.restore("t", &AsOf::Version(Version(3))).unwrap();
+    store.restore("t", &AsOf::Version(Version(4))).unwrap();
     is(&store, "t", "restored");
     store.checkpoint(&Default::default()).unwrap();
     store.close().unwrap();
