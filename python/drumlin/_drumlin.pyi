@@ -262,8 +262,7 @@ class Dataset:
     def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
         """What reading it costs."""
     def split_by_table(self, filters: list[str]) -> list[Dataset]:
-        """Its tables one by one, each with the columns of all; without those that the filters rule out by paths and
-        columns."""
+        """Its tables one by one, each with the columns of all; without those that the filters rule out."""
     def splits(
         self,
         columns: list[str] | None,
@@ -292,8 +291,7 @@ class DatasetPlan:
         """Row groups with visible rows in the tables that are opened."""
     @property
     def pruned_row_groups(self) -> int:
-        """Those among them of which nothing is read: their statistics say that the filter is true for none of their
-        rows."""
+        """Those among them of which nothing is read: their statistics rule the filter out."""
     @property
     def whole_row_groups(self) -> int:
         """Those among them whose rows the filter all keeps, as statistics say."""
@@ -448,6 +446,10 @@ class Table:
         metadata: str | None = None,
         progress: _Progress | None = None,
     ) -> Version | None: ...
+    def join_columns(self, rows: Any, on: _List[str], metadata: str | None, progress: Any) -> Version | None: ...
+    def map_columns(
+        self, columns: Any, function: Any, read: _List[str] | None, metadata: str | None, progress: Any
+    ) -> Version | None: ...
     def drop_columns(self, columns: _List[str], metadata: str | None = None) -> Version | None: ...
     def rename_columns(self, names: _Pairs, metadata: str | None = None) -> Version | None: ...
     def widen(self, types: Any, metadata: str | None = None) -> Version | None: ...
@@ -557,11 +559,7 @@ class Store:
     def drop_snapshot(self, name: str) -> None: ...
     def snapshots(self) -> _List[Snapshot]: ...
     def set_retention(
-        self,
-        path: str,
-        keep_last: int | None = None,
-        keep_micros: int | None = None,
-        keep_all: bool = False,
+        self, path: str, keep_last: int | None = None, keep_micros: int | None = None, keep_all: bool = False
     ) -> None: ...
     def retention(self, path: str) -> tuple[int | None, int | None]:
         """`(keep_last, keep_micros)`; both are `None` if all versions are kept."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 
 from drumlin import _drumlin
+from drumlin._applied import ColumnFunction, applied
 from drumlin._arguments import (
     AsOf,
     Progress,
@@ -358,27 +359,53 @@ class Table(Generic[_V]):
         selected = selection(as_of, columns, where, limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
 
-    def add_columns(self, columns: SchemaLike, *, metadata: Any = None, progress: Progress | None = None) -> _V:
+    def add_columns(
+        self,
+        columns: SchemaLike | FrameLike,
+        *,
+        on: str | Iterable[str] | None = None,
+        using: ColumnFunction | None = None,
+        read: Iterable[str] | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> _V:
         """Makes a version with more columns, after those there are. ``columns`` are names and Arrow types, or for a
         name a pair of a type and the value that the rows have which are there; rows that are added later and lack the
         column (``schema="evolve"``) have it too. Without such a value they are null. No rows are written.
 
-        With a pair of a type and an expression (:func:`drumlin.col`) the rows have what is computed from the columns
-        that were there. That makes two versions in one commit, one with the column and one with its values, and of
-        large row groups writes the new columns alone.
+        The rows that are there may have other values. With a pair of a type and an expression (:func:`drumlin.col`)
+        they are computed from the columns that were there. With ``on``, ``columns`` is a frame: its other columns are
+        added, and each row has the values of the frame's row that is equal to it in ``on``, or null. With ``using``,
+        a function computes them: of record batches with the columns ``read``, or all, it returns frames with the new
+        columns and as many rows; it is called by one thread at a time, with the rows in any order. All of these make
+        two versions in one commit, one with the columns and one with their values, and of large row groups write the
+        new columns alone.
 
         >>> import drumlin, pyarrow
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", {"n": [1, 2]})
-        >>> _ = store.table("numbers").add_columns({"note": pyarrow.string(), "weight": (pyarrow.float64(), 0.5)})
-        >>> store.read("numbers").to_arrow().to_pylist()[0]
-        {'n': 1, 'note': None, 'weight': 0.5}
-        >>> _ = store.table("numbers").add_columns({"heavy": (pyarrow.bool_(), drumlin.col("n") * 3 > 4)})
-        >>> store.read("numbers", columns=["n", "heavy"]).to_arrow().to_pylist()
-        [{'n': 1, 'heavy': False}, {'n': 2, 'heavy': True}]
+        >>> numbers = drumlin.open("memory://").table("numbers")
+        >>> _ = numbers.write({"n": [1, 2]}), numbers.add_columns({"weight": (pyarrow.float64(), 0.5)})
+        >>> _ = numbers.add_columns({"heavy": (pyarrow.bool_(), drumlin.col("n") * 3 > 4)})
+        >>> _ = numbers.add_columns({"n": [2], "name": ["two"]}, on="n")
+        >>> _ = numbers.add_columns({"m": pyarrow.int64()}, using=lambda rows: {"m": rows["n"]}, read=["n"])
+        >>> numbers.read().to_arrow().to_pylist()[1]
+        {'n': 2, 'weight': 0.5, 'heavy': True, 'name': 'two', 'm': 2}
         """
+        noted = note(metadata)
+        if on is not None:
+            if using is not None:
+                raise InvalidArgument(
+                    "give on, for the columns of a frame, or using, for those of a function, not both"
+                )
+            equal, rows = names([on] if isinstance(on, str) else on, "on"), to_stream(columns, Fit(), "columns")
+            return cast(_V, self._core.join_columns(rows, equal, noted, progress))
+        if using is not None:
+            wanted = None if read is None else names(read, "read")
+            made = self._core.map_columns(to_schema(columns, "columns"), applied(using), wanted, noted, progress)
+            return cast(_V, made)
+        if read is not None:
+            raise InvalidArgument("read says which columns the function using gets; give that too")
         schema, defaults, computed = new_columns(columns)
-        return cast(_V, self._core.add_columns(schema, defaults, computed, note(metadata), progress))
+        return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
 
     def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
         """Makes a version without the columns called ``columns``. Older versions keep them, and with them their bytes.
@@ -459,25 +486,21 @@ class Table(Generic[_V]):
         keep it.
 
         >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("trades", {"price": [7.5]})
-        >>> _ = store.table("trades").add_constraints(checks={"positive": "price > 0"}, not_null=["price"])
-        >>> _ = store.table("trades").drop_constraints(checks=["positive"])
-        >>> store.table("trades").constraints()
-        Constraints(checks={}, not_null=['price'], defaults={})
+        >>> trades = drumlin.open("memory://").table("trades")
+        >>> _ = trades.write({"price": [7.5]}), trades.add_constraints(checks={"positive": "price > 0"})
+        >>> _ = trades.drop_constraints(checks=["positive"])
         """
-        required, later = names(not_null, "not_null"), names(defaults, "defaults")
-        return cast(_V, self._core.drop_constraints(names(checks, "checks"), required, later, note(metadata)))
+        gone = names(checks, "checks"), names(not_null, "not_null"), names(defaults, "defaults"), note(metadata)
+        return cast(_V, self._core.drop_constraints(*gone))
 
     def constraints(self, *, as_of: AsOf | None = None) -> Constraints:
         """What rows must be for the table to take them, and what they have in columns that they lack.
 
         >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("trades", {"price": [7.5]})
-        >>> _ = store.table("trades").add_constraints(defaults={"price": 1})
-        >>> store.table("trades").constraints()
-        Constraints(checks={}, not_null=[], defaults={'price': 1.0})
+        >>> trades = drumlin.open("memory://").table("trades")
+        >>> _ = trades.write({"price": [7.5]}), trades.add_constraints(not_null=["price"], defaults={"price": 1})
+        >>> trades.constraints()
+        Constraints(checks={}, not_null=['price'], defaults={'price': 1.0})
         """
         checks, required, defaults = self._core.constraints(as_of_argument(as_of))
         return Constraints(dict(checks), required, defaults)

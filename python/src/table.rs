@@ -3,6 +3,7 @@
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use drumlin::base::Task;
 use drumlin::{
@@ -23,7 +24,7 @@ use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::open_store::Store;
 use crate::options::{When, lookup_options, missing, schema_mode};
 use crate::reports::{DropReport, Version};
-use crate::result::{Prepared, Reading, Stream};
+use crate::result::{Batches, Prepared, Reading, Stream};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
 use crate::value::to_python;
@@ -282,6 +283,54 @@ impl Table {
             self.core.alter(&Alter::Add(new.collect()), &UpdateOptions { metadata, task })
         };
         Ok(with_progress(py, progress, add)?.map(Version::from))
+    }
+
+    /// Columns of a frame, by rows that are equal to those of the table.
+    fn join_columns(
+        &self,
+        py: Python<'_>,
+        rows: Input,
+        on: Vec<String>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Version>> {
+        let add = |task| self.core.add_columns_from(Frame::from(rows), &on, &UpdateOptions { metadata, task });
+        Ok(with_progress(py, progress, add)?.map(Version::from))
+    }
+
+    /// Columns that a function computes from batches; it is called by one thread at a time.
+    fn map_columns(
+        &self,
+        py: Python<'_>,
+        columns: GivenSchema,
+        function: Py<PyAny>,
+        read: Option<Vec<String>>,
+        metadata: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Version>> {
+        let fields = columns.into_inner().fields().iter().map(|field| field.as_ref().clone()).collect();
+        let raised: Mutex<Option<PyErr>> = Mutex::default();
+        // A thread that waits for its turn must not hold the interpreter's lock.
+        let compute = |batch: &RecordBatch| -> Result<RecordBatch> {
+            let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
+            if raised.is_some() {
+                return Err(Error::cancelled("the function has raised"));
+            }
+            let made = Python::attach(|py| function.call1(py, (Batches::from(batch.clone()),))?.extract::<Input>(py));
+            made.map_or_else(
+                |error| {
+                    *raised = Some(error);
+                    Err(Error::cancelled("the function has raised"))
+                },
+                rows_of,
+            )
+        };
+        let add = |task| self.core.add_columns_by(fields, read.as_deref(), &compute, &UpdateOptions { metadata, task });
+        let added = with_progress(py, progress, add);
+        match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok(added?.map(Version::from)),
+        }
     }
 
     #[pyo3(signature = (columns, metadata=None))]

@@ -34,7 +34,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "delete": {"where": "id = 1", "progress": None},
     "upsert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "insert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
-    "add_columns": {"columns": {"new": pa.int8()}, "progress": None},
+    "add_columns": {"columns": {"new": pa.int8()}, "on": None, "using": None, "read": None, "progress": None},
     "drop_columns": {"columns": ["s"]},
     "rename_columns": {"names": {"s": "t"}},
     "widen": {"types": {"id": pa.int64()}},

@@ -174,3 +174,73 @@ def test_pandas_frames_come_back_after_changes() -> None:
     table.drop_columns(["sort of"])
     assert list(store.read("t").to_pandas().columns) == ["price", "note"]
     pd.testing.assert_frame_equal(store.read("t", as_of=0).to_pandas(), frame)
+
+
+def test_columns_come_from_a_frame_by_key() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"k": ["a", "b", "c"], "n": [1, 2, 3]})
+    table = store.table("t")
+    made = table.add_columns(pd.DataFrame({"k": ["c", "a", "x"], "price": [3.5, 1.5, 9.0]}), on="k")
+    assert made.version == 2
+    assert table.read().to_arrow().to_pylist() == [
+        {"k": "a", "n": 1, "price": 1.5},
+        {"k": "b", "n": 2, "price": None},
+        {"k": "c", "n": 3, "price": 3.5},
+    ]
+    assert [version.kind for version in table.versions()] == ["write", "alter", "merge"]
+    with pytest.raises(drumlin.AlreadyExists, match="'price' is there already"):
+        table.add_columns({"k": ["a"], "price": [0.0]}, on=["k"])
+    with pytest.raises(drumlin.InvalidArgument, match="two rows of the data"):
+        table.add_columns({"k": ["a", "a"], "x": [0, 1]}, on=["k"])
+    with pytest.raises(drumlin.InvalidArgument, match="not both"):
+        table.add_columns({"k": ["a"]}, on="k", using=lambda rows: rows)
+    assert len(table.versions()) == 3
+
+
+def test_columns_come_from_a_function() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", pa.table({"n": range(300_000), "s": ["x"] * 300_000}))
+    table, batches = store.table("t"), []
+
+    def parity(rows: pa.RecordBatch) -> pd.DataFrame:
+        batches.append((rows.schema.names, rows.num_rows))
+        return pd.DataFrame({"odd": rows["n"].to_numpy() % 2 == 1, "text": [str(n) for n in rows["n"].to_pylist()]})
+
+    table.add_columns({"odd": pa.bool_(), "text": pa.string()}, using=parity, read=["n"])
+    assert sorted(batches) == [(["n"], 54_240), (["n"], 122_880), (["n"], 122_880)]
+    shown = table.read(where="n > 299997").to_arrow().to_pylist()
+    assert shown == [
+        {"n": 299_998, "s": "x", "odd": False, "text": "299998"},
+        {"n": 299_999, "s": "x", "odd": True, "text": "299999"},
+    ]
+    with store.transaction() as tx:
+        tx.table("t").add_columns({"m": pa.int64()}, using=lambda rows: {"m": rows["n"]})
+    assert table.read(columns=["m"], tail=1).to_arrow().to_pylist() == [{"m": 299_999}]
+
+
+def test_a_function_that_raises_leaves_the_table_as_it_was() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"n": [1, 2]})
+    table = store.table("t")
+
+    def broken(_: pa.RecordBatch) -> dict[str, list[int]]:
+        raise LookupError("no such luck")
+
+    with pytest.raises(LookupError, match="no such luck"):
+        table.add_columns({"m": pa.int64()}, using=broken)
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda _: {"m": [1]}, drumlin.SchemaMismatch, "1 rows for 2"),
+        (lambda _: {"x": [1, 2]}, drumlin.SchemaMismatch, "'x'"),
+        (lambda _: {"m": ["a", "b"]}, drumlin.SchemaMismatch, "'m'"),
+        (lambda _: 7, TypeError, "what using returned"),
+        (7, TypeError, "using is a function"),
+    ]
+    for using, error, words in cases:
+        with pytest.raises(error, match=words):
+            table.add_columns({"m": pa.int64()}, using=using)
+    with pytest.raises(drumlin.InvalidArgument, match="the function using gets"):
+        table.add_columns({"m": pa.int64()}, read=["n"])
+    assert len(table.versions()) == 1
+    # The function may read the store.
+    table.add_columns({"m": pa.int64()}, using=lambda rows: {"m": store.read("t").to_arrow()["n"].to_pylist()})
+    assert table.read().to_arrow()["m"].to_pylist() == [1, 2]

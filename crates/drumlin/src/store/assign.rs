@@ -65,7 +65,7 @@ impl Store {
 }
 
 /// All that a version sees.
-fn all_rows(table: &Table, version: Version) -> Vec<Matches> {
+pub(super) fn all_rows(table: &Table, version: Version) -> Vec<Matches> {
     let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
     let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
     matches.filter(|matches| !matches.rows.is_empty()).collect()

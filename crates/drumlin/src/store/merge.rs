@@ -49,13 +49,15 @@ impl Store {
         }
     }
 
-    /// Writes the row groups of a merge into the table at `path` as it is in `state`, which has no rows of it in memory.
+    /// Writes the row groups of a merge into the table at `path` as it is in `state`, which has no rows of it in memory. If `in_place`,
+    /// rows that are updated keep their places.
     pub(super) fn prepare_merge(
         &self,
         state: &State,
         path: &Path,
         source: RecordBatch,
         merge: &Merge,
+        in_place: bool,
         options: &UpdateOptions,
     ) -> Result<PreparedRows<MergeReport>> {
         let table = table_at(state, path)?;
@@ -91,7 +93,7 @@ impl Store {
         let new_values = |group: &RowGroup, _: &RoaringBitmap| bound.new_values(reader, group, &outcomes[&group.id]);
         let version = newest(state, table).version;
         let kind = VersionKind::Merge;
-        let (new_values, in_place) = (&new_values as _, false);
+        let new_values = &new_values as _;
         let changes = RowChanges { table, version, kind, updated, new_values, deleted, inserted, in_place };
         changes.prepare(self, path, options, report)
     }

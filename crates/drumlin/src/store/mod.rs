@@ -9,6 +9,7 @@ mod assign;
 mod background;
 mod blocks;
 mod checkpoint;
+mod columns;
 mod commit;
 mod committer;
 mod copies;
@@ -82,6 +83,7 @@ use background::Background;
 #[cfg(feature = "internals")]
 pub use background::wait_for_checkpoint;
 pub use checkpoint::{CheckpointOptions, CheckpointReport};
+pub use columns::ColumnFn;
 pub use copy_to::{CopyToOptions, CopyToReport};
 pub use dataset::{Dataset, DatasetOptions, DatasetPlan};
 pub use dataset_scan::DatasetScan;

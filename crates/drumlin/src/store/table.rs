@@ -13,15 +13,13 @@ use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{
     AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport, Store,
-    TableOptions, TableStat, TableView, Transaction, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
+    TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::table::{
-    Alter, ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, View,
-};
+use crate::table::{ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, View};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
@@ -86,56 +84,6 @@ impl Table {
     fn write_frame(&self, kind: VersionKind, frame: Frame<'_>, options: &WriteOptions) -> Result<Option<VersionInfo>> {
         let frames = vec![(self.path.clone(), frame)];
         self.place.write_frames(kind, frames, options, OnItemError::Refuse)?.remove(0)
-    }
-
-    /// Makes a version with other columns and the same rows. Writes no rows: row groups keep the columns that they were written
-    /// with, and older versions their schema. O(columns), and if values of a column must be looked at to tell whether
-    /// they fit a wider type, O(rows) of that column. Only columns that are computed ([`crate::Fill::Computed`]) take a second version,
-    /// in the same commit; of large row groups they alone are written.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use drumlin::arrow::array::{ArrayRef, Int32Array, RecordBatch};
-    /// # use drumlin::arrow::datatypes::{DataType, Field};
-    /// # use drumlin::{Alter, Fill, NewColumn, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
-    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
-    /// store.write("t", rows, &Default::default())?;
-    /// let table = store.table("t");
-    /// let column = NewColumn { field: Field::new("note", DataType::Utf8, true), fill: Fill::Null };
-    /// table.alter(&Alter::Add(vec![column]), &Default::default())?;
-    /// table.alter(&Alter::Rename(vec![("n".into(), "count".into())]), &Default::default())?;
-    /// table.alter(&Alter::Widen(vec![("count".into(), DataType::Int64)]), &Default::default())?;
-    /// let schema = table.schema(&Default::default())?;
-    /// assert_eq!((schema.field(0).name().as_str(), schema.field(0).data_type()), ("count", &DataType::Int64));
-    /// # Ok::<(), drumlin::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `NotFound` if there is no table; `InvalidArgument` if a column does not exist, or is one of the key or the sort order;
-    /// `AlreadyExists` if a new one does; `SchemaMismatch` if a type does not hold all values; in a transaction `Conflict` if
-    /// rows written by key are in memory.
-    pub fn alter(&self, alter: &Alter, options: &UpdateOptions) -> Result<Option<VersionInfo>> {
-        let (path, computed) = (Path::new(&self.path)?, alter.computed());
-        match &self.place {
-            Place::Store(store) if !computed.is_empty() => {
-                let mut work = |tx: &Transaction| {
-                    let place = Place::Transaction(tx.clone());
-                    Table { place, path: self.path.clone() }.alter(alter, options)
-                };
-                let (_, after) = store.while_reclaimed(|| store.transact_to(&mut work))?;
-                store.newest_info(&after, &path).map(Some)
-            }
-            Place::Store(store) => store.alter(&path, alter, options).map(Some),
-            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                open.alter(store, &path, alter, options)?;
-                if !computed.is_empty() {
-                    let prepare = |state: &State| store.prepare_update(state, &path, &computed, None, options);
-                    open.change_rows(store, &path, prepare)?;
-                }
-                Ok(None)
-            }),
-        }
     }
 
     /// Makes a version in which columns of the rows for which `filter` is true, or of all, have other values: `set` has names
@@ -222,14 +170,14 @@ impl Table {
         match &self.place {
             Place::Store(store) => {
                 let source = store.collected(&path, frame.into(), options)?;
-                let prepare = |state: &State| store.prepare_merge(state, &path, source.clone(), merge, options);
+                let prepare = |state: &State| store.prepare_merge(state, &path, source.clone(), merge, false, options);
                 let (version, report) = store.commit_row_changes(&path, prepare)?;
                 Ok(MergeReport { version, ..report })
             }
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 open.change_rows(store, &path, |state| {
                     let source = store.collected(&path, frame.into(), options)?;
-                    store.prepare_merge(state, &path, source, merge, options)
+                    store.prepare_merge(state, &path, source, merge, false, options)
                 })
             }),
         }

@@ -223,6 +223,21 @@ pub fn changed_rows(
     Ok(RecordBatch::try_new(schema.clone(), changed_columns(&reader, schema, &all, picked, changes)?)?)
 }
 
+/// Some columns, by place in the newest version's schema, of the rows `picked` of a row group.
+pub fn columns_of_rows(
+    blocks: &BlockReader,
+    table: &Table,
+    version: Version,
+    group: &RowGroup,
+    columns: &[usize],
+    picked: &RoaringBitmap,
+) -> Result<RecordBatch> {
+    let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
+    let options = RecordBatchOptions::new().with_row_count(Some(picked.len() as usize));
+    let values = rows_of(&reader, schema, columns, picked)?;
+    Ok(RecordBatch::try_new_with_options(Arc::new(schema.project(columns)?), values, &options)?)
+}
+
 /// Some columns of the rows `picked` of a row group, with new values.
 fn changed_columns(
     reader: &GroupReader<'_>,

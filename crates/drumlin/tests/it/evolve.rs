@@ -414,3 +414,72 @@ fn columns_are_computed_from_those_that_were_there() {
     assert_eq!(values("none", AsOf::Newest, "c"), []);
     assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
 }
+
+#[test]
+fn columns_come_from_frames_and_functions() {
+    let (disk, store) = store();
+    let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
+    store.table("keyed").create(ints(&[("k", &[]), ("a", &[])]).schema(), key).unwrap();
+    for path in ["plain", "keyed"] {
+        let rows = ints(&[("k", &[5, 1, 3]), ("a", &[50, 10, 30])]);
+        store
+            .append(path, rows.clone(), &Default::default())
+            .or_else(|_| store.write(path, rows, &Default::default()))
+            .unwrap();
+        let table = store.table(path);
+        // Rows that match none have null, those of the frame that match none are left out.
+        let frame = ints(&[("k", &[3, 5, 9]), ("b", &[300, 500, 900])]);
+        let on = if path == "keyed" { Vec::new() } else { vec!["k".to_owned()] };
+        table.add_columns_from(frame.clone(), &on, &Default::default()).unwrap();
+        let order = if path == "keyed" { [1, 3, 5] } else { [5, 1, 3] };
+        let b = |k: i64| (k != 1).then_some(k * 100);
+        assert_eq!(column(&store, path, AsOf::Newest, "k").unwrap(), order.map(Some));
+        assert_eq!(column(&store, path, AsOf::Newest, "b").unwrap(), order.map(b));
+        // A function sees the columns that it asks for, each row once.
+        let seen = std::sync::Mutex::new(0);
+        let double = |batch: &RecordBatch| {
+            assert_eq!(batch.num_columns(), 1);
+            *seen.lock().unwrap() += batch.num_rows();
+            let values = batch["a"].as_primitive::<Int64Type>().unary::<_, Int64Type>(|value| value * 2);
+            Ok(RecordBatch::try_from_iter([("c", Arc::new(values) as ArrayRef)])?)
+        };
+        let new = vec![Field::new("c", DataType::Int64, true)];
+        table.add_columns_by(new.clone(), Some(&["a".to_owned()]), &double, &Default::default()).unwrap();
+        assert_eq!(column(&store, path, AsOf::Newest, "c").unwrap(), order.map(|k| Some(k * 20)));
+        assert_eq!(seen.into_inner().unwrap(), 3);
+        // What fails leaves the table as it was.
+        let before = table.versions().unwrap().len();
+        let fails = |done: drumlin::Result<Option<drumlin::VersionInfo>>, words: &str| {
+            let error = done.unwrap_err();
+            assert!(error.message().contains(words), "{error}");
+        };
+        let options = drumlin::UpdateOptions::default();
+        fails(table.add_columns_from(frame, &on, &options), "'b' is there already");
+        fails(table.add_columns_from(ints(&[("k", &[1])]), &["k".into()], &options), "no column to add");
+        fails(
+            table.add_columns_from(ints(&[("k", &[1, 1]), ("d", &[1, 2])]), &["k".into()], &options),
+            "the same k: 1",
+        );
+        let other = vec![Field::new("d", DataType::Int64, true)];
+        let few = |_: &RecordBatch| Ok(ints(&[("d", &[1])]));
+        fails(table.add_columns_by(other.clone(), None, &few, &options), "1 rows for 3");
+        let named = |batch: &RecordBatch| Ok(batch.project(&[0])?);
+        fails(table.add_columns_by(other.clone(), None, &named, &options), "which the data lacks");
+        let broken = |_: &RecordBatch| Err(drumlin::Error::invalid("no such luck"));
+        fails(table.add_columns_by(other, None, &broken, &options), "no such luck");
+        assert_eq!(table.versions().unwrap().len(), before);
+    }
+    // In a transaction, with what it has written.
+    store
+        .transact(|tx| {
+            tx.append("plain", ints(&[("k", &[7]), ("a", &[70]), ("b", &[0]), ("c", &[0])]), &Default::default())?;
+            tx.table("plain").add_columns_from(ints(&[("k", &[7]), ("d", &[1])]), &["k".into()], &Default::default())
+        })
+        .unwrap();
+    assert_eq!(column(&store, "plain", AsOf::Newest, "d").unwrap(), [None, None, None, Some(1)]);
+    store.checkpoint(&Default::default()).unwrap();
+    store.close().unwrap();
+    let store = open(&disk).unwrap();
+    assert_eq!(column(&store, "keyed", AsOf::Newest, "c").unwrap(), [20, 60, 100].map(Some));
+    assert_eq!(store.verify(&Default::default()).unwrap().faults, []);
+}
