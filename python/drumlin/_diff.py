@@ -39,8 +39,10 @@ class Diff:
 
     def to_arrow(self) -> "_pa.Table":
         """The rows as a pyarrow Table."""
-        pyarrow = need("pyarrow", "to_arrow()", "pyarrow")
-        return pyarrow.table(self._stream())
+        pyarrow, stream = need("pyarrow", "to_arrow()", "pyarrow"), self._stream()
+        # Drawn here, so that what fails is said by its own exception.
+        batches = [pyarrow.record_batch(batch) for batch in stream]
+        return pyarrow.Table.from_batches(batches) if batches else pyarrow.table(self._stream())
 
     def to_pandas(self) -> "_pd.DataFrame":
         """The rows as a pandas DataFrame."""

@@ -104,6 +104,9 @@ fn when_not_matched((condition, action, set): Clause) -> Result<(Option<Filter>,
     Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
 }
 
+/// Checks by name, columns that take no nulls, and defaults by column.
+type GivenConstraints<'py> = (Vec<(String, String)>, Vec<String>, Bound<'py, PyDict>);
+
 /// All rows of a frame.
 fn rows_of(frame: Input) -> Result<RecordBatch> {
     let (schema, batches) = match frame {
@@ -395,11 +398,7 @@ impl Table {
     }
 
     /// Checks, columns that take no nulls, and defaults.
-    fn constraints<'py>(
-        &self,
-        py: Python<'py>,
-        as_of: Option<When>,
-    ) -> PyResult<(Vec<(String, String)>, Vec<String>, Bound<'py, PyDict>)> {
+    fn constraints<'py>(&self, py: Python<'py>, as_of: Option<When>) -> PyResult<GivenConstraints<'py>> {
         let when = crate::options::as_of(as_of);
         let ConstraintsInfo { checks, not_null, defaults } = detached(py, || self.core.constraints(&when))?;
         let values = PyDict::new(py);

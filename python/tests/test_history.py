@@ -1,7 +1,10 @@
 """What versions tell: messages, writers, rows added and removed, in the order of time."""
 
 import datetime as dt
+import re
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,3 +85,28 @@ def test_what_is_no_message() -> None:
         drumlin.open("memory://", writer=3)  # type: ignore[arg-type]
     odd = "\u00e4\0\n<script>\U0001f600"
     assert store.with_message(odd).write("t", {"n": [1]}).message == odd
+
+
+def test_the_consumer_of_the_page_on_following_takes_in_each_change_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "following.md").read_text()
+    names: dict[str, Any] = {}
+    totals = []
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+        found = names["store"].read("totals").to_arrow().to_pylist()
+        totals.append({row["customer"]: row["amount"] for row in found})
+    assert totals == [{"Ada": 0.0, "Grace": 25.0}, {"Ada": 7.0, "Grace": 25.0}, {"Ada": 8.0, "Grace": 25.0}]
+    names["store"].close()
+
+
+def test_what_a_difference_fails_with_is_its_own_exception() -> None:
+    store = drumlin.open("memory://")
+    people = store.table("people")
+    people.create({"id": "int64", "n": "int64"}, key=["id"])
+    people.upsert({"id": 1, "n": 1})
+    store.snapshot("one", "people")
+    with store.transaction() as tx, pytest.raises(drumlin.Conflict, match="rows written by key"):
+        tx.table("people").diff(0, 1).to_arrow()

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::reclaim::UNFINISHED;
 use super::{Place, ReclaimOptions, ReclaimReport, Store};
 use crate::base::{Error, Result, TableId, Timestamp};
-use crate::block::Address;
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
 
 /// What to do about paths and patterns that name no table.
@@ -96,7 +95,7 @@ impl Store {
                     path: trash.path.to_string(),
                     time: trash.time,
                     rows: table.newest().map_or(0, |newest| newest.rows),
-                    bytes: table.addresses().map(Address::bytes).sum(),
+                    bytes: table.bytes(),
                 })
             })
             .collect();
@@ -174,7 +173,7 @@ fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<
         let table = state.table(*id).expect("just found");
         report.paths.push(path.to_string());
         report.versions += table.versions.len() as u64;
-        report.bytes += table.groups.iter().map(|group| group.bytes()).sum::<u64>();
+        report.bytes += table.bytes();
     }
     Ok((tables.into_iter().map(|(_, table)| Effect::DropTable { table }).collect(), report))
 }

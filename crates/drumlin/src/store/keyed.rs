@@ -54,19 +54,26 @@ pub(super) struct Gathered<'a> {
     pub evolved: Option<(SchemaRef, StoredSchema)>,
 }
 
+/// What rows of a frame must be to be brought into a table.
+#[derive(Default)]
+pub(super) struct Demands {
+    pub checks: Checks,
+    /// Of what the columns that it lacks are filled in.
+    pub fill: Option<StoredSchema>,
+}
+
 /// The batches of a frame in the table's schema.
 fn conformed<'a>(
     what: ByKey,
     codec: Arc<TableCodec>,
     schema: SchemaRef,
-    checks: Checks,
-    fill: Option<StoredSchema>,
+    demands: Demands,
     frame: Frame<'a>,
     path: &Path,
     pool: &Pool,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
     let table = format!("'{path}'");
-    let mut conform = Conform::new(schema.clone()).named(&table).filling(fill).checking(checks);
+    let mut conform = Conform::new(schema.clone()).named(&table).filling(demands.fill).checking(demands.checks);
     frame.into_batches(pool, &table).map(move |batch| match what {
         ByKey::Delete => {
             let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
@@ -78,16 +85,9 @@ fn conformed<'a>(
 
 impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
-    pub fn of_rows(
-        codec: Arc<TableCodec>,
-        checks: Checks,
-        fill: Option<StoredSchema>,
-        frame: Frame<'a>,
-        path: &Path,
-        pool: &Pool,
-    ) -> Self {
+    pub fn of_rows(codec: Arc<TableCodec>, demands: Demands, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
         let schema = codec.schema().clone();
-        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), checks, fill, frame, path, pool);
+        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), demands, frame, path, pool);
         Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None }
     }
 }
@@ -165,14 +165,14 @@ impl Store {
         let table = table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let mut codec = table.codec().map_err(named)?;
-        let (mut evolved, mut fill, mut checks) = (None, None, Checks::default());
+        let (mut evolved, mut demands) = (None, Demands::default());
         if what != ByKey::Delete {
             let new = table.evolved(frame.schema(), options.schema).map_err(named)?;
             if let Some(schema) = new.as_ref().or(table.schema()) {
-                checks = schema.bound_checks()?;
+                demands.checks = schema.bound_checks()?;
             }
             if options.schema == SchemaMode::Evolve {
-                fill = new.as_ref().or(table.schema()).cloned();
+                demands.fill = new.as_ref().or(table.schema()).cloned();
             }
             if let Some(new) = new {
                 let own = codec.schema().clone();
@@ -181,8 +181,7 @@ impl Store {
             }
         }
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
-        let mut batches =
-            conformed(what, codec.clone(), schema.clone(), checks, fill, frame, path, &self.inner.env.pool);
+        let mut batches = conformed(what, codec.clone(), schema.clone(), demands, frame, path, &self.inner.env.pool);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
         while bytes <= self.inner.options.row_write_bytes {
             options.task.cancel.check()?;

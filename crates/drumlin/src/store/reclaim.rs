@@ -3,13 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use super::{HoldInfo, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
+use crate::block::Address;
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
+use crate::table::{RowGroup, Rows};
 
 /// What a reclaim may delete.
 #[derive(Clone, Default)]
@@ -418,18 +421,15 @@ impl Store {
         for (id, table) in state.tables() {
             let in_trash = state.trash.contains_key(id);
             let newest = table.newest().filter(|_| state.path_of(*id).is_some()).map(|newest| newest.version);
-            let histories = table.instants.histories.iter().flat_map(|history| &history.groups);
-            let bytes = histories.map(|(address, _)| address.bytes()).sum::<u64>();
-            *(if in_trash { &mut holding.trash_bytes } else { &mut holding.history_bytes }) += bytes;
-            for group in &table.groups {
-                let bytes = group.bytes();
-                let current = newest.is_some_and(|v| table.visible(group, v) != crate::table::Rows::None);
-                if in_trash {
-                    holding.trash_bytes += bytes;
-                } else if !current {
-                    holding.history_bytes += bytes;
-                }
+            if in_trash {
+                holding.trash_bytes += table.bytes();
+                continue;
             }
+            // What the newest version shows may be named by older records too.
+            let shows = |group: &&Arc<RowGroup>| newest.is_some_and(|v| table.visible(group, v) != Rows::None);
+            let current = table.groups.iter().filter(shows).flat_map(|group| group.addresses());
+            let current: BTreeSet<&Address> = current.collect();
+            holding.history_bytes += table.bytes() - current.into_iter().map(Address::bytes).sum::<u64>();
         }
         holding
     }

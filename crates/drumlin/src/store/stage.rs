@@ -13,7 +13,7 @@ use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use super::encoder::Encoder;
-use super::keyed::{ByKey, Gathered};
+use super::keyed::{ByKey, Demands, Gathered};
 use super::resolve::table_at;
 use super::split::{decode, encode, open_storage};
 use super::{Frame, Options, Store, check_process};
@@ -375,8 +375,8 @@ impl Stage {
         let encoder = Encoder { pool: &self.env.pool, memory_bytes: self.memory_bytes };
         let groups = if target.keyed {
             let codec = Arc::new(TableCodec::new(&target.schema.0, &target.sort)?);
-            let checks = target.schema.bound_checks()?;
-            let gathered = Gathered::of_rows(codec, checks, None, frame, &target.path, &self.env.pool);
+            let demands = Demands { checks: target.schema.bound_checks()?, fill: None };
+            let gathered = Gathered::of_rows(codec, demands, frame, &target.path, &self.env.pool);
             let what = if target.mode == StageMode::Upsert { ByKey::Upsert } else { ByKey::Insert };
             encoder.encode_by_key(what, gathered, &mut writer, task)?.groups
         } else {

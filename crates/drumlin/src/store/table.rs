@@ -16,7 +16,6 @@ use super::{
     TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
 };
 use crate::base::{Error, Result, Version};
-use crate::block::Address;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
 use crate::table::{ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, View};
@@ -465,7 +464,7 @@ impl Table {
                     stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
                     versions: table.versions.len() as u64,
                     row_groups: table.groups.len() as u64,
-                    bytes: table.addresses().map(Address::bytes).sum(),
+                    bytes: table.bytes(),
                     columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
                     sort: table.spec.sort.clone(),
                     keyed: table.spec.keyed,

@@ -163,6 +163,14 @@ impl Table {
         self.groups.iter().flat_map(|group| group.addresses()).chain(histories.map(|(address, _)| address))
     }
 
+    /// Encoded bytes of its row groups and histories, those that several records name counted once. O(n log n).
+    pub fn bytes(&self) -> u64 {
+        let mut addresses: Vec<&Address> = self.addresses().collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.into_iter().map(Address::bytes).sum()
+    }
+
     /// Fails if what is known about times is inconsistent.
     pub fn check_instants(&self) -> Result<()> {
         let bad = |what: &str| Err(Error::corrupt(format!("table {}: {what}", self.id)));

@@ -117,7 +117,7 @@ pub enum LeftAlone {
     Held,
     /// The budget is spent on windows that are worth more.
     Budget,
-    /// Another record names the same bytes, so nothing would be gained: a restored version has it too.
+    /// Another record names the same bytes, so nothing would be gained: a restored version has it too, or a patch was made on it.
     Shared,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for LeftAlone {
             LeftAlone::NoNeighbour => "not full, no neighbour worth merging with",
             LeftAlone::Held => "held only by snapshots",
             LeftAlone::Budget => "beyond the budget",
-            LeftAlone::Shared => "shared by a version and what was restored from it",
+            LeftAlone::Shared => "shared by several versions' records, so nothing would be gained",
         })
     }
 }

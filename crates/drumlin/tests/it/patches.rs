@@ -196,6 +196,11 @@ fn only_columns_that_change_are_written() {
     let one = 300_000 * 5;
     let updated = written(&|| assert_eq!(update(&store, "t", "c", "c + 1", Some("k % 100 = 0")), 3000));
     assert!(updated < one * 12 / 10 && whole > one * 8, "{updated} bytes for a column of {one}, of {whole} in all");
+    // What both versions share is counted once.
+    let stat = store.table("t").stat().unwrap().bytes;
+    assert!(stat < whole + one * 12 / 10, "{stat} bytes in all after {whole}");
+    let holding = store.reclaim(&Default::default()).unwrap().holding;
+    assert!(holding.history_bytes == 0, "{holding:?}");
     // Those of which nothing is read any more do not pile up.
     (0..12).for_each(|_| assert_eq!(update(&store, "t", "c", "c + 1", Some("k % 100 = 0")), 3000));
     let computed = NewColumn {
