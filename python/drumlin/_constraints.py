@@ -1,8 +1,7 @@
 """What rows must be for a table to take them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from drumlin._arguments import plain
 from drumlin._errors import InvalidArgument
@@ -12,17 +11,16 @@ from drumlin._optional import need
 __all__ = ["Constraints"]
 
 
-@dataclass(frozen=True)
-class Constraints:
+class Constraints(NamedTuple):
     """What rows must be for a table to take them, and what they have in columns that they lack; made by
     :meth:`Table.constraints <drumlin.Table.constraints>`."""
 
     #: Predicates by name; no row makes one false.
-    checks: dict[str, str] = field(default_factory=dict)
+    checks: dict[str, str]
     #: Columns that take no nulls, in the table's order.
-    not_null: list[str] = field(default_factory=list)
+    not_null: list[str]
     #: What rows that lack a column have in it.
-    defaults: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any]
 
 
 def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -377,7 +377,7 @@ class Table(Generic[_V]):
         they are computed from the columns that were there. With ``on``, ``columns`` is a frame: its other columns are
         added, and each row has the values of the frame's row that is equal to it in ``on``, or null. With ``using``,
         a function computes them: of record batches with the columns ``read``, or all, it returns frames with the new
-        columns and as many rows; it is called by one thread at a time, with the rows in any order. All of these make
+        columns and as many rows; it is called with the rows in any order, and may use the store. All of these make
         two versions in one commit, one with the columns and one with their values, and of large row groups write the
         new columns alone.
 

@@ -301,7 +301,7 @@ impl Table {
         Ok(with_progress(py, progress, add)?.map(Version::from))
     }
 
-    /// Columns that a function computes from batches; it is called by one thread at a time.
+    /// Columns that a function computes from batches; it is called by one thread, outside the pool.
     fn map_columns(
         &self,
         py: Python<'_>,
@@ -313,20 +313,13 @@ impl Table {
     ) -> PyResult<Option<Version>> {
         let fields = columns.into_inner().fields().iter().map(|field| field.as_ref().clone()).collect();
         let raised: Mutex<Option<PyErr>> = Mutex::default();
-        // A thread that waits for its turn must not hold the interpreter's lock.
         let compute = |batch: &RecordBatch| -> Result<RecordBatch> {
-            let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
-            if raised.is_some() {
-                return Err(Error::cancelled("the function has raised"));
-            }
             let made = Python::attach(|py| function.call1(py, (Batches::from(batch.clone()),))?.extract::<Input>(py));
-            made.map_or_else(
-                |error| {
-                    *raised = Some(error);
-                    Err(Error::cancelled("the function has raised"))
-                },
-                rows_of,
-            )
+            let told = |error| {
+                *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(Error::cancelled("the function has raised"))
+            };
+            made.map_or_else(told, rows_of)
         };
         let add = |task| self.core.add_columns_by(fields, read.as_deref(), &compute, &UpdateOptions { metadata, task });
         let added = with_progress(py, progress, add);

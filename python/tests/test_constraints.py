@@ -89,6 +89,71 @@ def test_rows_by_key_keep_them() -> None:
     assert people.get(1)["age"] == 20  # type: ignore[index]
 
 
+def test_rows_on_their_way_when_a_check_is_put_keep_it_too(folder: str) -> None:
+    schema = pa.schema([("k", pa.int64()), ("a", pa.int64())])
+    with drumlin.open(folder) as store:
+
+        def bad(path: str, rows: int) -> pa.RecordBatchReader:
+            def batches() -> Any:
+                keys = range(10, 10 + rows)
+                yield pa.record_batch({"k": list(keys), "a": [-1] * rows}, schema=schema)
+                store.table(path).add_constraints(checks={"positive": "a > 0"})
+                yield pa.record_batch({"k": [1], "a": [1]}, schema=schema)
+
+            return pa.RecordBatchReader.from_batches(schema, batches())
+
+        for at, (call, rows, keyed) in enumerate(
+            [
+                ("upsert", 3, True),
+                ("insert", 3, True),
+                ("upsert", 200_000, True),
+                ("append", 3, True),
+                ("append", 3, False),
+                ("write", 3, False),
+            ]
+        ):
+            table = store.table(f"t{at}")
+            table.create(schema, key=["k"] if keyed else ())
+            with pytest.raises((drumlin.Conflict, drumlin.SchemaMismatch)):
+                getattr(table, call)(bad(table.path, rows))
+            assert table.read(where="a < 0").to_arrow().num_rows == 0, (call, rows)
+        # Of staged rows, too, whichever way what the table asks for has changed.
+        for mode in ("append", "upsert", "overwrite"):
+            table = store.table(f"staged/{mode}")
+            table.create(schema, key=["k"])
+            staged = store.stage(table.path, {"k": [1], "a": [-1]}, mode=mode)
+            table.add_constraints(checks={"positive": "a > 0"})
+            with pytest.raises(drumlin.Conflict, match="asks of rows"):
+                store.commit([staged])
+            staged = store.stage(table.path, {"k": [1], "a": [1]}, mode=mode)
+            table.drop_constraints(checks=["positive"])
+            with pytest.raises(drumlin.Conflict, match="asks of rows"):
+                store.commit([staged])
+            assert table.constraints() == drumlin.Constraints({}, [], {})
+            assert table.read().to_arrow().num_rows == 0
+
+
+def test_what_a_frame_written_over_all_cannot_keep_is_refused() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"x": [1], "size": [1.0]})
+    table = store.table("t")
+    table.add_constraints(not_null=["x"], defaults={"size": 1.5})
+    with pytest.raises(drumlin.SchemaMismatch, match="its default does not fit the data; drop it first"):
+        store.write("t", {"x": [1], "size": [1]})
+    with pytest.raises(drumlin.SchemaMismatch, match="lacks column 'x', which takes no nulls"):
+        store.write("t", {"size": [1.0]})
+    store.write("t", {"x": [1]})
+    assert table.constraints() == drumlin.Constraints({}, ["x"], {})
+    table.drop_constraints(not_null=["x"])
+    with pytest.raises(drumlin.NotFound, match="'x' takes nulls already"):
+        table.drop_constraints(not_null=["x"])
+    people = store.table("people")
+    people.create({"id": "int64"}, key=["id"])
+    people.add_constraints(not_null=["id"])
+    with pytest.raises(drumlin.InvalidArgument, match="part of the key"):
+        people.drop_constraints(not_null=["id"])
+
+
 def test_what_is_no_constraint_is_refused(store: drumlin.Store) -> None:
     table = store.table("t")
     with pytest.raises(TypeError, match="checks is a dict"):

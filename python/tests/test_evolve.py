@@ -241,6 +241,20 @@ def test_a_function_that_raises_leaves_the_table_as_it_was() -> None:
     with pytest.raises(drumlin.InvalidArgument, match="the function using gets"):
         table.add_columns({"m": pa.int64()}, read=["n"])
     assert len(table.versions()) == 1
-    # The function may read the store.
-    table.add_columns({"m": pa.int64()}, using=lambda rows: {"m": store.read("t").to_arrow()["n"].to_pylist()})
-    assert table.read().to_arrow()["m"].to_pylist() == [1, 2]
+    with pytest.raises(drumlin.InvalidArgument, match="'n' was requested twice"):
+        table.add_columns({"m": pa.int64()}, using=lambda rows: rows, read=["n", "n"])
+
+
+def test_a_function_may_use_the_store_and_holds_up_nobody() -> None:
+    store = drumlin.open("memory://", cpu_threads=2)
+    store.write("t", {"n": range(600_000)})
+    store.write("log", {"rows": [0]})
+
+    def noted(rows: pa.RecordBatch) -> dict[str, Any]:
+        store.append("log", {"rows": [rows.num_rows]})
+        assert store.read("t").to_arrow().num_rows == 600_000
+        return {"m": rows["n"]}
+
+    store.table("t").add_columns({"m": pa.int64()}, using=noted)
+    assert sum(store.read("log").to_arrow()["rows"].to_pylist()) == 600_000
+    assert store.read("t", where="m <> n or m is null").to_arrow().num_rows == 0

@@ -59,6 +59,7 @@ impl Store {
             deleted: Vec::new(),
             inserted: Vec::new(),
             in_place: true,
+            serial: false,
         };
         changes.prepare(self, path, options, rows)
     }

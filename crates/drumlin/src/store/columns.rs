@@ -116,8 +116,8 @@ impl Table {
     }
 
     /// Adds columns whose values `function` computes from batches of the rows that are there: of the columns `read`, or all, in the
-    /// order of the table and its types. It returns the new columns by name, with as many rows. It may be called from several threads, with
-    /// the rows in any order, each row once, and again if the table has changed in between. Two versions in one commit; of large row groups only the new columns are
+    /// order of the table and its types. It returns the new columns by name, with as many rows. It is called by one thread, and may use the store; the rows come in
+    /// any order, each once, and again if the table has changed in between. Two versions in one commit; of large row groups only the new columns are
     /// written. Memory: a few row groups of the columns that are read.
     ///
     /// # Errors
@@ -204,6 +204,10 @@ impl Store {
             Some(names) => names.iter().map(|name| find_column(schema, name)).collect::<Result<_>>()?,
             None => (0..schema.fields().len()).filter(|at| !is_new(schema.field(*at).name())).collect(),
         };
+        if let Some(at) = (1..read.len()).find(|at| read[..*at].contains(&read[*at])) {
+            let name = schema.field(read[at]).name();
+            return Err(Error::invalid(format!("column '{name}' was requested twice")));
+        }
         let places = answer.fields().iter().map(|field| find_column(schema, field.name()));
         let places: Vec<usize> = places.collect::<Result<_>>()?;
         let reader = &self.inner.reader;
@@ -227,9 +231,9 @@ impl Store {
             Ok(places.iter().zip(made.columns()).map(values).collect())
         };
         let (updated, kind) = (all_rows(table, version), VersionKind::Update);
-        let (deleted, inserted, in_place) = (Vec::new(), Vec::new(), true);
+        let (deleted, inserted, in_place, serial) = (Vec::new(), Vec::new(), true, true);
         let new_values = &new_values as _;
-        let changes = RowChanges { table, version, kind, updated, new_values, deleted, inserted, in_place };
+        let changes = RowChanges { table, version, kind, updated, new_values, deleted, inserted, in_place, serial };
         changes.prepare(self, path, options, ())
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Gathered<'a> {
     pub rest: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>>,
     /// The schema that the table had, and the one that it gets for these rows, if that is another.
     pub evolved: Option<(SchemaRef, StoredSchema)>,
+    /// The checks that they keep; `None` for keys.
+    pub checks: Option<Checks>,
 }
 
 /// What rows of a frame must be to be brought into a table.
@@ -87,8 +89,9 @@ impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
     pub fn of_rows(codec: Arc<TableCodec>, demands: Demands, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
         let schema = codec.schema().clone();
+        let checks = demands.checks.clone();
         let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), demands, frame, path, pool);
-        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None }
+        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks: Some(checks) }
     }
 }
 
@@ -181,6 +184,7 @@ impl Store {
             }
         }
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
+        let checks = (what != ByKey::Delete).then(|| demands.checks.clone());
         let mut batches = conformed(what, codec.clone(), schema.clone(), demands, frame, path, &self.inner.env.pool);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
         while bytes <= self.inner.options.row_write_bytes {
@@ -191,10 +195,10 @@ impl Store {
                     bytes += batch_bytes(&batch);
                     drawn.extend((batch.num_rows() > 0).then_some(batch));
                 }
-                None => return Ok(Gathered { codec, schema, drawn, rest: None, evolved }),
+                None => return Ok(Gathered { codec, schema, drawn, rest: None, evolved, checks }),
             }
         }
-        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)), evolved })
+        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)), evolved, checks })
     }
 
     /// The effect that writes a few rows to the table at `path`, as it is in `state`.
@@ -207,7 +211,9 @@ impl Store {
         cancel: &Cancel,
     ) -> Result<(Footprint, Effect)> {
         let table = table_at(state, path)?;
-        if table.codec().ok().is_none_or(|codec| codec.schema() != few.codec.schema()) {
+        let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
+        let changed = table.codec().ok().is_none_or(|codec| codec.schema() != few.codec.schema());
+        if changed || !few.checks.as_ref().is_none_or(same_checks) {
             return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
@@ -266,6 +272,7 @@ pub(super) struct SmallWrite {
     /// Without duplicates.
     keys: Arc<Keys>,
     change: RowsChange,
+    checks: Option<Checks>,
 }
 
 impl SmallWrite {
@@ -278,7 +285,7 @@ impl SmallWrite {
             ByKey::Delete => RowsChange::new(&codec, None, Some(&batch))?,
             _ => RowsChange::new(&codec, Some(&batch), None)?,
         };
-        Ok(Self { codec, keys: Arc::new(keys), change })
+        Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
     }
 
     fn effect(&self, table: &Table) -> Effect {

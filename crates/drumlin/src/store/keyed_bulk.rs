@@ -23,8 +23,8 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
 use crate::table::{
-    GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table, TableChange, TableCodec,
-    VersionKind, batch_bytes, encode_group, key_filter,
+    Checks, GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table, TableChange,
+    TableCodec, VersionKind, batch_bytes, encode_group, key_filter,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -37,6 +37,8 @@ pub(super) struct Encoded {
     pub rows: u64,
     /// The schema that the table had, and the one that it gets for these rows, if that is another.
     pub evolved: Option<(SchemaRef, StoredSchema)>,
+    /// The checks that they keep; `None` for keys.
+    pub checks: Option<Checks>,
 }
 
 /// The effects of a bulk write by key on one table, and what they depend on.
@@ -127,7 +129,9 @@ impl Store {
         task: &Task,
     ) -> Result<BulkChange> {
         let expected = encoded.evolved.as_ref().map_or(codec.schema(), |(own, _)| own);
-        if table.codec().ok().is_none_or(|own| own.schema() != expected) {
+        let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
+        let changed = table.codec().ok().is_none_or(|own| own.schema() != expected);
+        if changed || !encoded.checks.as_ref().is_none_or(same_checks) {
             return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
@@ -168,11 +172,11 @@ impl Encoder<'_> {
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<Encoded> {
-        let Gathered { codec, schema, drawn, rest, evolved } = gathered;
+        let Gathered { codec, schema, drawn, rest, evolved, checks } = gathered;
         // Rows are joined, sorted and encoded: each step takes as much memory again.
         let slice_bytes = (self.memory_bytes / 8).max(1);
         let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
-        let mut encoded = Encoded { evolved, ..Encoded::default() };
+        let mut encoded = Encoded { evolved, checks, ..Encoded::default() };
         let mut done = Progress::default();
         loop {
             let (mut slice, mut bytes): (Vec<RecordBatch>, u64) = (Vec::new(), 0);

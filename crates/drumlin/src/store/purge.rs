@@ -17,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::blocks::add_blocks;
 use super::plans::blocks_with_holes;
-use super::purge_family::{Family, Records, erased_rows, family, place_of, records, tables_naming};
+use super::purge_family::{Family, erased_rows, family, leave_patched, place_of, records, tables_naming};
 use super::purge_report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use super::read::ATTEMPTS;
 use super::reclaim::ReclaimReport;
@@ -129,8 +129,11 @@ impl Purge {
         store.rows_to_groups(task, &mut report)?;
         let first = store.current()?;
         let since: BTreeMap<TableId, Version> = first.tables().map(|(id, table)| (*id, table.next_version())).collect();
+        let begun_with = family(&first, pattern);
+        let tables = begun_with.keys().filter_map(|id| first.table(*id));
+        let old: BTreeSet<Address> = tables.flat_map(|table| table.addresses()).copied().collect();
         receipt.erased = store.erase(pattern, filter, &since, task, &mut receipt.commits)?;
-        store.shrink_all(pattern, task, receipt)?;
+        store.shrink_all(pattern, &old, task, receipt)?;
         if !planted(Bug::LeaveHoles) {
             store.fill_holes(task, &mut report, receipt)?;
         }
@@ -275,8 +278,15 @@ impl Store {
         Ok(self.commit_built(state.clone(), move |now| Ok((build(now)?, ())))?.0.seq)
     }
 
-    /// Replaces the row groups with erased rows by others without them.
-    fn shrink_all(&self, pattern: &Pattern, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
+    /// Replaces the row groups with erased rows by others without them, and those with patches that have an `old` layer, which was
+    /// there when the purge began, by ones without patches.
+    fn shrink_all(
+        &self,
+        pattern: &Pattern,
+        old: &BTreeSet<Address>,
+        task: &Task,
+        receipt: &mut PurgeReceipt,
+    ) -> Result<()> {
         let mut values = DictionaryValues::default();
         for _ in 0..ROUNDS_MAX {
             let done = self.while_reclaimed(|| {
@@ -292,7 +302,8 @@ impl Store {
                 // What lies below patches may have values that were erased, or that no version shows any more.
                 for (address, of) in records.iter().filter(|_| !planted(Bug::PurgePatches)) {
                     let (id, group) = &of[0];
-                    if let (Some(table), Some(_)) = (state.table(*id), &group.patched) {
+                    let patched = group.patched.is_some() && group.addresses().any(|address| old.contains(address));
+                    if let (Some(table), true) = (state.table(*id), patched) {
                         marked.entry(*address).or_insert_with(|| (table, group, RoaringBitmap::new()));
                     }
                 }
@@ -458,20 +469,6 @@ impl Store {
         let failures = freed.failures.into_iter();
         receipt.held.extend(failures.map(|(what, why)| Held { what, why: format!("it could not be deleted: {why}") }));
         Ok(())
-    }
-}
-
-/// Takes out of `groups` those on which there are patches that are not among them: others have made these since.
-fn leave_patched(records: &Records, groups: &mut Vec<ShrunkGroup>) {
-    loop {
-        let replaced: BTreeSet<Address> = groups.iter().map(|group| group.from).collect();
-        let left = records.iter().filter(|(address, _)| !replaced.contains(*address)).flat_map(|(_, of)| of);
-        let below: BTreeSet<&Address> = left.flat_map(|(_, group)| group.addresses().skip(1)).collect();
-        let before = groups.len();
-        groups.retain(|group| !below.contains(&group.from));
-        if groups.len() == before {
-            return;
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use crate::base::TableId;
 use crate::block::Address;
 use crate::catalog::{Pattern, State};
-use crate::table::{Retained, RowGroup};
+use crate::table::{Retained, RowGroup, ShrunkGroup};
 
 /// The tables that a purge concerns, and whether the pattern names them.
 pub(super) type Family = BTreeMap<TableId, bool>;
@@ -101,4 +101,18 @@ pub(super) fn tables_naming<'a>(records: &Records, addresses: impl Iterator<Item
     let tables: BTreeSet<TableId> =
         addresses.filter_map(|address| records.get(address)).flatten().map(|(table, _)| *table).collect();
     tables.into_iter().collect()
+}
+
+/// Takes out of `groups` those on which there are patches that are not among them: others have made these since.
+pub(super) fn leave_patched(records: &Records, groups: &mut Vec<ShrunkGroup>) {
+    loop {
+        let replaced: BTreeSet<Address> = groups.iter().map(|group| group.from).collect();
+        let left = records.iter().filter(|(address, _)| !replaced.contains(*address)).flat_map(|(_, of)| of);
+        let below: BTreeSet<&Address> = left.flat_map(|(_, group)| group.addresses().skip(1)).collect();
+        let before = groups.len();
+        groups.retain(|group| !below.contains(&group.from));
+        if groups.len() == before {
+            return;
+        }
+    }
 }

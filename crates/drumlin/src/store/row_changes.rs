@@ -43,6 +43,9 @@ pub(super) struct RowChanges<'a> {
     pub inserted: Vec<RecordBatch>,
     /// Whether rows that get new values must keep their places.
     pub in_place: bool,
+    /// Whether new values are found by the calling thread, one row group after the other, since that may take the pool, or code
+    /// of the caller's that does.
+    pub serial: bool,
 }
 
 /// Changes of rows that are on storage, waiting for their commit, and what they come to.
@@ -116,7 +119,7 @@ impl RowChanges<'_> {
 
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
-        let Self { table, version, kind, updated, new_values, deleted, mut inserted, in_place } = self;
+        let Self { table, version, kind, updated, new_values, deleted, mut inserted, in_place, serial } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
@@ -129,7 +132,7 @@ impl RowChanges<'_> {
         let mut done = Progress { total: updated.len() as u64, ..Progress::default() };
         let (mut replaced, mut patches) = (Vec::new(), Vec::new());
         // Rows that are equal in a sort order keep the one in which they were written.
-        if (table.spec.keyed || !in_place) && rows * APART_SHARE <= around {
+        if !serial && (table.spec.keyed || !in_place) && rows * APART_SHARE <= around {
             let changed = pool.map(updated.iter().collect(), |Matches { group, rows }: &Matches| {
                 task.cancel.check()?;
                 let group = groups[group];
@@ -142,18 +145,23 @@ impl RowChanges<'_> {
                 *gone.entry(group).or_default() |= rows;
             }
         } else {
+            let drawn = |matches: Matches| {
+                task.cancel.check()?;
+                let values = serial.then(|| new_values(groups[&matches.group], &matches.rows)).transpose()?;
+                Ok((matches, values))
+            };
             pool.ordered(
-                updated.into_iter().map(Ok),
+                updated.into_iter().map(drawn),
                 // Encoded, and as much decoded.
-                |matches: &Matches| groups[&matches.group].bytes() * 4,
+                |(matches, _)| groups[&matches.group].bytes() * 4,
                 pool.threads() * 2,
                 inner.options.memory_bytes / 4,
-                |Matches { group: id, rows }| {
+                |(Matches { group: id, rows }, values)| {
                     task.cancel.check()?;
                     let group = groups[&id];
                     // What travels in a commit is small enough to be written as a whole.
                     let may_patch = group.bytes() > inner.options.inline_bytes;
-                    let values = new_values(group, &rows)?;
+                    let values = values.map_or_else(|| new_values(group, &rows), Ok)?;
                     check_new_values(reader, table, version, group, &rows, &values)?;
                     Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch)?))
                 },

@@ -5,6 +5,7 @@
 //! and the blocks that are not on storage.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -69,7 +70,7 @@ impl Split {
     /// # Errors
     /// `Corrupt` if this is no split, or one of a later version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        decode(SPLIT_VERSION, bytes, "split")
+        decode(SPLIT_VERSION..=SPLIT_VERSION, bytes, "split")
     }
 
     /// Where the store is.
@@ -88,15 +89,22 @@ pub(super) fn encode(version: u8, content: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 /// The content of such bytes.
-pub(super) fn decode<T: serde::de::DeserializeOwned>(version: u8, bytes: &[u8], what: &str) -> Result<T> {
+pub(super) fn decode<T: serde::de::DeserializeOwned>(
+    versions: RangeInclusive<u8>,
+    bytes: &[u8],
+    what: &str,
+) -> Result<T> {
     let bad = || Error::corrupt(format!("this is no {what} of drumlin, or it was damaged on its way"));
     let (content, checksum) = bytes.split_last_chunk::<4>().ok_or_else(bad)?;
     if crate::base::checksum(content) != u32::from_le_bytes(*checksum) {
         return Err(bad());
     }
     match content.split_first() {
-        Some((own, content)) if *own == version => postcard::from_bytes(content).map_err(|_| bad()),
-        Some((own, _)) => Err(Error::unsupported(format!("a {what} of version {own}; this build reads {version}"))),
+        Some((own, content)) if versions.contains(own) => postcard::from_bytes(content).map_err(|_| bad()),
+        Some((own, _)) => {
+            let newest = versions.end();
+            Err(Error::unsupported(format!("a {what} of version {own}; this build reads up to version {newest}")))
+        }
         None => Err(bad()),
     }
 }

@@ -7,6 +7,7 @@
 //! once the ticket's time is over.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -24,8 +25,10 @@ use crate::filter::column_meant;
 use crate::storage::InlineStorage;
 use crate::table::{NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, sorted_schema};
 
-const TICKET_VERSION: u8 = 1;
-const TOKEN_VERSION: u8 = 1;
+/// Of tickets and tokens of tables without constraints, and with some, which builds of before do not know.
+const VERSION: u8 = 1;
+const VERSION_CONSTRAINED: u8 = 2;
+const VERSIONS: RangeInclusive<u8> = VERSION..=VERSION_CONSTRAINED;
 /// Of a block's number, the bits that count the blocks of one attempt.
 const COUNTER_BITS: u32 = 16;
 
@@ -149,7 +152,7 @@ impl Ticket {
     /// # Errors
     /// None is known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        encode(TICKET_VERSION, self)
+        encode(version_of(self.targets.iter()), self)
     }
 
     /// Decodes it.
@@ -157,7 +160,7 @@ impl Ticket {
     /// # Errors
     /// `Corrupt` if this is no ticket, or one of a later version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        decode(TICKET_VERSION, bytes, "ticket")
+        decode(VERSIONS, bytes, "ticket")
     }
 
     /// The job's name.
@@ -192,6 +195,10 @@ impl Ticket {
     pub fn beat(&self, store: &Store) -> Result<()> {
         store.beat(self.hold)
     }
+}
+
+fn version_of<'a>(mut targets: impl Iterator<Item = &'a Target>) -> u8 {
+    if targets.any(|target| target.schema.is_constrained()) { VERSION_CONSTRAINED } else { VERSION }
 }
 
 impl Target {
@@ -243,7 +250,7 @@ impl Token {
     /// # Errors
     /// None is known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        encode(TOKEN_VERSION, self)
+        encode(version_of(std::iter::once(&self.target)), self)
     }
 
     /// Decodes it.
@@ -251,7 +258,7 @@ impl Token {
     /// # Errors
     /// `Corrupt` if this is no token, or one of a later version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let token: Self = decode(TOKEN_VERSION, bytes, "token")?;
+        let token: Self = decode(VERSIONS, bytes, "token")?;
         token.check().map(|()| token)
     }
 

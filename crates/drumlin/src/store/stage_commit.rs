@@ -16,7 +16,8 @@ use crate::catalog::{Effect, Footprint, Job, Path, Read, State, carry_over, ende
 use crate::memtable::Keys;
 use crate::storage::{Storage, names};
 use crate::table::{
-    Kill, NewGroup, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, keys_of_groups,
+    Kill, NewGroup, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort,
+    keys_of_groups,
 };
 
 /// How staged rows are committed.
@@ -378,8 +379,14 @@ impl Staged {
             )));
         }
         let own = found.and_then(|found| found.schema());
-        if *mode != StageMode::Overwrite && own.is_some_and(|own| own.0 != schema.0) {
-            return Err(Error::conflict(format!("the schema of '{path}' has changed since the job began")));
+        let fits = |own: &StoredSchema| match mode {
+            StageMode::Overwrite => own.same_constraints(schema),
+            _ => own.0 == schema.0 && schema.bound_checks().is_ok_and(|checks| own.has_checks(&checks)),
+        };
+        if !own.is_none_or(fits) {
+            return Err(Error::conflict(format!(
+                "the schema of '{path}' has changed since the job began, or what it asks of rows"
+            )));
         }
         let Some(expected) = expected.get(path.as_str()) else { return Ok(()) };
         let newest = found.and_then(|found| found.newest()).map(|newest| newest.version);
@@ -430,7 +437,8 @@ impl Staged {
         let Target { path, mode, schema, sort, keyed, .. } = &self.target;
         if *keyed && *mode != StageMode::Overwrite {
             let what = if *mode == StageMode::Upsert { ByKey::Upsert } else { ByKey::Insert };
-            let encoded = Encoded { keys: self.keys.clone(), groups: self.groups(), ..Encoded::default() };
+            let checks = Some(schema.bound_checks()?);
+            let encoded = Encoded { keys: self.keys.clone(), groups: self.groups(), checks, ..Encoded::default() };
             let codec = TableCodec::new(&schema.0, sort)?;
             return store.bulk_change(what, base, table_at(base, path)?, &codec, path, &encoded, task);
         }

@@ -82,6 +82,11 @@ impl Checks {
         checks.iter().map(bind).collect::<Result<_>>().map(Self)
     }
 
+    /// Whether they are these.
+    pub(super) fn are(&self, checks: &[Check]) -> bool {
+        self.0.iter().map(|(check, _)| check).eq(checks)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -58,13 +58,10 @@ impl Column {
         Ok(Self { later: Some(later), ..self })
     }
 
-    /// The same after constraints of a column of the same name.
-    pub fn constrained_as(self, other: &Self, came: &DataType, field: &Field) -> Result<Self> {
-        let not_null = other.not_null;
-        match other.default_value(came) {
-            Some(value) => Self { not_null, ..self }.with_default(Some(&into_type(value?, field.data_type())?)),
-            None => Ok(Self { not_null, ..self }),
-        }
+    /// The same with the constraints of another, whose default is `default` in its own type.
+    pub fn constrained_as(self, other: &Self, default: Option<&ArrayRef>) -> Result<Self> {
+        let own = Self { not_null: other.not_null, ..self };
+        if default.is_some() { own.with_default(default) } else { Ok(own) }
     }
 
     /// The same after its field has got another type than `came`.
@@ -84,6 +81,11 @@ impl Column {
     /// Whether nothing is known of it beside its field.
     pub fn is_plain(&self, field: &Field) -> bool {
         self.id == *field.name() && !self.is_constrained() && self.fill.is_none()
+    }
+
+    /// Whether both have the same constraints.
+    pub fn same_constraints(&self, other: &Self) -> bool {
+        (&self.later, self.not_null) == (&other.later, other.not_null)
     }
 
     /// Whether it has a constraint.

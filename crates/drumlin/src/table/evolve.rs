@@ -63,7 +63,7 @@ pub enum Alter {
     /// To types that hold all of their values.
     Widen(Vec<(String, DataType)>),
     /// Constraints come; a default takes the place of that of the same column. Rows that are there must keep them. From then on no
-    /// write brings in a row that does not, by whatever call; `write` keeps them for the new rows.
+    /// write brings in a row that does not, by whatever call; `write` keeps them, defaults for the columns that its frame has.
     AddConstraints(Constraints),
     /// Constraints go.
     DropConstraints(ConstraintNames),
@@ -235,6 +235,10 @@ impl<'a> Columns<'a> {
         for name in not_null {
             let at = find(&self.own.0, name)?;
             let field = &self.fields[at];
+            if self.is_of_key(at) {
+                // A key takes none in any case.
+                continue;
+            }
             if field.is_nullable() {
                 let quoted = field.name().replace('"', "\"\"");
                 let nulls = Filter::parse(&format!("\"{quoted}\" is null"))?;
@@ -262,7 +266,13 @@ impl<'a> Columns<'a> {
             self.checks.remove(at.ok_or_else(|| Error::not_found(format!("there is no check '{name}'")))?);
         }
         for name in not_null {
-            let at = self.place(name, "made to take nulls")?;
+            let at = find(&self.own.0, name)?;
+            if self.is_of_key(at) {
+                return Err(Error::invalid(format!("column '{name}' is part of the key, which takes no nulls")));
+            }
+            if self.fields[at].is_nullable() {
+                return Err(Error::not_found(format!("column '{name}' takes nulls already")));
+            }
             self.fields[at] = Arc::new(self.fields[at].as_ref().clone().with_nullable(true));
             self.columns[at].not_null = false;
         }
@@ -274,6 +284,10 @@ impl<'a> Columns<'a> {
             self.columns[at] = self.columns[at].clone().with_default(None)?;
         }
         Ok(())
+    }
+
+    fn is_of_key(&self, at: usize) -> bool {
+        self.table.spec.keyed && self.table.spec.sort.contains(self.own.0.field(at).name())
     }
 
     /// Gives a column another type.
@@ -361,14 +375,25 @@ impl Table {
                 )));
             }
         }
+        let before = own.columns();
+        let lacks = |(field, column): &(&FieldRef, &Column)| column.not_null && came.0.index_of(field.name()).is_err();
+        if let Some((field, _)) = own.0.fields().iter().zip(&before).find(lacks) {
+            return Err(Error::schema_mismatch(format!(
+                "the data lacks column '{}', which takes no nulls; drop that constraint first",
+                field.name()
+            )));
+        }
         let (mut fields, mut columns) = (came.0.fields().to_vec(), came.columns());
         for (field, column) in fields.iter_mut().zip(&mut columns) {
             let Ok(at) = own.0.index_of(field.name()) else { continue };
-            let (before, data_type) = (&own.columns()[at], own.0.field(at).data_type());
-            if before.not_null {
+            if before[at].not_null {
                 *field = Arc::new(field.as_ref().clone().with_nullable(false));
             }
-            *column = column.clone().constrained_as(before, data_type, field)?;
+            let default = before[at].default_value(own.0.field(at).data_type()).transpose()?;
+            let default = default.map(|value| {
+                conform_value(&value, field).map_err(|e| e.context("its default does not fit the data; drop it first"))
+            });
+            *column = column.clone().constrained_as(&before[at], default.transpose()?.as_ref())?;
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, came.0.metadata().clone()));
         let constrained = StoredSchema::with_columns(schema, columns, own.checks().to_vec()).check_new()?;

@@ -55,6 +55,23 @@ impl StoredSchema {
         Checks::new(&self.0, self.checks())
     }
 
+    /// Whether `checks` are its.
+    pub fn has_checks(&self, checks: &Checks) -> bool {
+        checks.are(self.checks())
+    }
+
+    /// Whether rows that were brought into it keep what `other` asks for, and no constraints of columns that both have differ.
+    pub fn same_constraints(&self, other: &StoredSchema) -> bool {
+        let (own, others) = (self.columns(), other.columns());
+        let constrained = |at: &usize| own[*at].is_constrained();
+        let mut places =
+            (0..own.len()).filter(constrained).map(|at| (at, other.0.index_of(self.0.field(at).name()).ok()));
+        let kept = places.all(|(at, there)| there.is_none_or(|there| own[at].same_constraints(&others[there])));
+        let brought = (0..others.len()).filter(|at| others[*at].is_constrained());
+        kept && self.checks() == other.checks()
+            && brought.map(|at| other.0.field(at).name()).all(|name| self.0.index_of(name).is_ok())
+    }
+
     /// Whether it has constraints that not all builds know.
     pub fn is_constrained(&self) -> bool {
         self.2.is_some() || self.1.as_ref().is_some_and(|columns| columns.iter().any(Column::is_constrained))

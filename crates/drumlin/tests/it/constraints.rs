@@ -185,7 +185,8 @@ fn constraints_outlive_what_the_table_does() {
     is(&store, "t", "opened again");
     is(&store, "copy", "a copy, opened again");
     // Workers of a job keep them too.
-    let store = Store::open("memory://", Options::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("s").to_str().unwrap(), Options::default()).unwrap();
     store.write("t", ints(&[("a", vec![1])]), &Default::default()).unwrap();
     alter(&store, "t", &check("positive", "a > 0")).unwrap();
     let ticket = Ticket::open(&store, &[("t".to_owned(), None)], &StageOptions::default()).unwrap();
