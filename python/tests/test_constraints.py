@@ -131,6 +131,13 @@ def test_rows_on_their_way_when_a_check_is_put_keep_it_too(folder: str) -> None:
                 store.commit([staged])
             assert table.constraints() == drumlin.Constraints({}, [], {})
             assert table.read().to_arrow().num_rows == 0
+        # What has not changed, or is gone, is in nobody's way, nor is a default in another type.
+        table.add_constraints(checks={"positive": "a > 0"}, defaults={"a": 7})
+        store.commit([store.stage(table.path, {"k": [1], "a": [1.5]}, mode="overwrite")])
+        assert table.constraints() == drumlin.Constraints({"positive": "a > 0"}, [], {"a": 7.0})
+        table.drop_constraints(defaults=["a"])
+        store.commit([store.stage(table.path, {"k": [2], "a": [2.5]}, mode="overwrite")])
+        assert table.read().to_arrow().to_pylist() == [{"k": 2, "a": 2.5}]
 
 
 def test_what_a_frame_written_over_all_cannot_keep_is_refused() -> None:

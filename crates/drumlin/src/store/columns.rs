@@ -75,8 +75,8 @@ impl Table {
     }
 
     /// Adds the columns that `frame` has beside those in `on`, or the table's key: each row has in them what the row of the frame has
-    /// that is equal to it in those; a row without such a one has null. Rows of the frame that match none are left out. Two versions in one
-    /// commit. The frame is held in memory, as in [`Table::merge`]; of large row groups only the new columns are written.
+    /// that is equal to it in those; a row without such a one has null. Rows of the frame that match none are left out. Two versions
+    /// in one commit. The frame is held in memory, as in [`Table::merge`]; of large row groups only the new columns are written.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -116,14 +116,14 @@ impl Table {
     }
 
     /// Adds columns whose values `function` computes from batches of the rows that are there: of the columns `read`, or all, in the
-    /// order of the table and its types. It returns the new columns by name, with as many rows. It is called by one thread, and may use the store; the rows come in
-    /// any order, each once, and again if the table has changed in between. Two versions in one commit; of large row groups only the new columns are
-    /// written. Memory: a few row groups of the columns that are read.
+    /// order of the table and its types. It returns the new columns by name, with as many rows. It is called by one thread, and
+    /// may use the store; the rows come in any order, each once, and again if the table has changed in between. Two versions in
+    /// one commit; of large row groups only the new columns are written. Memory: a few row groups of the columns that are read.
     ///
     /// # Errors
-    /// What `function` returns; `NotFound` if there is no table; `AlreadyExists` if it has one of the columns; `InvalidArgument` if a column to be read does
-    /// not exist; `SchemaMismatch` if the answer has other rows, columns or types; in a transaction `Conflict` if rows written by key are
-    /// in memory.
+    /// What `function` returns; `NotFound` if there is no table; `AlreadyExists` if it has one of the columns; `InvalidArgument` if
+    /// a column to be read does not exist, or is given twice; `SchemaMismatch` if the answer has other rows, columns or types; in a
+    /// transaction `Conflict` if rows written by key are in memory.
     pub fn add_columns_by(
         &self,
         fields: Vec<Field>,

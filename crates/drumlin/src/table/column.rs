@@ -83,9 +83,11 @@ impl Column {
         self.id == *field.name() && !self.is_constrained() && self.fill.is_none()
     }
 
-    /// Whether both have the same constraints.
-    pub fn same_constraints(&self, other: &Self) -> bool {
-        (&self.later, self.not_null) == (&other.later, other.not_null)
+    /// Whether both have the same constraints; of defaults in different types only whether there is one.
+    pub fn same_constraints(&self, other: &Self, same_type: bool) -> bool {
+        let default = |column: &Self| column.later.clone().or(column.fill.clone()).filter(|bytes| !bytes.is_empty());
+        let (own, others) = (default(self), default(other));
+        self.not_null == other.not_null && if same_type { own == others } else { own.is_some() == others.is_some() }
     }
 
     /// Whether it has a constraint.

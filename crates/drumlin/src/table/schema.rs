@@ -60,16 +60,19 @@ impl StoredSchema {
         checks.are(self.checks())
     }
 
-    /// Whether rows that were brought into it keep what `other` asks for, and no constraints of columns that both have differ.
+    /// Whether both ask the same of rows, in the columns that both have.
     pub fn same_constraints(&self, other: &StoredSchema) -> bool {
+        if !self.is_constrained() && !other.is_constrained() {
+            return true;
+        }
         let (own, others) = (self.columns(), other.columns());
-        let constrained = |at: &usize| own[*at].is_constrained();
-        let mut places =
-            (0..own.len()).filter(constrained).map(|at| (at, other.0.index_of(self.0.field(at).name()).ok()));
-        let kept = places.all(|(at, there)| there.is_none_or(|there| own[at].same_constraints(&others[there])));
-        let brought = (0..others.len()).filter(|at| others[*at].is_constrained());
-        kept && self.checks() == other.checks()
-            && brought.map(|at| other.0.field(at).name()).all(|name| self.0.index_of(name).is_ok())
+        let same = |(column, field): (&Column, &FieldRef)| {
+            let there = other.0.index_of(field.name()).ok();
+            there.is_none_or(|at| {
+                column.same_constraints(&others[at], field.data_type() == other.0.field(at).data_type())
+            })
+        };
+        self.checks() == other.checks() && own.iter().zip(self.0.fields()).all(same)
     }
 
     /// Whether it has constraints that not all builds know.
