@@ -390,7 +390,7 @@ impl Table {
         Ok(self.stored_schema(as_of)?.0)
     }
 
-    /// What rows must be for the table to take them, and what they have in columns that they lack: see [`Alter::AddConstraints`].
+    /// What rows must be for the table to take them, and what they have in columns that they lack: see [`crate::Alter::AddConstraints`].
     ///
     /// # Errors
     /// `NotFound` if there is no such table or version.
