@@ -252,7 +252,14 @@ def examine(examination: Examination) -> None:
     models = examination.models
     modes = [{"mode": "read"}, {}] if examination.reader and examination.place.files.exists() else [{}]
     for settings in modes:
-        with examination.place.open(**settings, block_grace=NOW) as store:
+        try:
+            opened = examination.place.open(**settings, block_grace=NOW)
+        except drumlin.NotFound:
+            if not settings:
+                raise
+            # Killed before the store was made: whether nothing else is missing shows when it is opened to be written.
+            continue
+        with opened as store:
             found = [differences(store, model) for model in models]
             fitting = [at for at, differs in enumerate(found) if not differs]
             who = "a reader: " if settings else ""
