@@ -17,7 +17,7 @@ use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Expression;
 use crate::table::{
-    Alter, Assignment, Fill, Merge, NewColumn, NewValues, RowGroup, VersionKind, WhenMatched, columns_of_rows, conform,
+    Alter, Assignment, Fill, Merge, NewColumn, NewValues, RowGroup, VersionKind, WhenMatched, changed_columns, conform,
     find_column,
 };
 
@@ -212,7 +212,7 @@ impl Store {
         let places: Vec<usize> = places.collect::<Result<_>>()?;
         let reader = &self.inner.reader;
         let new_values = |group: &RowGroup, rows: &RoaringBitmap| -> Result<Vec<NewValues>> {
-            let batch = columns_of_rows(reader, table, version, group, &read, rows)?;
+            let batch = changed_columns(reader, table, version, group, &read, rows, &[])?;
             let made = function(&batch)?;
             if made.num_rows() != batch.num_rows() {
                 return Err(Error::schema_mismatch(format!(

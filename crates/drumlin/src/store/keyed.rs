@@ -211,11 +211,7 @@ impl Store {
         cancel: &Cancel,
     ) -> Result<(Footprint, Effect)> {
         let table = table_at(state, path)?;
-        let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
-        let changed = table.codec().ok().is_none_or(|codec| codec.schema() != few.codec.schema());
-        if changed || !few.checks.as_ref().is_none_or(same_checks) {
-            return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
-        }
+        check_schema(table, path, few.codec.schema(), few.checks.as_ref())?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         if what == ByKey::Insert {
             self.refuse_present(state, table, &few.codec, &few.keys, path, cancel)?;
@@ -290,6 +286,16 @@ impl SmallWrite {
 
     fn effect(&self, table: &Table) -> Effect {
         Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
+    }
+}
+
+/// `Conflict` if the table is not as rows were prepared for it: with this schema and, of rows rather than keys, these checks.
+pub(super) fn check_schema(table: &Table, path: &Path, expected: &SchemaRef, checks: Option<&Checks>) -> Result<()> {
+    let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
+    let same = table.codec().ok().is_some_and(|codec| codec.schema() == expected);
+    match same && checks.is_none_or(same_checks) {
+        true => Ok(()),
+        false => Err(Error::conflict(format!("the schema of '{path}' changed during the call"))),
     }
 }
 

@@ -12,12 +12,12 @@ use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
 use super::encoder::Encoder;
-use super::keyed::{ByKey, Gathered, RowsReport, dedup_keys, refuse};
+use super::keyed::{ByKey, Gathered, RowsReport, check_schema, dedup_keys, refuse};
 use super::proposal::Proposal;
 use super::resolve::{of_table, table_at};
 use super::update::{delete_in_memory, positions};
 use super::{Store, WriteOptions};
-use crate::base::{Error, Pool, Progress, Result, Task};
+use crate::base::{Pool, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
@@ -129,11 +129,7 @@ impl Store {
         task: &Task,
     ) -> Result<BulkChange> {
         let expected = encoded.evolved.as_ref().map_or(codec.schema(), |(own, _)| own);
-        let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
-        let changed = table.codec().ok().is_none_or(|own| own.schema() != expected);
-        if changed || !encoded.checks.as_ref().is_none_or(same_checks) {
-            return Err(Error::conflict(format!("the schema of '{path}' changed during the call")));
-        }
+        check_schema(table, path, expected, encoded.checks.as_ref())?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let mut change = TableChange::new(what.version_kind());
         change.groups.clone_from(&encoded.groups);

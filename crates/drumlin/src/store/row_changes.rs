@@ -137,7 +137,7 @@ impl RowChanges<'_> {
                 task.cancel.check()?;
                 let group = groups[group];
                 let values = new_values(group, rows)?;
-                check_new_values(reader, table, version, group, rows, &values)?;
+                check_new_values(reader, table, version, group, rows, &values, &checks)?;
                 changed_rows(reader, table, version, group, rows, &values)
             })?;
             inserted.splice(0..0, changed);
@@ -162,7 +162,7 @@ impl RowChanges<'_> {
                     // What travels in a commit is small enough to be written as a whole.
                     let may_patch = group.bytes() > inner.options.inline_bytes;
                     let values = values.map_or_else(|| new_values(group, &rows), Ok)?;
-                    check_new_values(reader, table, version, group, &rows, &values)?;
+                    check_new_values(reader, table, version, group, &rows, &values, &checks)?;
                     Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch)?))
                 },
                 |(id, changed, (encoded, patch))| {

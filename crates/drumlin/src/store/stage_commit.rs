@@ -381,7 +381,7 @@ impl Staged {
         let own = found.and_then(|found| found.schema());
         let fits = |own: &StoredSchema| match mode {
             StageMode::Overwrite => own.same_constraints(schema),
-            _ => own.0 == schema.0 && schema.bound_checks().is_ok_and(|checks| own.has_checks(&checks)),
+            _ => own.0 == schema.0 && own.same_checks(schema),
         };
         if !own.is_none_or(fits) {
             return Err(Error::conflict(format!(

@@ -485,12 +485,7 @@ fn target<'a>(
             let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
                 check_sort(&sort, &schema.0)?;
                 match state.table_at(&path) {
-                    Some(table) => {
-                        if table.schema().is_some_and(StoredSchema::is_constrained) {
-                            footprint = footprint.clone().with(Read::Schema(table.id));
-                        }
-                        table.constrained(schema)
-                    }
+                    Some(table) => table.constrained(schema),
                     None => Ok(schema),
                 }
             });
@@ -568,12 +563,10 @@ fn effects(
         };
         if kind == VersionKind::Write {
             change.kill = Kill::All;
-            if let Some(table) = existing
-                && table.constrained(schema.clone())? != *schema
-            {
-                return Err(Error::conflict(format!("constraints were put on '{path}' during the call")));
-            }
             let known = existing.and_then(|table| table.schema());
+            if !known.is_none_or(|known| known.same_constraints(schema)) {
+                return Err(Error::conflict(format!("what '{path}' asks of rows changed during the call")));
+            }
             let differs = known.is_none_or(|known| known != schema);
             change.schema = differs.then(|| schema.clone());
         } else {

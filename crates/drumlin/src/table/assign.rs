@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::checks::values_of;
+use super::checks::{Checks, values_of};
 use super::columns::{find, into_type, mask};
 use super::group_reader::GroupReader;
 use super::{Matches, NewPatch, ReadPoint, RowGroup, Table, matching_rows};
@@ -164,7 +164,7 @@ pub fn replace_group(
 ) -> Result<(EncodedRowGroup, Option<NewPatch>)> {
     let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
     let columns: BTreeSet<u32> = changes.iter().map(|new| new.column as u32).collect();
-    let patch = reader.patch(schema, columns.into_iter().collect()).filter(|_| may_patch);
+    let patch = may_patch.then(|| reader.patch(schema, columns.into_iter().collect())).flatten();
     let segment = |at: usize| -> Result<Segment> {
         let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == at).collect();
         if own.is_empty()
@@ -217,43 +217,32 @@ pub fn changed_rows(
     picked: &RoaringBitmap,
     changes: &[NewValues],
 ) -> Result<RecordBatch> {
-    let reader = GroupReader::open(blocks, table, version, group)?;
-    let schema = &table.schema_of(version)?.0;
-    let all: Vec<usize> = (0..schema.fields().len()).collect();
-    Ok(RecordBatch::try_new(schema.clone(), changed_columns(&reader, schema, &all, picked, changes)?)?)
+    let all: Vec<usize> = (0..table.schema_of(version)?.0.fields().len()).collect();
+    changed_columns(blocks, table, version, group, &all, picked, changes)
 }
 
-/// Some columns, by place in the newest version's schema, of the rows `picked` of a row group.
-pub fn columns_of_rows(
+/// The same, of some columns by their places in the version's schema.
+pub fn changed_columns(
     blocks: &BlockReader,
     table: &Table,
     version: Version,
     group: &RowGroup,
     columns: &[usize],
     picked: &RoaringBitmap,
+    changes: &[NewValues],
 ) -> Result<RecordBatch> {
     let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
-    let options = RecordBatchOptions::new().with_row_count(Some(picked.len() as usize));
-    let values = rows_of(&reader, schema, columns, picked)?;
-    Ok(RecordBatch::try_new_with_options(Arc::new(schema.project(columns)?), values, &options)?)
-}
-
-/// Some columns of the rows `picked` of a row group, with new values.
-fn changed_columns(
-    reader: &GroupReader<'_>,
-    schema: &SchemaRef,
-    columns: &[usize],
-    picked: &RoaringBitmap,
-    changes: &[NewValues],
-) -> Result<Vec<ArrayRef>> {
     let column = |(old, at): (ArrayRef, &usize)| {
         let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == *at).collect();
         if own.is_empty() { Ok(old) } else { changed(old, picked.iter(), &own) }
     };
-    rows_of(reader, schema, columns, picked)?.into_iter().zip(columns).map(column).collect()
+    let values = rows_of(&reader, schema, columns, picked)?.into_iter().zip(columns).map(column);
+    let options = RecordBatchOptions::new().with_row_count(Some(picked.len() as usize));
+    let schema = Arc::new(schema.project(columns)?);
+    Ok(RecordBatch::try_new_with_options(schema, values.collect::<Result<_>>()?, &options)?)
 }
 
-/// Fails if a check of the newest version's schema does not hold for a row with new values.
+/// Fails if one of `checks`, those of the newest version's schema, does not hold for a row with new values.
 pub fn check_new_values(
     blocks: &BlockReader,
     table: &Table,
@@ -261,15 +250,13 @@ pub fn check_new_values(
     group: &RowGroup,
     picked: &RoaringBitmap,
     changes: &[NewValues],
+    checks: &Checks,
 ) -> Result<()> {
-    let stored = table.schema_of(version)?;
-    let checks = stored.bound_checks()?.about(&changes.iter().map(|new| new.column).collect());
+    let checks = checks.about(&changes.iter().map(|new| new.column).collect());
     if checks.is_empty() {
         return Ok(());
     }
-    let (reader, columns) = (GroupReader::open(blocks, table, version, group)?, checks.columns());
-    let values = changed_columns(&reader, &stored.0, &columns, picked, changes)?;
-    let batch = RecordBatch::try_new(Arc::new(stored.0.project(&columns)?), values)?;
+    let batch = changed_columns(blocks, table, version, group, &checks.columns(), picked, changes)?;
     checks.test(&batch, |_| "a row that is changed".to_owned())
 }
 

@@ -64,7 +64,7 @@ mod wider;
 
 pub use adopt::Adopted;
 pub use assign::{
-    Assignment, Assignments, NewValues, changed_rows, check_new_values, columns_of_rows, refuse_matching, replace_group,
+    Assignment, Assignments, NewValues, changed_columns, changed_rows, check_new_values, refuse_matching, replace_group,
 };
 pub use change::{Kill, NewGroup, Rewrite, RewrittenGroup, TableChange, VersionKind, VersionRecord, check_new_group};
 pub use check::check_group;

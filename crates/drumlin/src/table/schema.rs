@@ -60,19 +60,23 @@ impl StoredSchema {
         checks.are(self.checks())
     }
 
-    /// Whether both ask the same of rows, in the columns that both have.
+    /// Whether both have the same checks.
+    pub fn same_checks(&self, other: &StoredSchema) -> bool {
+        self.checks() == other.checks()
+    }
+
+    /// Whether both ask the same of rows, in the columns that both have, and the other has all that take no nulls here.
     pub fn same_constraints(&self, other: &StoredSchema) -> bool {
         if !self.is_constrained() && !other.is_constrained() {
             return true;
         }
         let (own, others) = (self.columns(), other.columns());
         let same = |(column, field): (&Column, &FieldRef)| {
-            let there = other.0.index_of(field.name()).ok();
-            there.is_none_or(|at| {
+            other.0.index_of(field.name()).map_or(!column.not_null, |at| {
                 column.same_constraints(&others[at], field.data_type() == other.0.field(at).data_type())
             })
         };
-        self.checks() == other.checks() && own.iter().zip(self.0.fields()).all(same)
+        self.same_checks(other) && own.iter().zip(self.0.fields()).all(same)
     }
 
     /// Whether it has constraints that not all builds know.
