@@ -421,8 +421,8 @@ class Table(Generic[_V]):
         return cast(_V, self._core.drop_columns(names(columns, "columns"), note(metadata)))
 
     def rename_columns(self, names: Mapping[str, str], *, metadata: Any = None) -> _V:
-        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Columns
-        of the key and of the sort order keep theirs.
+        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Every
+        older version has the names that it had, of the key and the sort order too.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

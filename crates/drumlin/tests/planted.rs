@@ -25,6 +25,8 @@ mod erasing;
 mod evolve;
 #[path = "it/evolve_model.rs"]
 mod evolve_model;
+#[path = "it/evolve_run.rs"]
+mod evolve_run;
 #[path = "it/key_types.rs"]
 mod key_types;
 #[path = "it/keyed_model.rs"]
@@ -330,7 +332,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 73] = [
+    let single: [(Bug, Check); 74] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -395,6 +397,7 @@ fn main() {
         (Bug::PassOverOthers, copy_to::what_shows_something_else_is_refused),
         (Bug::SkipChecks, constraints::no_call_breaks_a_check),
         (Bug::TrustRows, constraints::rows_that_are_there_keep_them),
+        (Bug::ForgetOrder, evolve::columns_of_the_order_are_renamed),
         (Bug::ForgetBelow, patches::what_lies_below_is_kept),
         (Bug::ReadBelow, patches::the_newest_values_are_read),
         (Bug::MixSchemas, patches::older_versions_keep_their_columns),

@@ -174,6 +174,8 @@ pub enum Bug {
     SkipChecks = 118,
     /// Constraints are put on tables whose rows do not keep them.
     TrustRows = 119,
+    /// A frame that replaces all rows does not take over how columns of the order were renamed.
+    ForgetOrder = 120,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -12,9 +12,11 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_NOTES
     | FEATURE_ADOPTED
     | FEATURE_PATCHES
-    | FEATURE_CONSTRAINTS;
+    | FEATURE_CONSTRAINTS
+    | FEATURE_ORDER;
 /// Those that the tables of a catalog snapshot have too.
-pub const FEATURES_KEPT: u64 = FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES | FEATURE_CONSTRAINTS;
+pub const FEATURES_KEPT: u64 =
+    FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES | FEATURE_CONSTRAINTS | FEATURE_ORDER;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -34,6 +36,14 @@ pub const FEATURE_ADOPTED: u64 = 64;
 pub const FEATURE_PATCHES: u64 = 128;
 /// The entry puts constraints on tables.
 pub const FEATURE_CONSTRAINTS: u64 = 256;
+/// The entry renames columns that a table is ordered by.
+pub const FEATURE_ORDER: u64 = 512;
+
+/// What a reader of a schema must know.
+fn of_schema(schema: &StoredSchema) -> u64 {
+    let constraints = if schema.is_constrained() { FEATURE_CONSTRAINTS } else { 0 };
+    constraints | if schema.renames_order() { FEATURE_ORDER } else { 0 }
+}
 
 impl Effect {
     /// The format features that a reader must know.
@@ -50,9 +60,8 @@ impl Effect {
             | Effect::RestoreTable { .. }
             | Effect::MoveShared { .. } => FEATURE_COPIES,
             Effect::ChangeTable { change, .. } => {
-                let constrained = change.schema.as_ref().is_some_and(StoredSchema::is_constrained);
                 let changes = if change.needs_feature() { FEATURE_CHANGES } else { 0 };
-                changes | if constrained { FEATURE_CONSTRAINTS } else { 0 }
+                changes | change.schema.as_ref().map_or(0, of_schema)
             }
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
@@ -61,12 +70,12 @@ impl Effect {
             // Their row groups may have any mix of schemas.
             Effect::AdoptTables { tables } => {
                 let patched = tables.iter().any(|(.., table)| table.has_patches());
-                let constrained = tables.iter().any(|(.., table)| table.is_constrained());
+                let schemas = tables.iter().flat_map(|(.., table)| table.schemas());
                 FEATURE_ADOPTED
                     | FEATURE_COPIES
                     | FEATURE_CHANGES
                     | if patched { FEATURE_PATCHES } else { 0 }
-                    | if constrained { FEATURE_CONSTRAINTS } else { 0 }
+                    | schemas.fold(0, |features, schema| features | of_schema(schema))
             }
             _ => 0,
         }

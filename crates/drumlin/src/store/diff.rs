@@ -178,7 +178,10 @@ impl Diff {
         if let Some(taken) = read.iter().find(|name| [CHANGE, VERSION].contains(&name.as_str())) {
             return Err(Error::invalid(format!("'{path}' has a column '{taken}', as the difference has: give others")));
         }
-        let key = if table.spec.keyed { table.spec.sort.as_slice() } else { &[] };
+        // Rows before and after the key was renamed have none in common.
+        let orders = versions.iter().map(|version| table.order_of(*version)).collect::<Result<Vec<_>>>()?;
+        let same = orders.windows(2).all(|pair| pair[0] == pair[1]);
+        let key = if table.spec.keyed && same { orders[0] } else { &[] };
         read.extend(key.iter().filter(|name| !read.contains(name)).cloned().collect::<Vec<_>>());
         let places = read.iter().map(|name| find_column(&whole, name)).collect::<Result<Vec<_>>>()?;
         let shown = Arc::new(whole.project(&places)?);

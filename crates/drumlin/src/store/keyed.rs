@@ -179,7 +179,7 @@ impl Store {
             }
             if let Some(new) = new {
                 let own = codec.schema().clone();
-                codec = Arc::new(TableCodec::new(&new.0, &table.spec.sort)?);
+                codec = Arc::new(TableCodec::new(&new.0, table.order())?);
                 evolved = Some((own, new));
             }
         }

@@ -36,11 +36,10 @@ pub struct TableView {
 
 impl TableView {
     pub(super) fn new(place: Place, view: View, renew: Option<Renew>, path: &str) -> Result<Self> {
-        let Some(key) = view.table.key() else {
+        if !view.table.spec.keyed {
             return Err(Error::invalid(format!("'{path}' has no key; make the table with one to look rows up by it")));
-        };
-        let record = view.table.record(view.read_point.version)?;
-        let codec = view.table.codec_of(&view.table.schemas[record.schema as usize].0, key)?;
+        }
+        let codec = view.table.codec_of(&view.schema()?, view.order()?)?;
         Ok(Self { place, view, renew, codec, path: Path::new(path)? })
     }
 

@@ -131,7 +131,7 @@ impl Store {
         options: &WriteOptions,
     ) -> Result<(Replacement, BlockWriter)> {
         let table = table_at(state, path)?;
-        let sort = table.spec.sort.clone();
+        let sort = table.order().to_vec();
         if sort.is_empty() && filter.is_none() {
             return Err(Error::invalid(format!(
                 "'{path}' has no sort order, so there is no range to replace; make the table with one, or say which rows \
@@ -188,7 +188,7 @@ impl Store {
         let path = &replacement.path;
         let table = table_at(state, path)?;
         let same_schema = table.schema() == Some(&replacement.schema);
-        if table.spec.sort != replacement.sort || !same_schema {
+        if table.order() != replacement.sort || !same_schema {
             return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));
         }
         let mut change = TableChange::new(VersionKind::Replace);

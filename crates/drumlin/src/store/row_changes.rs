@@ -212,7 +212,7 @@ fn encode_rows(
         let part = rows.slice(from, (rows.num_rows() - from).min(ROWS_MAX as usize));
         let (encoded, schemes) = match &codec {
             Some(codec) => encode_keyed_group(pool, codec, part, known.as_ref())?,
-            None => encode_group(pool, vec![part], &schema, &table.spec.sort, known.as_ref())?,
+            None => encode_group(pool, vec![part], &schema, table.order(), known.as_ref())?,
         };
         known.get_or_insert(schemes);
         let rows = encoded.rows;

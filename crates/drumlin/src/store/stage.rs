@@ -222,7 +222,7 @@ impl Target {
             }
         };
         let (sort, keyed) = match existing {
-            Some(table) => (table.spec.sort.clone(), table.spec.keyed),
+            Some(table) => (table.order().to_vec(), table.spec.keyed),
             None => (options.sort.iter().map(|name| column_meant(name, &schema.0).to_owned()).collect(), false),
         };
         let own = existing.and_then(|table| table.schema()).is_some_and(|own| *own == schema);

@@ -372,7 +372,7 @@ impl Staged {
             let what = if table.is_none() { "was made" } else { "was dropped, and perhaps made again," };
             return Err(Error::conflict(format!("'{path}' {what} since the job began")));
         }
-        let as_made = found.map_or(!*keyed, |found| (&found.spec.sort, found.spec.keyed) == (sort, *keyed));
+        let as_made = found.map_or(!*keyed, |found| (found.order(), found.spec.keyed) == (sort.as_slice(), *keyed));
         if !as_made || check_sort(sort, &schema.0).is_err() || (*keyed && check_key(sort, &schema.0).is_err()) {
             return Err(Error::invalid(format!(
                 "what was staged for '{path}' has another order or key than the table"

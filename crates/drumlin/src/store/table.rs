@@ -409,7 +409,7 @@ impl Table {
         )
     }
 
-    /// How its rows are ordered: the columns, and whether they are a key. Both are as when it was created.
+    /// How its rows are ordered: the columns, by their newest names, and whether they are a key.
     ///
     /// # Errors
     /// `NotFound` if there is no table.
@@ -418,10 +418,11 @@ impl Table {
         self.place.look(
             || Read::Binding(path.clone()),
             |state| {
-                let spec = &table_at(state, &path)?.spec;
-                Ok(match spec.keyed {
-                    true => TableOptions { key: spec.sort.clone(), ..TableOptions::default() },
-                    false => TableOptions { sort: spec.sort.clone(), ..TableOptions::default() },
+                let table = table_at(state, &path)?;
+                let columns = table.order().to_vec();
+                Ok(match table.spec.keyed {
+                    true => TableOptions { key: columns, ..TableOptions::default() },
+                    false => TableOptions { sort: columns, ..TableOptions::default() },
                 })
             },
         )
@@ -466,7 +467,7 @@ impl Table {
                     row_groups: table.groups.len() as u64,
                     bytes: table.bytes(),
                     columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
-                    sort: table.spec.sort.clone(),
+                    sort: table.order().to_vec(),
                     keyed: table.spec.keyed,
                     memory_keys: memtables().map(|memtable| memtable.keys()).sum(),
                     memory_bytes: memtables().map(|memtable| memtable.bytes()).sum(),

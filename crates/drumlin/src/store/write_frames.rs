@@ -465,7 +465,7 @@ fn target<'a>(
     kind: VersionKind,
     options: &WriteOptions,
 ) -> Result<TableFrame<'a>> {
-    let own = state.table_at(&path).map(|table| table.spec.sort.clone());
+    let own = state.table_at(&path).map(|table| table.order().to_vec());
     let came = frame.schema();
     let meant = |name: &String| column_meant(name, came).to_owned();
     let asked = options.sort.as_ref().map(|names| names.iter().map(meant).collect());
@@ -548,7 +548,7 @@ fn effects(
         let mut change =
             TableChange { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..TableChange::new(kind) };
         let table = match existing {
-            Some(table) if table.spec.sort != *sort || table.spec.keyed != *keyed => {
+            Some(table) if table.order() != sort || table.spec.keyed != *keyed => {
                 return Err(Error::conflict(format!("'{path}' was created again with another order or key")));
             }
             None if *keyed => return Err(Error::conflict(format!("'{path}' was dropped in between"))),

@@ -48,9 +48,9 @@ impl Adopted {
         self.table.groups.iter().any(|group| group.patched.is_some())
     }
 
-    /// Whether a schema of it has constraints.
-    pub fn is_constrained(&self) -> bool {
-        self.table.schemas.iter().any(StoredSchema::is_constrained)
+    /// Every schema of it.
+    pub fn schemas(&self) -> &[StoredSchema] {
+        &self.table.schemas
     }
 
     /// The same with its row groups where they were copied to.

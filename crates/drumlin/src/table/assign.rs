@@ -68,7 +68,7 @@ impl Assignments {
     /// or orders the rows, and for values that are none of its type.
     pub fn new(table: &Table, set: &[Assignment]) -> Result<Self> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
-        let columns = check_set(table, &own.0, &own.0, set, &table.spec.sort)?;
+        let columns = check_set(table, &own.0, &own.0, set, table.order())?;
         let mut inputs: Vec<usize> = columns.iter().flat_map(|(_, bound)| bound.columns()).copied().collect();
         inputs.sort_unstable();
         inputs.dedup();

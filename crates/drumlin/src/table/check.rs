@@ -13,9 +13,10 @@ use crate::segment::{ColumnStats, Form, Stat, decode, measure};
 /// Reads every column of a layer of `group`, the newest being 0, bypassing the cache. Returns what is wrong with it, by column.
 pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup, layer: usize) -> Result<Vec<String>> {
     let layer = group.layers().nth(layer).ok_or_else(|| Error::invalid("a layer that the row group does not have"))?;
-    let schema = &table.schemas[layer.schema as usize].0;
+    let schema = &table.schemas[layer.schema as usize];
+    let (schema, order) = (&schema.0, schema.order(&table.spec));
     let mut faults = Vec::new();
-    let mut sort: Vec<Option<ArrayRef>> = vec![None; table.spec.sort.len()];
+    let mut sort: Vec<Option<ArrayRef>> = vec![None; order.len()];
     let encoded = reader.row_groups(std::slice::from_ref(layer.address))?.remove(0);
     let block = layer.address.block;
     for (index, segment) in encoded.segments.into_iter().enumerate() {
@@ -26,7 +27,7 @@ pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup, layer:
             Err(e) => faults.push(fault(e.to_string())),
             Ok(array) => {
                 faults.extend(disagreement(&segment.stats, &measure(&array)).map(fault));
-                if let Some(at) = table.spec.sort.iter().position(|sorted| sorted == name) {
+                if let Some(at) = order.iter().position(|sorted| sorted == name) {
                     sort[at] = Some(array);
                 }
             }

@@ -95,10 +95,11 @@ impl<'a> FilterOfVersions<'a> {
 
     /// Whether a history has a row for which the filter is true.
     pub fn any_in_history(&self, reader: &BlockReader, history: &History) -> Result<bool> {
-        let own = &self.table.schemas[history.schema as usize].0;
+        let schema = &self.table.schemas[history.schema as usize];
+        let (own, key) = (&schema.0, schema.order(&self.table.spec));
         let schema = history_schema(own);
         for (_, _, filter) in self.bound.iter().filter(|(schema, ..)| *schema == history.schema) {
-            let of_key = filter.columns().iter().all(|index| self.table.spec.sort.contains(own.field(*index).name()));
+            let of_key = filter.columns().iter().all(|index| key.contains(own.field(*index).name()));
             for (address, rows) in &history.groups {
                 let batch = decode_group(reader, &schema, address, *rows)?;
                 let columns = filter.columns().iter().map(|&index| batch.column(index).clone()).collect();

@@ -58,7 +58,7 @@ pub enum Alter {
     Add(Vec<NewColumn>),
     /// Those of these names go.
     Drop(Vec<String>),
-    /// From a name to another, all at once: names can be swapped.
+    /// From a name to another, all at once: names can be swapped. Columns of the key, and those that the table is sorted by, too.
     Rename(Vec<(String, String)>),
     /// To types that hold all of their values.
     Widen(Vec<(String, DataType)>),
@@ -99,6 +99,8 @@ struct Columns<'a> {
     fields: Vec<FieldRef>,
     columns: Vec<Column>,
     checks: Vec<Check>,
+    /// The columns that the table is ordered by.
+    order: Vec<String>,
     doubtful: Vec<(String, DataType)>,
     forbidden: Vec<(String, Filter)>,
 }
@@ -107,13 +109,14 @@ impl<'a> Columns<'a> {
     fn of(table: &'a Table) -> Result<Self> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         let (fields, columns, checks) = (own.0.fields().to_vec(), own.columns(), own.checks().to_vec());
-        Ok(Self { table, own, fields, columns, checks, doubtful: Vec::new(), forbidden: Vec::new() })
+        let order = table.order().to_vec();
+        Ok(Self { table, own, fields, columns, checks, order, doubtful: Vec::new(), forbidden: Vec::new() })
     }
 
     /// The place of a column that may be changed.
     fn place(&self, name: &str, what: &str) -> Result<usize> {
         let at = find(&self.own.0, name)?;
-        match self.table.spec.sort.contains(self.own.0.field(at).name()) {
+        match self.table.order().contains(self.own.0.field(at).name()) {
             true => Err(Error::invalid(format!(
                 "column '{name}' is {}: it cannot be {what}",
                 if self.table.spec.keyed { "part of the key" } else { "one that the table is sorted by" }
@@ -185,7 +188,7 @@ impl<'a> Columns<'a> {
     fn rename(&mut self, names: &[(String, String)]) -> Result<()> {
         let mut renamed = BTreeSet::new();
         for (from, to) in names {
-            let at = self.place(from, "renamed")?;
+            let at = find(&self.own.0, from)?;
             self.check_free(at, "renamed")?;
             if !renamed.insert(at) {
                 return Err(Error::invalid(format!("column '{from}' is renamed twice")));
@@ -193,6 +196,10 @@ impl<'a> Columns<'a> {
             self.fields[at] = Arc::new(self.fields[at].as_ref().clone().with_name(to));
             if planted(Bug::ColumnsByName) {
                 self.columns[at] = Column::named(to);
+            }
+            let before = self.own.0.field(at).name();
+            if let Some(place) = self.table.order().iter().position(|name| name == before) {
+                self.order[place].clone_from(to);
             }
         }
         Ok(())
@@ -287,7 +294,7 @@ impl<'a> Columns<'a> {
     }
 
     fn is_of_key(&self, at: usize) -> bool {
-        self.table.spec.keyed && self.table.spec.sort.contains(self.own.0.field(at).name())
+        self.table.spec.keyed && self.table.order().contains(self.own.0.field(at).name())
     }
 
     /// Gives a column another type.
@@ -305,7 +312,7 @@ impl<'a> Columns<'a> {
             let field = self.fields[at].clone();
             let Ok(other) = came.field_with_name(field.name()) else { continue };
             let untyped = *field.data_type() == DataType::Null && *other.data_type() != DataType::Null;
-            if mode == SchemaMode::Strict && !untyped || self.table.spec.sort.contains(field.name()) {
+            if mode == SchemaMode::Strict && !untyped || self.table.order().contains(field.name()) {
                 continue;
             }
             if untyped {
@@ -334,14 +341,15 @@ impl<'a> Columns<'a> {
     fn schema(self) -> Result<Option<StoredSchema>> {
         let schema = Arc::new(Schema::new_with_metadata(self.fields, self.own.0.metadata().clone()));
         let changed = StoredSchema::with_columns(schema, self.columns, self.checks);
+        let changed = changed.with_order(&self.order, &self.table.spec);
         if changed == *self.own {
             return Ok(None);
         }
         let changed = changed.check_new()?;
         changed.bound_checks()?;
-        if let Some(key) = self.table.key() {
+        if self.table.spec.keyed {
             // Whether its rows can be held in memory.
-            TableCodec::new(&changed.0, key)?.check()?;
+            TableCodec::new(&changed.0, &self.order)?.check()?;
         }
         Ok(Some(changed))
     }
@@ -363,9 +371,10 @@ impl Table {
         Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden }))
     }
 
-    /// The schema of a frame that replaces all rows, with the constraints of this table. `SchemaMismatch` if the frame lacks a column
+    /// The schema of a frame that replaces all rows, with the constraints of this table, in its order. `SchemaMismatch` if the frame lacks a column
     /// that a check refers to.
     pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
+        let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
         let Some(own) = self.schema().filter(|own| own.is_constrained()) else { return Ok(came) };
         for check in own.checks() {
             if let Some(name) = check.columns()?.iter().find(|name| came.0.index_of(name).is_err()) {
@@ -396,7 +405,8 @@ impl Table {
             *column = column.clone().constrained_as(&before[at], default.transpose()?.as_ref())?;
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, came.0.metadata().clone()));
-        let constrained = StoredSchema::with_columns(schema, columns, own.checks().to_vec()).check_new()?;
+        let constrained = StoredSchema::with_columns(schema, columns, own.checks().to_vec());
+        let constrained = constrained.with_order(self.order(), &self.spec).check_new()?;
         constrained.bound_checks()?;
         Ok(constrained)
     }

@@ -124,8 +124,11 @@ pub fn history_rows(part: &MemtablePart, as_version: bool) -> impl Iterator<Item
 pub fn read_history(reader: &BlockReader, pool: &Pool, table: &Table, history: &History) -> Result<Arc<MemRows>> {
     let Some((first, _)) = history.groups.first() else { return Err(Error::corrupt("a history without rows")) };
     reader.derived(first, || {
-        let key = table.key().ok_or_else(|| Error::corrupt("a history of a table without a key"))?;
-        let codec = table.codec_of(&table.schemas[history.schema as usize].0, key)?;
+        if !table.spec.keyed {
+            return Err(Error::corrupt("a history of a table without a key"));
+        }
+        let schema = &table.schemas[history.schema as usize];
+        let codec = table.codec_of(&schema.0, schema.order(&table.spec))?;
         let schema = history_schema(codec.schema());
         let read = |(address, rows): &(Address, u32)| decode_group(reader, &schema, address, *rows);
         let batches = pool.map(history.groups.iter().collect(), read)?;

@@ -341,7 +341,7 @@ impl Binder<'_> {
                 WhenMatched::UpdateAll => Some(self.all(|name| !self.fixed(name))?),
                 WhenMatched::Delete => None,
             };
-            self.clause(condition.as_ref(), set, &sides, &self.table.spec.sort)
+            self.clause(condition.as_ref(), set, &sides, self.table.order())
         };
         clauses.iter().map(clause).collect()
     }
@@ -360,7 +360,7 @@ impl Binder<'_> {
 
     /// Whether a column of a row that matches cannot change.
     fn fixed(&self, name: &str) -> bool {
-        self.on.iter().chain(&self.table.spec.sort).any(|fixed| fixed == name)
+        self.on.iter().chain(self.table.order()).any(|fixed| fixed == name)
     }
 
     /// Columns set to those of the same name of the frame, which may have no others.

@@ -1,4 +1,4 @@
-//! The order of a sorted table: which columns can be sorted by, sorting rows, and finding row groups that overlap.
+//! The order of a table: which columns can be sorted by, sorting rows, and finding row groups that overlap.
 //!
 //! Ascending, nulls first. Rows that compare equal keep the order in which they were written.
 
@@ -8,9 +8,19 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
+use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result};
 use crate::segment::{ColumnStats, Stat, changed, holds, take_batch};
+
+/// What a table is created with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableSpec {
+    /// The columns that rows are ordered by when read, as they were called then; empty for insertion order.
+    pub sort: Vec<String>,
+    /// Whether these columns are a key: no two rows are equal in them.
+    pub keyed: bool,
+}
 
 /// Checks that `sort` names columns of `schema` that can be sorted by.
 pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {

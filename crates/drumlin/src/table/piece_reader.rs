@@ -107,7 +107,10 @@ impl PieceReader {
         }
         let Some(first) = batches.first() else { return Ok(None) };
         let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
-        let batch = if piece.needs_sort() { order::sorted(batch, &self.view.table.spec.sort)? } else { batch };
+        let batch = match piece.needs_sort() {
+            true => order::sorted(batch, self.view.order()?)?,
+            false => batch,
+        };
         if self.width == self.columns.len() {
             return Ok(Some(batch));
         }

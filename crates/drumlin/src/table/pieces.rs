@@ -43,7 +43,8 @@ pub(super) fn arrange(
     groups: Vec<(Arc<RowGroup>, Rows)>,
     overlay: Option<&(OverlayRows, TableCodec)>,
 ) -> Result<Vec<Piece>> {
-    let Some(first) = table.spec.sort.first() else {
+    let sort = table.order_of(version)?;
+    let Some(first) = sort.first() else {
         return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
     };
     let mut stats = Vec::with_capacity(groups.len());
@@ -55,7 +56,7 @@ pub(super) fn arrange(
     let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
     let mut pieces = Vec::new();
     let mut done = 0;
-    for cluster in order::clusters(&stats, table.spec.sort.len() == 1) {
+    for cluster in order::clusters(&stats, sort.len() == 1) {
         let mut piece = Piece::default();
         if let Some((overlay, codec)) = overlay {
             let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();

@@ -79,10 +79,11 @@ impl KeyRange {
         read_point: ReadPoint,
         cancel: &Cancel,
     ) -> Result<Found> {
-        let schema = &table.schema_of(read_point.version)?.0;
-        let columns = table.spec.sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
+        let version = read_point.version;
+        let (schema, order) = (&table.schema_of(version)?.0, table.order_of(version)?);
+        let columns = order.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
         let find = |reader: &GroupReader<'_>, visible: &Rows| {
-            if reader.column(&table.spec.sort[0]).is_some_and(|column| !self.may_hold(&column.stats)) {
+            if reader.column(&order[0]).is_some_and(|column| !self.may_hold(&column.stats)) {
                 return Ok(Rows::None);
             }
             let within = self.within(&reader.decode(schema, &columns, Form::Exact)?)?;

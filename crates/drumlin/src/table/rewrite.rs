@@ -74,7 +74,8 @@ pub fn rewrite(
         rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
     };
     let columns = pool.map((0..fields.len()).collect(), column)?;
-    let keys = spec.sort.iter().map(|name| schema.0.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+    let order = schema.order(spec);
+    let keys = order.iter().map(|name| schema.0.index_of(name)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = Vec::with_capacity(sizes.len());
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
     for rows in sizes {
@@ -84,7 +85,7 @@ pub fn rewrite(
             let columns = measure_keys(&mut segments, rows, schema, &keys)?;
             ordered = order::sorted_positions(&columns)?.is_none();
             if spec.keyed {
-                filter = key_filter(&KeyCodec::new(&schema.0, &spec.sort)?.encode(&columns)?);
+                filter = key_filter(&KeyCodec::new(&schema.0, order)?.encode(&columns)?);
             }
         }
         groups.push((EncodedRowGroup { rows, segments, filter }, ordered));

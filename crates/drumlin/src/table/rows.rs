@@ -17,9 +17,9 @@ use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Keys, Memtable};
 
 impl Table {
-    /// The key columns, if rows are unique by a key.
+    /// The key columns of the newest version, if rows are unique by a key.
     pub fn key(&self) -> Option<&[String]> {
-        self.spec.keyed.then_some(&self.spec.sort)
+        self.spec.keyed.then(|| self.order())
     }
 
     /// How rows of the newest version's schema are encoded. `InvalidArgument` if the table has no key.
@@ -167,10 +167,9 @@ impl Table {
 
     /// Creates the memtables of a table that was read.
     pub fn restore_parts(&mut self) -> Result<()> {
-        let key = self.spec.sort.clone();
         for part in &mut self.parts {
-            let schema = &self.schemas[part.schema as usize].0;
-            let rows = MemRows::new(Memtable::new(), Arc::new(TableCodec::new(schema, &key)?));
+            let schema = &self.schemas[part.schema as usize];
+            let rows = MemRows::new(Memtable::new(), Arc::new(TableCodec::new(&schema.0, schema.order(&self.spec))?));
             part.rows = InMemory(Some(Arc::new(rows)));
         }
         Ok(())

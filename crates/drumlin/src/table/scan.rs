@@ -169,7 +169,7 @@ impl Scan {
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
         let Selected { pieces, overlay } = selected.map_or_else(|| Selected::all(&reader, &view), Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
-            for name in &table.spec.sort {
+            for name in table.order_of(version)? {
                 let index = find(&version_schema, name)?;
                 if !columns.contains(&index) {
                     columns.push(index);

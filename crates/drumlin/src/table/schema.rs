@@ -18,31 +18,51 @@ use arrow::datatypes::{
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::checks::{Check, Checks, ConstraintsInfo};
 use super::column::{self, Column};
+use super::order::TableSpec;
 use crate::base::{Error, Result};
 use crate::segment::{children, holds};
 
 /// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it), and what is
-/// known of its columns beside it.
+/// known beside it: its columns, checks, and the names that the columns of the table's order have in it, if they were renamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredSchema(pub SchemaRef, Option<Arc<[Column]>>, Option<Arc<[Check]>>);
+pub struct StoredSchema(pub SchemaRef, Option<Arc<[Column]>>, Option<Arc<[Check]>>, Option<Arc<[String]>>);
 
 /// The metadata of a stored schema that hold its checks.
 const CHECKS: &str = "drumlin.checks";
+/// The same for the names of the columns that the table is ordered by.
+const ORDER: &str = "drumlin.order";
 
 impl StoredSchema {
     /// A schema whose columns are known by their names.
     pub fn plain(schema: SchemaRef) -> Self {
-        Self(schema, None, None)
+        Self(schema, None, None, None)
     }
 
     /// A schema with these columns, one for each field, and checks.
     pub(super) fn with_columns(schema: SchemaRef, columns: Vec<Column>, checks: Vec<Check>) -> Self {
         let plain = schema.fields().iter().zip(&columns).all(|(field, column)| column.is_plain(field));
-        Self(schema, (!plain).then(|| columns.into()), (!checks.is_empty()).then(|| checks.into()))
+        Self(schema, (!plain).then(|| columns.into()), (!checks.is_empty()).then(|| checks.into()), None)
+    }
+
+    /// The same in which the columns that the table is ordered by have these names.
+    pub(super) fn with_order(self, names: &[String], spec: &TableSpec) -> Self {
+        let renamed = names != spec.sort;
+        Self(self.0, self.1, self.2, renamed.then(|| names.into()))
+    }
+
+    /// The names here of the columns that a table made as `spec` is ordered by.
+    pub fn order<'a>(&'a self, spec: &'a TableSpec) -> &'a [String] {
+        self.3.as_deref().unwrap_or(&spec.sort)
+    }
+
+    /// Whether it gives the columns of the table's order other names than the table was made with.
+    pub fn renames_order(&self) -> bool {
+        self.3.is_some()
     }
 
     /// Its checks.
@@ -97,7 +117,7 @@ impl StoredSchema {
     /// The same columns with other metadata of the schema.
     pub(super) fn with_metadata(&self, metadata: HashMap<String, String>) -> Self {
         let schema = Schema::new_with_metadata(self.0.fields().clone(), metadata);
-        Self(Arc::new(schema), self.1.clone(), self.2.clone())
+        Self(Arc::new(schema), self.1.clone(), self.2.clone(), self.3.clone())
     }
 
     /// Its columns.
@@ -154,9 +174,9 @@ impl StoredSchema {
 
     /// The same for a schema with what is known of its columns.
     pub(super) fn check_new(self) -> Result<Self> {
-        let stored = Self(check_schema(self.0)?, self.1, self.2);
-        if stored.0.metadata().contains_key(CHECKS) {
-            return Err(Error::invalid(format!("the schema has metadata under '{CHECKS}', which is reserved")));
+        let stored = Self(check_schema(self.0)?, self.1, self.2, self.3);
+        if let Some(key) = [CHECKS, ORDER].into_iter().find(|key| stored.0.metadata().contains_key(*key)) {
+            return Err(Error::invalid(format!("the schema has metadata under '{key}', which is reserved")));
         }
         for field in stored.0.fields() {
             if let Some(key) = column::RESERVED.into_iter().find(|key| field.metadata().contains_key(*key)) {
@@ -181,8 +201,15 @@ impl StoredSchema {
     /// A schema from storage.
     fn stored(bytes: &[u8]) -> Result<Self> {
         let schema = check_schema(decode(bytes)?)?;
-        let (schema, checks) = take_checks(schema)?;
+        let mut metadata = schema.metadata().clone();
+        let checks: Vec<Check> = taken(&mut metadata, CHECKS)?.unwrap_or_default();
+        let order: Option<Vec<String>> = taken(&mut metadata, ORDER)?;
+        let schema = match metadata.len() == schema.metadata().len() {
+            true => schema,
+            false => Arc::new(Schema::new_with_metadata(schema.fields().clone(), metadata)),
+        };
         if checks.is_empty()
+            && order.is_none()
             && !schema
                 .fields()
                 .iter()
@@ -198,21 +225,24 @@ impl StoredSchema {
             return Err(Error::corrupt("two columns of a schema are the same"));
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        let stored = Self::with_columns(schema, columns, checks);
+        let stored = Self { 3: order.map(Into::into), ..Self::with_columns(schema, columns, checks) };
         stored.bound_checks().map_err(|e| Error::corrupt("a check of a schema").with_source(e.to_string()))?;
         Ok(stored)
     }
 
     /// What is stored.
     fn to_stored(&self) -> Result<Vec<u8>> {
-        if self.1.is_none() && self.2.is_none() {
+        if self.1.is_none() && self.2.is_none() && self.3.is_none() {
             return encode(&self.0);
         }
         let fields = self.0.fields().iter().zip(self.columns()).map(|(field, column)| column.write(field));
         let mut metadata = self.0.metadata().clone();
+        let text = |text: serde_json::Result<String>| text.map_err(|e| Error::invalid(e.to_string()));
         if let Some(checks) = &self.2 {
-            let text = serde_json::to_string(checks).map_err(|e| Error::invalid(e.to_string()))?;
-            metadata.insert(CHECKS.to_owned(), text);
+            metadata.insert(CHECKS.to_owned(), text(serde_json::to_string(checks))?);
+        }
+        if let Some(order) = &self.3 {
+            metadata.insert(ORDER.to_owned(), text(serde_json::to_string(order))?);
         }
         encode(&Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata))
     }
@@ -227,14 +257,13 @@ impl StoredSchema {
     }
 }
 
-/// A stored schema without its checks, and these.
-fn take_checks(schema: SchemaRef) -> Result<(SchemaRef, Vec<Check>)> {
-    let Some(text) = schema.metadata().get(CHECKS) else { return Ok((schema, Vec::new())) };
-    let checks = serde_json::from_str(text)
-        .map_err(|e| Error::corrupt("the checks of a schema cannot be read").with_source(e.to_string()))?;
-    let mut metadata = schema.metadata().clone();
-    metadata.remove(CHECKS);
-    Ok((Arc::new(Schema::new_with_metadata(schema.fields().clone(), metadata)), checks))
+/// What the metadata of a stored schema hold under a reserved name, which they lose.
+fn taken<T: DeserializeOwned>(metadata: &mut HashMap<String, String>, key: &str) -> Result<Option<T>> {
+    let read = |text: String| {
+        serde_json::from_str(&text)
+            .map_err(|e| Error::corrupt(format!("'{key}' of a schema cannot be read")).with_source(e.to_string()))
+    };
+    metadata.remove(key).map(read).transpose()
 }
 
 /// All checks except that it can be encoded, which a decoded schema always can.

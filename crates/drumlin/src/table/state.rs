@@ -15,20 +15,11 @@ use super::part::{InMemory, MemtablePart, Unsettled};
 use super::row_group::{Rows, any_in};
 use super::{
     ALIVE, Deletion, GroupId, Instants, Kill, Lineage, NewGroup, Rewrite, RowGroup, Run, StoredSchema, TableChange,
-    TableCodec, Turnover, VersionRecord,
+    TableCodec, TableSpec, Turnover, VersionRecord,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
-
-/// What a table is created with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TableSpec {
-    /// The columns that rows are ordered by when read; empty for insertion order.
-    pub sort: Vec<String>,
-    /// Whether these columns are a key: no two rows are equal in them.
-    pub keyed: bool,
-}
 
 /// A version that snapshots hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +140,16 @@ impl Table {
         Ok(&self.schemas[self.record(version)?.schema as usize])
     }
 
+    /// The columns that rows of the newest version are ordered by; none for insertion order.
+    pub fn order(&self) -> &[String] {
+        self.schema().map_or(&self.spec.sort, |schema| schema.order(&self.spec))
+    }
+
+    /// The same of a version that is listed or pinned.
+    pub fn order_of(&self, version: Version) -> Result<&[String]> {
+        Ok(self.schema_of(version)?.order(&self.spec))
+    }
+
     /// The record of a version that is listed or pinned.
     pub fn version(&self, version: Version) -> Option<&VersionRecord> {
         let at = self.versions.binary_search_by_key(&version, |record| record.version).ok();
@@ -218,9 +219,13 @@ impl Table {
         {
             return bad(format!("version {version} is held by nothing, or is another"));
         }
-        for name in &self.spec.sort {
-            if self.schemas.iter().any(|schema| schema.0.index_of(name).is_err()) {
+        for schema in &self.schemas {
+            let order = schema.order(&self.spec);
+            if let Some(name) = order.iter().find(|name| schema.0.index_of(name).is_err()) {
                 return bad(format!("is sorted by '{name}', which it does not have"));
+            }
+            if order.len() != self.spec.sort.len() {
+                return bad(format!("is sorted by {} columns, and by {}", self.spec.sort.len(), order.len()));
             }
         }
         let mut ids = std::collections::BTreeSet::new();

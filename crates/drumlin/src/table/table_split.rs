@@ -87,7 +87,7 @@ impl Scan {
 /// Bounds of the only column by which rows are sorted, from statistics.
 fn bounds(scan: &Scan, pieces: &[Piece]) -> Result<Option<(Stat, Stat)>> {
     let shared = &scan.shared;
-    let [sort] = &shared.view.table.spec.sort[..] else { return Ok(None) };
+    let [sort] = shared.view.order()? else { return Ok(None) };
     let mut all: Option<ColumnStats> = None;
     for piece in pieces {
         if !piece.rows.is_empty() {
@@ -233,12 +233,13 @@ impl TableSplit {
     }
 
     fn overlay(&self) -> Result<(OverlayRows, TableCodec)> {
+        if !self.table.spec.keyed {
+            return Err(Error::corrupt("a split with rows by key of a table without a key"));
+        }
         let record = self.table.record(self.version)?;
-        let key =
-            self.table.key().ok_or_else(|| Error::corrupt("a split with rows by key of a table without a key"))?;
         let schema = self.table.schemas.get(record.schema as usize);
         let schema = schema.ok_or_else(|| Error::corrupt("a split of a version without a schema"))?;
-        let codec = TableCodec::new(&schema.0, key)?;
+        let codec = TableCodec::new(&schema.0, schema.order(&self.table.spec))?;
         let mut overlay = OverlayRows::default();
         for MemoryRow { key, version, row } in &self.memory {
             overlay.keys.push(key);

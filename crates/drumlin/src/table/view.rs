@@ -120,6 +120,11 @@ impl View {
         Ok(self.table.schema_of(self.read_point.version)?.0.clone())
     }
 
+    /// The columns that its rows are ordered by.
+    pub fn order(&self) -> Result<&[String]> {
+        self.table.order_of(self.read_point.version)
+    }
+
     /// The error if its version is gone.
     pub fn gone(&self) -> Error {
         Error::snapshot_expired(format!("version {} is gone", self.read_point.version))

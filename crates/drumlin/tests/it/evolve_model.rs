@@ -1,15 +1,11 @@
-//! Tables whose columns change: a model that holds every version as names, kinds and numbers; operations on it and on the
-//! store, and whether the two agree.
+//! Tables whose columns and constraints change: a model that holds every version as names, kinds and numbers, and operations on
+//! it. The store does them, and is compared with it, in evolve_run.rs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, NullArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
-use arrow::util::display::array_value_to_string;
-use drumlin::base::Version;
-use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
-use drumlin::{Alter, Expression, Fill, NewColumn, Result, SchemaMode, Store, Tables};
 
 /// The type of a column. A value is a number in all of them, shown in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +30,7 @@ impl Kind {
         }
     }
 
-    fn array(self, values: &[Option<i64>]) -> ArrayRef {
+    pub fn array(self, values: &[Option<i64>]) -> ArrayRef {
         let values = values.iter().copied();
         match self {
             Kind::Null => Arc::new(NullArray::new(values.len())),
@@ -45,7 +41,7 @@ impl Kind {
         }
     }
 
-    fn shown(self, value: Option<i64>) -> String {
+    pub fn shown(self, value: Option<i64>) -> String {
         match (self, value) {
             (_, None) | (Kind::Null, _) => String::new(),
             (Kind::Narrow | Kind::Wide, Some(value)) => format!("{value}"),
@@ -90,11 +86,37 @@ impl Frame {
 /// A column, and what rows have that lack it.
 type Column = (String, Kind, Option<i64>);
 
-/// What a version shows.
+/// What a version shows. Its first column is the one that it is ordered by, if it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Option<i64>>>,
+    /// Columns that have a least value, by the names of the checks.
+    pub checks: BTreeMap<String, (String, i64)>,
+    /// Columns that take no nulls.
+    pub not_null: BTreeSet<String>,
+    /// Whether a default was set apart from a new column.
+    defaults: bool,
+}
+
+impl Shown {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|(own, ..)| own == name)
+    }
+
+    /// Whether the rows keep the constraints.
+    fn is_valid(&self) -> bool {
+        let values = |name: &str| {
+            let at = self.place(name).expect("a column that is there");
+            self.rows.iter().map(move |row| row[at])
+        };
+        self.checks.values().all(|(name, least)| values(name).flatten().all(|value| value >= *least))
+            && self.not_null.iter().all(|name| values(name).all(|value| value.is_some()))
+    }
+
+    fn is_constrained(&self) -> bool {
+        self.defaults || !self.checks.is_empty() || !self.not_null.is_empty()
+    }
 }
 
 /// A table of the model.
@@ -141,11 +163,17 @@ pub enum Change {
     Drop(Vec<String>),
     Rename(Vec<(String, String)>),
     Widen(String, Kind),
+    /// A least value of a column.
+    Check(String, String, i64),
+    NotNull(String),
+    Default(String, i64),
+    /// The names of checks and of columns that take no nulls.
+    Release(Vec<String>, Vec<String>),
 }
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// A frame with the column `k`, whose numbers are distinct, and some others.
+/// A frame whose first column has distinct numbers, with some others.
 fn frame(rng: &mut fastrand::Rng, columns: Vec<(String, Kind)>) -> Frame {
     let mut keys: Vec<i64> = (0..40).collect();
     rng.shuffle(&mut keys);
@@ -156,24 +184,23 @@ fn frame(rng: &mut fastrand::Rng, columns: Vec<(String, Kind)>) -> Frame {
     Frame { rows: rows.collect(), columns }
 }
 
-fn fresh(rng: &mut fastrand::Rng) -> Vec<(String, Kind)> {
-    let key = ("k".to_owned(), Kind::Wide);
+fn fresh(rng: &mut fastrand::Rng, key: &str) -> Vec<(String, Kind)> {
+    let first = (key.to_owned(), Kind::Wide);
     let kind = |rng: &mut fastrand::Rng| if rng.u8(..5) == 0 { Kind::Null } else { Kind::TYPED[rng.usize(..4)] };
-    let some = NAMES.iter().filter(|_| rng.bool()).collect::<Vec<_>>();
-    [key].into_iter().chain(some.into_iter().map(|name| ((*name).to_owned(), kind(rng)))).collect()
+    let some = NAMES.iter().filter(|name| rng.bool() && **name != key).collect::<Vec<_>>();
+    [first].into_iter().chain(some.into_iter().map(|name| ((*name).to_owned(), kind(rng)))).collect()
 }
 
 /// Chooses a random operation.
 pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -> EvolveOp {
     let path = format!("e/{}", ["a", "b", "k"][rng.usize(..3)]);
     let Some(table) = tables.get(&path) else {
-        let columns = fresh(rng);
+        let columns = fresh(rng, "k");
         let keyed = path == "e/k";
         return EvolveOp::Create(path, frame(rng, columns), keyed, !keyed && rng.bool());
     };
     // The columns of a frame: mostly the table's, some missing, some of other kinds, some new.
-    let mut columns: Vec<(String, Kind)> =
-        table.now.columns.iter().map(|(name, kind, _)| (name.clone(), *kind)).collect();
+    let mut columns = plain_columns(&table.now);
     let evolves = rng.bool();
     for at in (1..columns.len()).rev() {
         match rng.u8(..12) {
@@ -194,7 +221,11 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
     let rows = frame(rng, columns);
     match rng.u8(..16) {
         0 => {
-            let columns = fresh(rng);
+            // What constraints make of other columns is for tests of its own.
+            let columns = match table.now.is_constrained() {
+                true => plain_columns(&table.now),
+                false => fresh(rng, &table.now.columns[0].0),
+            };
             EvolveOp::Write(path, frame(rng, columns))
         }
         1..6 if table.keyed => EvolveOp::Upsert(path, rows, evolves),
@@ -203,11 +234,10 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
         11 => {
             let change = change(rng, table);
             let mut after = table.now.clone();
-            let columns = match change_of(&mut after, &change) {
-                true => after.columns,
-                false => table.now.columns.clone(),
-            };
-            let columns = columns.into_iter().map(|(name, kind, _)| (name, kind)).collect();
+            if !change_of(&mut after, &change) {
+                after = table.now.clone();
+            }
+            let columns = plain_columns(&after);
             EvolveOp::Both(path, change, frame(rng, columns))
         }
         12 | 13 if table.now.columns.len() > 1 => {
@@ -235,7 +265,13 @@ fn change(rng: &mut fastrand::Rng, table: &EvolvingTable) -> Change {
         return Change::Add(vec![("a".to_owned(), Kind::Wide, None)]);
     }
     let name = |rng: &mut fastrand::Rng| columns[rng.usize(first..columns.len())].0.clone();
-    match rng.u8(..8) {
+    // Columns without a type take any value, and no constraint.
+    let of = |wanted: fn(Kind) -> bool| -> Vec<String> {
+        columns[1..].iter().filter(|(_, kind, _)| wanted(*kind)).map(|(name, ..)| name.clone()).collect()
+    };
+    let (typed, numbers) = (of(|kind| kind != Kind::Null), of(Kind::is_number));
+    let one_of = |rng: &mut fastrand::Rng, names: &[String]| names[rng.usize(..names.len())].clone();
+    match rng.u8(..13) {
         0..3 => {
             let kind = Kind::TYPED[rng.usize(..4)];
             Change::Add(vec![(NAMES[rng.usize(..5)].to_owned(), kind, rng.bool().then(|| rng.i64(0..9)))])
@@ -246,17 +282,27 @@ fn change(rng: &mut fastrand::Rng, table: &EvolvingTable) -> Change {
             let (a, b) = (columns[1].0.clone(), columns[2].0.clone());
             Change::Rename(vec![(a.clone(), b.clone()), (b, a)])
         }
+        6 => Change::Rename(vec![(columns[0].0.clone(), ["k", "q"][rng.usize(..2)].to_owned())]),
+        7 if !typed.is_empty() => Change::NotNull(one_of(rng, &typed)),
+        8 if !typed.is_empty() => Change::Default(one_of(rng, &typed), rng.i64(0..9)),
+        9 | 10 if table.now.is_constrained() => {
+            let (checks, not_null) = (table.now.checks.keys(), table.now.not_null.iter());
+            Change::Release(checks.filter(|_| rng.bool()).cloned().collect(), not_null.cloned().collect())
+        }
+        9 | 10 if !numbers.is_empty() => {
+            Change::Check(["least", "floor"][rng.usize(..2)].to_owned(), one_of(rng, &numbers), rng.i64(0..3))
+        }
         _ => Change::Widen(name(rng), Kind::TYPED[rng.usize(..4)]),
     }
 }
 
 /// Changes the columns of what is shown; returns whether that is possible.
 fn change_of(shown: &mut Shown, change: &Change) -> bool {
-    let at = |shown: &Shown, name: &String| shown.columns.iter().position(|(own, ..)| own == name);
+    let is_checked = |shown: &Shown, name: &String| shown.checks.values().any(|(own, _)| own == name);
     match change {
         Change::Add(added) => {
             for column in added {
-                if at(shown, &column.0).is_some() {
+                if shown.place(&column.0).is_some() {
                     return false;
                 }
                 shown.columns.push(column.clone());
@@ -265,31 +311,55 @@ fn change_of(shown: &mut Shown, change: &Change) -> bool {
         }
         Change::Drop(names) => {
             for name in names {
-                let Some(at) = at(shown, name).filter(|at| *at > 0) else { return false };
+                let at = shown.place(name).filter(|at| *at > 0 && !is_checked(shown, name));
+                let Some(at) = at else { return false };
                 shown.columns.remove(at);
+                shown.not_null.remove(name);
                 for row in &mut shown.rows {
                     row.remove(at);
                 }
             }
         }
         Change::Rename(names) => {
-            let places: Option<Vec<usize>> =
-                names.iter().map(|(from, _)| at(shown, from).filter(|at| *at > 0)).collect();
-            let Some(places) = places else { return false };
-            for (at, (_, to)) in places.into_iter().zip(names) {
+            let places: Option<Vec<usize>> = names.iter().map(|(from, _)| shown.place(from)).collect();
+            let Some(places) = places.filter(|_| !names.iter().any(|(from, _)| is_checked(shown, from))) else {
+                return false;
+            };
+            let not_null: Vec<bool> = names.iter().map(|(from, _)| shown.not_null.remove(from)).collect();
+            for ((at, (_, to)), not_null) in places.into_iter().zip(names).zip(not_null) {
                 shown.columns[at].0.clone_from(to);
+                shown.not_null.extend(not_null.then(|| to.clone()));
             }
             let mut names: Vec<&String> = shown.columns.iter().map(|(name, ..)| name).collect();
             names.sort();
             return names.windows(2).all(|pair| pair[0] != pair[1]);
         }
         Change::Widen(name, kind) => {
-            let Some(at) = at(shown, name).filter(|at| *at > 0) else { return false };
+            let Some(at) = shown.place(name).filter(|at| *at > 0) else { return false };
             let own = shown.columns[at].1;
             if own != Kind::Null && !kind.takes(own) {
                 return false;
             }
             shown.columns[at].1 = *kind;
+        }
+        Change::Check(check, name, least) => {
+            if shown.checks.insert(check.clone(), (name.clone(), *least)).is_some() {
+                return false;
+            }
+            return shown.is_valid();
+        }
+        Change::NotNull(name) => {
+            shown.not_null.insert(name.clone());
+            return shown.is_valid();
+        }
+        Change::Default(name, value) => {
+            let at = shown.place(name).expect("a column that is there");
+            shown.columns[at].2 = Some(*value);
+            shown.defaults = true;
+        }
+        Change::Release(checks, not_null) => {
+            checks.iter().for_each(|name| drop(shown.checks.remove(name)));
+            shown.not_null.retain(|name| !not_null.contains(name));
         }
     }
     true
@@ -328,7 +398,7 @@ fn brought(table: &EvolvingTable, frame: &Frame, evolves: bool) -> Option<Shown>
     if table.keyed || table.sorted {
         shown.rows.sort_by_key(|row| row[0]);
     }
-    Some(shown)
+    shown.is_valid().then_some(shown)
 }
 
 impl EvolvingTable {
@@ -339,6 +409,10 @@ impl EvolvingTable {
         }
         self.now = shown;
     }
+}
+
+fn plain_columns(shown: &Shown) -> Vec<(String, Kind)> {
+    shown.columns.iter().map(|(name, kind, _)| (name.clone(), *kind)).collect()
 }
 
 fn plain(frame: &Frame) -> Vec<Column> {
@@ -357,15 +431,10 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
         }
         EvolveOp::Write(path, frame) => {
             let table = tables.get_mut(path).unwrap();
-            let same = table
-                .now
-                .columns
-                .iter()
-                .map(|(name, kind, _)| (name, kind))
-                .eq(plain(frame).iter().map(|(name, kind, _)| (name, kind)));
+            let same = plain_columns(&table.now) == frame.columns;
             let columns = if same { table.now.columns.clone() } else { plain(frame) };
-            let empty = EvolvingTable { now: Shown { columns, rows: Vec::new() }, ..table.clone() };
-            let shown = brought(&empty, frame, false).expect("its own columns");
+            let now = Shown { columns, rows: Vec::new(), ..table.now.clone() };
+            let Some(shown) = brought(&EvolvingTable { now, ..table.clone() }, frame, false) else { return false };
             table.becomes(shown);
         }
         EvolveOp::Append(path, frame, evolves) | EvolveOp::Upsert(path, frame, evolves) => {
@@ -412,6 +481,9 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
                 }
             }
             if any {
+                if !shown.is_valid() {
+                    return false;
+                }
                 table.becomes(shown);
             }
         }
@@ -438,140 +510,4 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
         }
     }
     true
-}
-
-/// Applies `op` to the store.
-pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
-    let options = |evolves: bool| WriteOptions {
-        schema: if evolves { SchemaMode::Evolve } else { SchemaMode::Strict },
-        ..WriteOptions::default()
-    };
-    let strict = WriteOptions::default();
-    match op {
-        EvolveOp::Create(path, frame, true, _) => store.transact(|tx| {
-            let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
-            tx.table(path).create(frame.batch().schema(), key)?;
-            tx.table(path).upsert(frame.batch(), &strict).map(drop)
-        })?,
-        EvolveOp::Create(path, frame, false, sorted) => {
-            let sort = Some(if *sorted { vec!["k".to_owned()] } else { vec![] });
-            drop(store.write(path, frame.batch(), &WriteOptions { sort, ..strict })?);
-        }
-        EvolveOp::Write(path, frame) => drop(store.write(path, frame.batch(), &strict)?),
-        EvolveOp::Append(path, frame, evolves) => drop(store.append(path, frame.batch(), &options(*evolves))?),
-        EvolveOp::Upsert(path, frame, evolves) => {
-            drop(store.table(path).upsert(frame.batch(), &options(*evolves))?);
-        }
-        EvolveOp::Alter(path, change) => drop(store.table(path).alter(&alter(change), &Default::default())?),
-        EvolveOp::Both(path, change, frame) => {
-            let keyed = !store.table(path).order()?.key.is_empty();
-            store.transact(|tx| {
-                let table = tx.table(path);
-                table.alter(&alter(change), &Default::default())?;
-                match keyed {
-                    true => table.upsert(frame.batch(), &strict).map(drop),
-                    false => table.append(frame.batch(), &strict).map(drop),
-                }
-            })?;
-        }
-        EvolveOp::Update(path, column, set, rest) => {
-            let table = store.table(path);
-            let text = table.schema(&AsOf::Newest)?.field_with_name(column)?.data_type() == &DataType::Utf8;
-            let set = match set {
-                Set::To(None) => "null".to_owned(),
-                Set::To(Some(value)) if text => format!("'x{value}'"),
-                Set::To(Some(value)) => value.to_string(),
-                Set::Plus(other, more) => format!("{other} + {more}"),
-            };
-            let filter = rest.map(|rest| format!("k % 5 = {rest}"));
-            let set = [(column.clone(), Expression::parse(&set)?)];
-            drop(table.update(&set, filter.as_deref(), &Default::default())?);
-        }
-        EvolveOp::Delete(path, rest) => {
-            drop(store.table(path).delete(&format!("k % 5 = {rest}"), &Default::default())?);
-        }
-        EvolveOp::Restore(path, version) => drop(store.restore(path, &AsOf::Version(Version(*version)))?),
-        EvolveOp::DeleteVersion(path, version) => {
-            drop(store.delete_versions(&[(path.clone(), vec![Version(*version)])], Default::default())?);
-        }
-    }
-    Ok(())
-}
-
-pub fn alter(change: &Change) -> Alter {
-    match change {
-        Change::Add(columns) => Alter::Add(
-            columns
-                .iter()
-                .map(|(name, kind, default)| NewColumn {
-                    field: Field::new(name, kind.data_type(), true),
-                    fill: default.map_or(Fill::Null, |value| Fill::Default(kind.array(&[Some(value)]))),
-                })
-                .collect(),
-        ),
-        Change::Drop(names) => Alter::Drop(names.clone()),
-        Change::Rename(names) => Alter::Rename(names.clone()),
-        Change::Widen(name, kind) => Alter::Widen(vec![(name.clone(), kind.data_type())]),
-    }
-}
-
-/// What a version of a table in the store shows, as texts.
-fn read(store: &Store, path: &str, as_of: AsOf) -> Result<(Vec<(String, DataType)>, Vec<Vec<String>>)> {
-    let table = store.table(path);
-    let schema = table.schema(&as_of)?;
-    let columns = schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
-    let mut rows = Vec::new();
-    for batch in table.collect(&ReadOptions { as_of, ..ReadOptions::default() })? {
-        assert_eq!(batch.schema(), schema, "of batches and of the version");
-        assert!(schema.fields().iter().all(|field| field.metadata().is_empty()), "{schema}");
-        for row in 0..batch.num_rows() {
-            let text = |column: &ArrayRef| array_value_to_string(column, row).unwrap();
-            rows.push(batch.columns().iter().map(text).collect());
-        }
-    }
-    Ok((columns, rows))
-}
-
-fn same(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> std::result::Result<(), String> {
-    let expected_columns: Vec<(String, DataType)> =
-        shown.columns.iter().map(|(name, kind, _)| (name.clone(), kind.data_type())).collect();
-    let text = |row: &Vec<Option<i64>>| {
-        row.iter().zip(&shown.columns).map(|(value, (_, kind, _))| kind.shown(*value)).collect::<Vec<_>>()
-    };
-    let expected_rows: Vec<Vec<String>> = shown.rows.iter().map(text).collect();
-    let what = format!("{path} as of {as_of:?}");
-    let (columns, rows) = read(store, path, as_of.clone()).map_err(|e| format!("{what}: {e}"))?;
-    if columns != expected_columns || rows != expected_rows {
-        return Err(format!("{what}: {columns:?} {rows:?}, expected {expected_columns:?} {expected_rows:?}"));
-    }
-    // Filters see the columns in the same types: by statistics, and by values.
-    for (at, (name, kind, _)) in shown.columns.iter().enumerate().filter(|(_, (_, kind, _))| *kind != Kind::Null) {
-        let wanted = if *kind == Kind::Text { "'x4'".to_owned() } else { "4".to_owned() };
-        let filter = drumlin::Filter::parse(&format!("{name} = {wanted}")).map_err(|e| e.to_string())?;
-        let scan = drumlin::ScanOptions { filter: Some(filter), ..Default::default() };
-        let options = ReadOptions { as_of: as_of.clone(), scan };
-        let found = store.table(path).read(&options).and_then(|scan| scan.count());
-        let found = found.map_err(|e| format!("{what}, {name} = {wanted}: {e}"))?;
-        let expected = shown.rows.iter().filter(|row| row[at] == Some(4)).count() as u64;
-        if found != expected {
-            return Err(format!("{what}: {found} rows with {name} = {wanted}, expected {expected}"));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that the store agrees with the model; the error is the difference.
-pub fn compare(store: &Store, tables: &BTreeMap<String, EvolvingTable>) -> std::result::Result<(), String> {
-    let found = store.tree().list("e/**").map_err(|e| e.to_string())?;
-    let found: Vec<String> = found.into_iter().filter(|e| e.table.is_some()).map(|e| e.path).collect();
-    if found != tables.keys().cloned().collect::<Vec<_>>() {
-        return Err(format!("tables: {found:?}"));
-    }
-    for (path, table) in tables {
-        same(store, path, AsOf::Newest, &table.now)?;
-        for (version, shown) in &table.versions {
-            same(store, path, AsOf::Version(Version(*version)), shown)?;
-        }
-    }
-    Ok(())
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int8Array,
-    Int64Array, ListArray, RecordBatch, StringArray, StringViewArray, StructArray, TimestampNanosecondArray,
+    ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
+    Int8Array, Int64Array, ListArray, RecordBatch, StringArray, StringViewArray, StructArray, TimestampNanosecondArray,
     UInt64Array,
 };
 use arrow::compute::concat_batches;
@@ -22,14 +22,14 @@ use drumlin::store::{
 };
 use drumlin::table::ScanOptions;
 use drumlin::{
-    Alter, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Store, Tables, Task, Turnover, WhenMatched,
-    WhenNotMatched,
+    Alter, Constraints, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, SchemaMode, Store, Tables,
+    Task, Turnover, WhenMatched, WhenNotMatched,
 };
 
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 14] = [
+const VERSIONS: [&str; 16] = [
     "v5",
     "v5-shared",
     "v6",
@@ -46,6 +46,9 @@ const VERSIONS: [&str; 14] = [
     // The same, with the feature of patches.
     "v9-patches",
     "v9-patches-shared",
+    // The same, with constraints, and columns of orders renamed.
+    "v9-order",
+    "v9-order-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
@@ -371,6 +374,54 @@ fn check_patches(store: &Store) {
     assert_eq!(first("patched-copy/t", AsOf::Newest), ["0 10 1", "1 10 200", "3 3 4"]);
 }
 
+/// What catalogs hold that have the features of constraints and of orders. The checkpoint of [`build_times`] puts them into the
+/// catalog.
+fn build_order(store: &Store) -> drumlin::Result<()> {
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.table("order/t").create(batch(&[]).schema(), key)?;
+    store.table("order/t").upsert(batch(&numbered(0, 10)), &Default::default())?;
+    let rename = |from: &str, to: &str| Alter::Rename(vec![(from.into(), to.into())]);
+    store.table("order/t").alter(&rename("id", "number"), &Default::default())?;
+    let constraints = Constraints {
+        checks: vec![("least".into(), Filter::parse("number >= 0")?)],
+        not_null: Vec::new(),
+        defaults: vec![("name".into(), Arc::new(StringArray::from(vec!["none"])))],
+    };
+    store.table("order/t").alter(&Alter::AddConstraints(constraints), &Default::default()).map(drop)
+}
+
+/// The same in the log.
+fn build_order_in_log(store: &Store) -> drumlin::Result<()> {
+    store.write(
+        "order/s",
+        batch(&numbered(0, 10)),
+        &WriteOptions { sort: Some(vec!["id".into()]), ..Default::default() },
+    )?;
+    let rename = Alter::Rename(vec![("id".into(), "at".into())]);
+    store.table("order/s").alter(&rename, &Default::default())?;
+    let constraints = Constraints { not_null: vec!["at".into()], ..Constraints::default() };
+    store.table("order/s").alter(&Alter::AddConstraints(constraints), &Default::default())?;
+    let rows = RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(vec![10, 3])) as ArrayRef)])?;
+    let options = WriteOptions { schema: SchemaMode::Evolve, ..WriteOptions::default() };
+    store.table("order/t").upsert(rows, &options).map(drop)
+}
+
+fn check_order(store: &Store) {
+    assert_eq!(store.table("order/t").order().unwrap().key, ["number"]);
+    assert_eq!(store.table("order/s").order().unwrap().sort, ["at"]);
+    assert_eq!(store.table("order/s").constraints(&AsOf::Newest).unwrap().not_null, ["at"]);
+    assert_eq!(
+        store.table("order/t").constraints(&AsOf::Newest).unwrap().checks,
+        [("least".to_owned(), "number >= 0".to_owned())]
+    );
+    let keys = RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(vec![10, 3, 4, 11])) as ArrayRef)]);
+    let found = store.table("order/t").get_many(&keys.unwrap(), &Default::default()).unwrap();
+    let names = found.rows.column_by_name("name").unwrap();
+    let names: Vec<Option<&str>> = names.as_string::<i32>().iter().collect();
+    assert_eq!(names, [Some("none"), Some("none"), Some("name 4"), None]);
+    assert_eq!(read(store, "order/s", AsOf::Version(Version(0))).unwrap(), numbered(0, 10));
+}
+
 fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
@@ -436,8 +487,11 @@ fn stores_of_earlier_builds_open() {
         if version >= "v9" {
             check_erased(&store);
         }
-        if version.starts_with("v9-patches") {
+        if version.starts_with("v9-patches") || version.starts_with("v9-order") {
             check_patches(&store);
+        }
+        if version.starts_with("v9-order") {
+            check_order(&store);
         }
     }
 }
@@ -471,11 +525,13 @@ fn what_this_build_writes_it_reads_alike() {
         build_changes(&store).unwrap();
         build_erased(&store).unwrap();
         build_patches(&store).unwrap();
+        build_order(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
         build_changes_in_log(&store).unwrap();
         build_erased_in_log(&store).unwrap();
         build_patches_in_log(&store).unwrap();
+        build_order_in_log(&store).unwrap();
         store.close().unwrap();
         let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
@@ -485,6 +541,7 @@ fn what_this_build_writes_it_reads_alike() {
         check_changes(&store);
         check_erased(&store);
         check_patches(&store);
+        check_order(&store);
     }
 }
 
@@ -502,11 +559,13 @@ fn make_golden() {
         build_changes(&store).unwrap();
         build_erased(&store).unwrap();
         build_patches(&store).unwrap();
+        build_order(&store).unwrap();
         build_times(&store).unwrap();
         build_copies_in_log(&store).unwrap();
         build_changes_in_log(&store).unwrap();
         build_erased_in_log(&store).unwrap();
         build_patches_in_log(&store).unwrap();
+        build_order_in_log(&store).unwrap();
         store.close().unwrap();
     }
 }

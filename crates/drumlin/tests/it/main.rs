@@ -25,6 +25,7 @@ mod episodes;
 mod erasing;
 mod evolve;
 mod evolve_model;
+mod evolve_run;
 mod following;
 mod golden;
 mod hostile;

@@ -10,6 +10,7 @@ use drumlin::{Store, Tables, Turnover, VersionInfo, VersionKind};
 use crate::copy_op::{self, CopyOp};
 use crate::diffs;
 use crate::evolve_model::{self, EvolveOp};
+use crate::evolve_run;
 use crate::keyed_model::{self, KeyedOp, Place};
 use crate::model::{Model, ModelTable, Trash};
 use crate::support::{Row, batch, read, rows, same};
@@ -230,7 +231,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         Op::Keyed(op) => keyed_model::run(store, op)?,
         Op::Wide(op) => wide_op::run(store, op)?,
         Op::Copy(op) => copy_op::run(store, op)?,
-        Op::Evolve(op) => evolve_model::run(store, op)?,
+        Op::Evolve(op) => evolve_run::run(store, op)?,
         Op::Checkpoint => drop(store.checkpoint(&Default::default())?),
         Op::Reclaim => drop(store.reclaim(&Default::default())?),
         Op::Reopen => {
@@ -279,7 +280,7 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
     expected.sort();
     same(&names.collect(), &expected, "snapshots")?;
     keyed_model::compare(store, model.keyed.as_ref())?;
-    evolve_model::compare(store, &model.evolving)?;
+    evolve_run::compare(store, &model.evolving)?;
     for (name, pins) in &model.snapshots {
         for (path, expected) in pins {
             let found = read(store, path, AsOf::Snapshot(name.clone())).map_err(text)?;
