@@ -258,3 +258,89 @@ def test_a_function_may_use_the_store_and_holds_up_nobody() -> None:
     store.table("t").add_columns({"m": pa.int64()}, using=noted)
     assert sum(store.read("log").to_arrow()["rows"].to_pylist()) == 600_000
     assert store.read("t", where="m <> n or m is null").to_arrow().num_rows == 0
+
+
+FRAMES = {
+    "an index with a name": pd.DataFrame({"a": [1.5, 2.5], "b": [1, 2]}, index=pd.Index([5, 6], name="i")),
+    "an index without one": pd.DataFrame({"a": [1.5, 2.5], "b": [1, 2]}, index=pd.Index(["x", "y"])),
+    "objects and periods": pd.DataFrame(
+        {"a": [(1,), (2,)], "b": pd.period_range("2024", periods=2)}, index=pd.Index([5, 6], name="i")
+    ),
+    "an index of two levels": pd.DataFrame(
+        {"a": pd.Categorical(["x", "y"]), "b": [3, 4]},
+        index=pd.MultiIndex.from_tuples([(1, "a"), (2, "b")], names=["h", "i"]),
+    ),
+    "labels that are numbers": pd.DataFrame([[1, 2], [3, 4]], columns=[10, 20]),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_frames_follow_their_columns(frame: pd.DataFrame) -> None:
+    store = drumlin.open("memory://")
+    table = store.table("t")
+    table.write(frame)
+    first, *_, last = table.schema().names
+    stored = frame.index.nlevels if not isinstance(frame.index, pd.RangeIndex) else 0
+
+    def found() -> pd.DataFrame:
+        return store.read("t").to_pandas()
+
+    table.rename_columns({first: "new"})
+    expected = frame.rename(columns={frame.columns[0]: "new"})
+    pd.testing.assert_frame_equal(found(), expected, check_column_type=False)
+    table.add_columns({first: (pa.int64(), 7)})
+    pd.testing.assert_frame_equal(found(), expected.assign(**{first: 7}), check_column_type=False)
+    table.drop_columns([first])
+    table.rename_columns({last: "other"})
+    if stored:
+        expected.index.names = [*expected.index.names[:-1], "other"]
+    else:
+        expected = expected.rename(columns={frame.columns[-1]: "other"})
+    pd.testing.assert_frame_equal(found(), expected, check_column_type=False)
+    pd.testing.assert_frame_equal(
+        store.read("t", columns=["new"]).to_pandas(), expected[["new"]], check_column_type=False
+    )
+    table.drop_columns(["other"])
+    if stored > 1:
+        expected = expected.droplevel("other")
+    elif stored:
+        expected = expected.reset_index(drop=True)
+    else:
+        expected = expected.drop(columns=["other"])
+    pd.testing.assert_frame_equal(found(), expected, check_column_type=False)
+    # What comes under an old name is no part of what the frame said.
+    table.add_columns(
+        {"b": (pa.int64(), 7), "c": (pa.int64(), 8)} if "b" not in table.schema().names else {"c": (pa.int64(), 8)}
+    )
+    assert found()["c"].tolist() == [8, 8]
+    pd.testing.assert_frame_equal(store.read("t", as_of=0).to_pandas(), frame)
+
+
+def test_a_column_under_an_old_name_is_read_as_it_is() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", FRAMES["objects and periods"])
+    store.table("t").drop_columns(["b"])
+    store.table("t").add_columns({"b": (pa.int64(), 7)})
+    assert store.read("t").to_pandas()["b"].tolist() == [7, 7]
+
+
+def test_the_order_is_renamed() -> None:
+    store = drumlin.open("memory://")
+    days = pd.DatetimeIndex(["2026-01-02", "2026-01-01"], name="ts")
+    store.write("t", pd.DataFrame({"v": [1.0, 2.0]}, index=days), sort=["ts"])
+    table = store.table("t")
+    table.rename_columns({"ts": "time"})
+    assert table.stat().sort == ["time"]
+    table.append(pd.DataFrame({"v": [0.5]}, index=days[:1].rename("time")))
+    found = store.read("t").to_pandas()
+    assert (found.index.name, found["v"].tolist()) == ("time", [2.0, 1.0, 0.5])
+    assert store.read("t", as_of=0).to_pandas().index.name == "ts"
+    keyed = store.table("k")
+    keyed.create({"a": "int64", "b": "string", "v": "float64"}, key=["a", "b"])
+    keyed.upsert({"a": [1, 2], "b": ["x", "y"], "v": [1.0, 2.0]})
+    keyed.rename_columns({"a": "first"})
+    assert keyed.get((1, "x")) == keyed.get({"first": 1, "b": "x"}) == {"first": 1, "b": "x", "v": 1.0}
+    keyed.upsert({"first": 1, "b": "x", "v": 5.0})
+    assert keyed.get((1, "x")) == {"first": 1, "b": "x", "v": 5.0}
+    with pytest.raises(drumlin.Error, match="'first'"):
+        keyed.upsert({"a": 1, "b": "x", "v": 5.0})

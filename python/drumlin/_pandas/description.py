@@ -7,7 +7,10 @@ pandas' metadata is what pyarrow writes and restores frames by. Our description 
      "labels": labels,                       # absent if they are the names of the fields
      "index": [{"field": ..., "name": ..., "column": ...}, ...] or {"range": [start, stop, step], "name": ...},
      "multi": true,                          # the index is a MultiIndex
-     "attrs": {...}, "unique": true}         # attrs; and that labels may not be given twice
+     "attrs": {...}, "unique": true,         # attrs; and that labels may not be given twice
+     "renamed": [field, ...]}                # columns that got another name since, which is their label
+
+Columns that came later are not in it. One that was dropped keeps its place among the columns, under a name with a NUL.
 
 Names are as ``scalars`` has them. A RangeIndex is no column but three numbers. They can become stale: it comes back as
 it was if a read gives just the rows that one write wrote; otherwise rows are numbered from 0.

@@ -23,16 +23,18 @@ def from_arrow(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
     """The frame that ``table`` was; ``whole`` says that it has just the rows that one write wrote."""
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     made = None if options or DESCRIPTION_KEY not in metadata else description(metadata[DESCRIPTION_KEY])
-    if made is None or not set(table.schema.names) <= _fields(made):
+    if made is None or _fields(made).isdisjoint(table.schema.names):
         return from_table(table, whole=whole, options=options)
     index = _index(table, made, whole)
     held = {} if isinstance(made["index"], dict) else {level["field"] for level in made["index"]}
     names = [name for name in table.schema.names if name not in held]
-    numbers = [name for name in names if _is_number(table[name], made["columns"][name])]
+    # Columns that came later are as pyarrow has them.
+    described = made["columns"]
+    numbers = [name for name in names if name not in described or _is_number(table[name], described[name])]
     frame = _numbers(table.select(numbers))
     if len(numbers) < len(names):
         arrays = {
-            at: frame[name].array if name in frame.columns else _series(table[name], made["columns"][name], index)
+            at: frame[name].array if name in frame.columns else _series(table[name], described[name], index)
             for at, name in enumerate(names)
         }
         frame = pd.DataFrame(arrays, index=index, copy=len(names) > _SEPARATE_MAX)
@@ -99,7 +101,16 @@ def _labels(made: Any, names: list[str]) -> Any:
         return pd.Index(names)
     labels = labels_from_json(made["labels"])
     written = list(made["columns"])
-    if names == written:
+    if names == written and "renamed" not in made:
         return labels
     places = {name: at for at, name in enumerate(written)}
-    return labels.take([places[name] for name in names])
+    apart = {*names}.difference(written).union(made.get("renamed", ()))
+    if apart.isdisjoint(names):
+        return labels.take([places[name] for name in names])
+    known = labels.tolist()
+    if isinstance(labels, pd.MultiIndex):
+        alone = ("",) * (labels.nlevels - 1)
+        mixed = [(name, *alone) if name in apart else known[places[name]] for name in names]
+        return pd.MultiIndex.from_tuples(mixed, names=labels.names)
+    mixed = [name if name in apart else known[places[name]] for name in names]
+    return pd.Index(mixed, name=labels.name, tupleize_cols=False)

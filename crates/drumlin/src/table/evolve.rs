@@ -11,6 +11,7 @@ use super::checks::{Check, ConstraintNames, Constraints};
 use super::column::Column;
 use super::columns::find;
 use super::conform::{conform_value, first_misfit, may_be_exact};
+use super::frame_metadata::{Changed, adapted};
 use super::group_reader::GroupReader;
 use super::wider::{self, widens};
 use super::{Assignment, Rows, StoredSchema, Table, TableCodec, sorted_schema};
@@ -101,6 +102,8 @@ struct Columns<'a> {
     checks: Vec<Check>,
     /// The columns that the table is ordered by.
     order: Vec<String>,
+    /// Names that changed, as metadata of the schema have them.
+    changed: Changed,
     doubtful: Vec<(String, DataType)>,
     forbidden: Vec<(String, Filter)>,
 }
@@ -110,7 +113,8 @@ impl<'a> Columns<'a> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         let (fields, columns, checks) = (own.0.fields().to_vec(), own.columns(), own.checks().to_vec());
         let order = table.order().to_vec();
-        Ok(Self { table, own, fields, columns, checks, order, doubtful: Vec::new(), forbidden: Vec::new() })
+        let changed = Changed::new();
+        Ok(Self { table, own, fields, columns, checks, order, changed, doubtful: Vec::new(), forbidden: Vec::new() })
     }
 
     /// The place of a column that may be changed.
@@ -179,6 +183,7 @@ impl<'a> Columns<'a> {
         }
         for at in gone.into_iter().rev() {
             self.check_free(at, "dropped")?;
+            self.changed.insert(self.fields[at].name().clone(), None);
             self.fields.remove(at);
             self.columns.remove(at);
         }
@@ -198,6 +203,7 @@ impl<'a> Columns<'a> {
                 self.columns[at] = Column::named(to);
             }
             let before = self.own.0.field(at).name();
+            self.changed.insert(before.clone(), Some(to.clone()));
             if let Some(place) = self.table.order().iter().position(|name| name == before) {
                 self.order[place].clone_from(to);
             }
@@ -339,7 +345,8 @@ impl<'a> Columns<'a> {
 
     /// The schema with these columns; `None` if it is the same.
     fn schema(self) -> Result<Option<StoredSchema>> {
-        let schema = Arc::new(Schema::new_with_metadata(self.fields, self.own.0.metadata().clone()));
+        let metadata = adapted(self.own.0.metadata(), &self.changed);
+        let schema = Arc::new(Schema::new_with_metadata(self.fields, metadata));
         let changed = StoredSchema::with_columns(schema, self.columns, self.checks);
         let changed = changed.with_order(&self.order, &self.table.spec);
         if changed == *self.own {

@@ -21,6 +21,7 @@ mod evolve;
 mod extension;
 mod flush;
 mod foreign;
+mod frame_metadata;
 mod group_keys;
 mod group_reader;
 mod history;
