@@ -86,6 +86,7 @@ from drumlin._errors import (
     Unsupported,
 )
 from drumlin._expr import Expr, col
+from drumlin._groups import Groups
 from drumlin._input import FrameLike, SchemaLike
 from drumlin._lookup import Lookup
 from drumlin._merge import Merge
@@ -127,6 +128,7 @@ __all__ = [
     "Expr",
     "Fault",
     "FrameLike",
+    "Groups",
     "Hold",
     "Holding",
     "ImportReport",

@@ -259,6 +259,8 @@ class Dataset:
         """Scans it, all at once and with all threads."""
     def count_rows(self, filters: list[str], limit: int | None) -> int:
         """The number of rows."""
+    def aggregate(self, keys: list[str], every: Any, aggregates: list[Any], filters: list[str]) -> Batches:
+        """Groups, and what is made of each."""
     def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
         """What reading it costs."""
     def split_by_table(self, filters: list[str]) -> list[Dataset]:

@@ -10,6 +10,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::aggregate::{self, Asked, Buckets};
 use crate::call::{Detached, detached, long};
 use crate::errors::raise;
 use crate::open_store::Store;
@@ -113,6 +114,22 @@ impl Dataset {
         let cancel = Cancel::default();
         let options = ScanOptions { cancel: cancel.clone(), ..options(None, &filters, limit)? };
         long(py, &[cancel], || self.core.count_rows(&options))
+    }
+
+    /// Groups, and what is made of each.
+    fn aggregate(
+        &self,
+        py: Python<'_>,
+        keys: Vec<String>,
+        every: Option<Buckets>,
+        aggregates: Vec<Asked>,
+        filters: Vec<String>,
+    ) -> PyResult<Batches> {
+        let asked = aggregate::group_by(keys, every, aggregates, &self.core.schema()).map_err(raise)?;
+        let cancel = Cancel::default();
+        let options = ScanOptions { cancel: cancel.clone(), ..options(None, &filters, None)? };
+        let found = long(py, &[cancel], || self.core.aggregate(&asked, &options))?;
+        Ok(Batches { schema: found.schema(), batches: vec![found] })
     }
 
     /// What reading it costs.

@@ -3,6 +3,7 @@
 
 #![deny(unsafe_code)]
 
+mod aggregate;
 mod call;
 mod callbacks;
 mod collect;

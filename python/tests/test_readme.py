@@ -1,5 +1,6 @@
 """The examples of the README run, in order."""
 
+import datetime as dt
 import gzip
 import os
 import re
@@ -31,7 +32,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = {"sym": ["A", "B", "C"], "close": [99.5, 101.0, 250.0], "volume": [10, 0, 30]}
+    days = [dt.date(2026, 1, 5), dt.date(2026, 1, 6), dt.date(2026, 2, 2)]
+    rows = {"day": days, "sym": ["A", "B", "C"], "close": [99.5, 101.0, 250.0], "volume": [10, 0, 30]}
     names = {"df": pd.DataFrame(rows), "more": pd.DataFrame(rows), "pyarrow": pa, "duckdb": duckdb, "polars": pl}
     opened = []
     for block in blocks("python"):

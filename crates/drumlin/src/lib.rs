@@ -14,6 +14,8 @@
 // The layers; `tests/tidy.rs` has their order, from bottom to top, and enforces it. They are not part of the API: tests,
 // benchmarks and the other crates of the workspace use them through a feature.
 #[cfg(feature = "internals")]
+pub mod aggregate;
+#[cfg(feature = "internals")]
 pub mod base;
 #[cfg(feature = "internals")]
 pub mod block;
@@ -35,6 +37,8 @@ pub mod store;
 pub mod table;
 
 #[cfg(not(feature = "internals"))]
+mod aggregate;
+#[cfg(not(feature = "internals"))]
 mod base;
 #[cfg(not(feature = "internals"))]
 mod block;
@@ -55,6 +59,7 @@ mod store;
 #[cfg(not(feature = "internals"))]
 mod table;
 
+pub use aggregate::{Aggregate, Every, Function, GroupBy, Length};
 pub use arrow;
 pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version};
 pub use block::{CacheStat, RepackPlan};

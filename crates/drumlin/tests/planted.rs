@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods, clippy::type_complexity, reason = "as in the other tests")]
 #![allow(dead_code, unused_imports, reason = "the modules have tests of their own, which run elsewhere")]
 
+#[path = "it/aggregates.rs"]
+mod aggregates;
 #[path = "it/clocks.rs"]
 mod clocks;
 #[path = "it/constraints.rs"]
@@ -332,7 +334,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 74] = [
+    let single: [(Bug, Check); 76] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -398,6 +400,8 @@ fn main() {
         (Bug::SkipChecks, constraints::no_call_breaks_a_check),
         (Bug::TrustRows, constraints::rows_that_are_there_keep_them),
         (Bug::ForgetOrder, evolve::columns_of_the_order_are_renamed),
+        (Bug::RoundSums, aggregates::answers_do_not_depend_on_how_rows_lie),
+        (Bug::RankParts, aggregates::answers_do_not_depend_on_how_rows_lie),
         (Bug::ForgetBelow, patches::what_lies_below_is_kept),
         (Bug::ReadBelow, patches::the_newest_values_are_read),
         (Bug::MixSchemas, patches::older_versions_keep_their_columns),

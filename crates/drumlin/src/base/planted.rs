@@ -176,6 +176,10 @@ pub enum Bug {
     TrustRows = 119,
     /// A frame that replaces all rows does not take over how columns of the order were renamed.
     ForgetOrder = 120,
+    /// Sums of floats are rounded at each step.
+    RoundSums = 121,
+    /// The first value of a group is that of the part which was added first.
+    RankParts = 122,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -3,6 +3,7 @@
 //! Everything a store does is one of three things: it reads a [`State`] that it holds (reads never wait), it proposes a
 //! commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
+mod aggregate;
 mod alike;
 mod alter;
 mod assign;

@@ -50,6 +50,18 @@ impl PieceReader {
         self.named(|| self.read_piece(piece))
     }
 
+    /// Has storage fetch the columns of a piece.
+    pub fn prefetch(&self, piece: &Piece) {
+        let table = &self.view.table;
+        let Ok(seen) = table.schema_of(self.view.read_point.version) else { return };
+        for (group, _) in &piece.groups {
+            let names = self.columns.iter().map(|index| self.read_as.schema().field(*index).name().as_str());
+            for (address, columns) in group.columns_by_layer(&table.schemas, seen, names) {
+                self.reader.prefetch(address, &columns);
+            }
+        }
+    }
+
     /// The number of rows of a piece that the filter keeps. Decodes no more than the filter needs.
     pub fn count(&self, piece: &Piece) -> Result<u64> {
         self.named(|| {

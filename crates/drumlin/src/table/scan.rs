@@ -322,6 +322,13 @@ impl Scan {
         Some(self.pieces.drain(..).map(part).collect())
     }
 
+    /// Its parts, in order, to be decoded by the caller on any thread, of a scan without a limit, offset or tail.
+    pub fn into_parts(mut self) -> Vec<ScanPart> {
+        debug_assert!(!self.is_bounded() && self.skip == 0 && self.running.is_empty());
+        let part = |piece| ScanPart { shared: self.shared.clone(), piece, cancel: self.options.cancel.clone() };
+        self.pieces.drain(..).map(part).collect()
+    }
+
     /// The same scan, from the beginning.
     ///
     /// # Errors
@@ -388,14 +395,7 @@ impl Scan {
         let shared = &self.shared;
         let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
         let ahead = if shared.filter.is_some() { ahead.min(self.pruned) } else { ahead };
-        for (group, _) in self.pieces.iter().take(ahead).skip(self.fetching).flat_map(|piece| &piece.groups) {
-            let table = &shared.view.table;
-            let Ok(seen) = table.schema_of(shared.view.read_point.version) else { return };
-            let names = shared.columns.iter().map(|index| shared.read_as.schema().field(*index).name().as_str());
-            for (address, columns) in group.columns_by_layer(&table.schemas, seen, names) {
-                shared.reader.prefetch(address, &columns);
-            }
-        }
+        self.pieces.iter().take(ahead).skip(self.fetching).for_each(|piece| shared.prefetch(piece));
         self.fetching = self.fetching.max(ahead.min(self.pieces.len()));
     }
 
@@ -535,6 +535,11 @@ impl ScanPart {
     /// The number of its rows.
     pub fn rows(&self) -> u64 {
         self.piece.stored_rows()
+    }
+
+    /// Has storage fetch what reading it needs.
+    pub fn prefetch(&self) {
+        self.shared.prefetch(&self.piece);
     }
 
     /// Its rows; `None` if there are none. `SnapshotExpired` if another process has reclaimed its blocks.

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests wait for threads of the system")]
 #![allow(clippy::type_complexity, reason = "tables of cases have closures in them")]
 
+mod aggregates;
 mod arrays;
 mod arrow_types;
 mod batch;

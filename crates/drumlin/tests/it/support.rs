@@ -63,7 +63,7 @@ pub fn opener(seed: u64) -> Opener {
     if seed % 3 == 2 { open_inline } else { open_with }
 }
 
-fn open_as(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize, options: Options) -> Result<Store> {
+pub fn open_as(disk: &SimDisk, clock: &Arc<ManualClock>, threads: usize, options: Options) -> Result<Store> {
     let seed = disk.counters().changes;
     drumlin::store::open_on(Arc::new(disk.clone()), env(clock, seed, threads), "sim", options)
 }

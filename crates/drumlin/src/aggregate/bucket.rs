@@ -1,0 +1,303 @@
+//! Buckets of time: of a fixed length, counted from an origin, or of the calendar in a time zone, where a day may have 23 or 25
+//! hours.
+
+use std::str::FromStr;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, TimeUnit};
+use chrono::{DateTime, Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime, TimeZone};
+
+use crate::base::{Error, Result};
+
+/// The length of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// Nanoseconds.
+    Fixed(i64),
+    /// Days of the calendar.
+    Days(u32),
+    /// Months of the calendar.
+    Months(u32),
+}
+
+impl Length {
+    /// A number and a unit: `ns`, `us`, `ms`, `s`, `m` or `min`, `h`; of the calendar `d`, `w` (from Monday), `mo`, `q` and `y`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not that, zero, or too long.
+    pub fn parse(text: &str) -> Result<Self> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = (&text[..digits], text[digits..].trim());
+        let bad = || {
+            Error::invalid(format!(
+                "'{text}' is no length of time: give a number and ns, us, ms, s, m, h, d, w, mo, q or y, such as '5m'"
+            ))
+        };
+        let number: u32 = if number.is_empty() { 1 } else { number.parse().map_err(|_| bad())? };
+        let times = |factor: i64| i64::from(number).checked_mul(factor).ok_or_else(bad);
+        let many = |factor: u32| number.checked_mul(factor).filter(|n| *n <= 1_000_000).ok_or_else(bad);
+        let length = match unit {
+            "ns" => Self::Fixed(times(1)?),
+            "us" => Self::Fixed(times(1000)?),
+            "ms" => Self::Fixed(times(1_000_000)?),
+            "s" => Self::Fixed(times(1_000_000_000)?),
+            "m" | "min" => Self::Fixed(times(60_000_000_000)?),
+            "h" => Self::Fixed(times(3_600_000_000_000)?),
+            "d" => Self::Days(many(1)?),
+            "w" => Self::Days(many(7)?),
+            "mo" => Self::Months(many(1)?),
+            "q" => Self::Months(many(3)?),
+            "y" => Self::Months(many(12)?),
+            _ => return Err(bad()),
+        };
+        if number == 0 { Err(bad()) } else { Ok(length) }
+    }
+}
+
+/// Buckets of time, by the values of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Every {
+    /// The column: timestamps or dates.
+    pub column: String,
+    /// How long they are.
+    pub length: Length,
+    /// Where one of them begins, in the units of the column. Default: the beginning of 1970, for weeks its first Monday, for days and
+    /// longer ones in the time zone of the column.
+    pub origin: Option<i64>,
+    /// Whether a bucket has its end rather than its beginning.
+    pub closed_right: bool,
+    /// Whether a bucket is called by its end rather than its beginning.
+    pub label_right: bool,
+}
+
+/// Finds the buckets of values of one type.
+#[derive(Clone, Debug)]
+pub struct Buckets {
+    length: Length,
+    origin: Option<i64>,
+    closed_right: bool,
+    label_right: bool,
+    /// Nanoseconds a unit; `None` if units are days.
+    unit: Option<i64>,
+    zone: Option<Tz>,
+}
+
+impl Buckets {
+    /// Buckets of a column of type `data_type`. `InvalidArgument` if there are none.
+    pub fn new(every: &Every, data_type: &DataType) -> Result<Self> {
+        let Every { column, length, origin, closed_right, label_right } = every;
+        let (unit, zone) = match data_type {
+            DataType::Date32 => (None, None),
+            DataType::Date64 => (Some(1_000_000), None),
+            DataType::Timestamp(unit, zone) => {
+                let unit = match unit {
+                    TimeUnit::Second => 1_000_000_000,
+                    TimeUnit::Millisecond => 1_000_000,
+                    TimeUnit::Microsecond => 1000,
+                    TimeUnit::Nanosecond => 1,
+                };
+                (Some(unit), zone.as_deref().map(Tz::from_str).transpose()?)
+            }
+            other => {
+                return Err(Error::invalid(format!(
+                    "column '{column}' of type {other} has no time: buckets are of timestamps and dates"
+                )));
+            }
+        };
+        let divides = |unit: i64| matches!(length, Length::Fixed(length) if length % unit != 0);
+        if matches!((unit, length), (None, Length::Fixed(_))) || unit.is_some_and(divides) {
+            return Err(Error::invalid(format!(
+                "buckets of column '{column}' cannot be shorter than its units: it is of type {data_type}"
+            )));
+        }
+        let (closed_right, label_right) = (*closed_right, *label_right);
+        Ok(Self { length: *length, origin: *origin, closed_right, label_right, unit, zone })
+    }
+
+    /// The label of each value's bucket, in the units of the column.
+    pub fn labels(&self, values: &ArrayRef) -> Result<Int64Array> {
+        let values = match values.data_type() {
+            DataType::Date32 => cast(&cast(values, &DataType::Int32)?, &DataType::Int64)?,
+            _ => cast(values, &DataType::Int64)?,
+        };
+        let values = values.as_primitive::<Int64Type>();
+        let (mut begin, mut end, mut label) = (0, 0, 0);
+        let mut labels = Vec::with_capacity(values.len());
+        for (row, value) in values.values().iter().enumerate() {
+            // Neighbours are mostly of one bucket.
+            let inside =
+                if self.closed_right { begin < *value && *value <= end } else { begin <= *value && *value < end };
+            if !inside && values.is_valid(row) {
+                (begin, end) = self.bucket(*value)?;
+                label = if self.label_right { end } else { begin };
+            }
+            labels.push(label);
+        }
+        Ok(Int64Array::new(labels.into(), values.nulls().cloned()))
+    }
+
+    /// Where the bucket of a value begins and ends.
+    fn bucket(&self, value: i64) -> Result<(i64, i64)> {
+        let beyond = || Error::invalid(format!("the time {value} is too far away to have a bucket"));
+        let looked_for = if self.closed_right { value.checked_sub(1).ok_or_else(beyond)? } else { value };
+        match (self.length, self.unit) {
+            (Length::Fixed(length), Some(unit)) => {
+                let (length, origin) = (length / unit, self.origin.unwrap_or(0));
+                let since = looked_for.checked_sub(origin).ok_or_else(beyond)?;
+                let whole = since.div_euclid(length).checked_mul(length);
+                let begin = whole.and_then(|whole| whole.checked_add(origin)).ok_or_else(beyond)?;
+                Ok((begin, begin.checked_add(length).ok_or_else(beyond)?))
+            }
+            _ => self.of_calendar(looked_for).ok_or_else(beyond),
+        }
+    }
+
+    fn of_calendar(&self, value: i64) -> Option<(i64, i64)> {
+        let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
+        let origin = match (self.origin, self.length) {
+            (Some(origin), _) => self.local(origin)?,
+            // A Monday.
+            (None, Length::Days(days)) if days % 7 == 0 => epoch.checked_sub_days(Days::new(3))?,
+            (None, _) => epoch,
+        };
+        let nth = |n: i64| match self.length {
+            Length::Days(days) => origin.checked_add_signed(Duration::try_days(n.checked_mul(i64::from(days))?)?),
+            Length::Months(months) => {
+                let months = n.checked_mul(i64::from(months))?;
+                let by = Months::new(u32::try_from(months.abs()).ok()?);
+                if months < 0 { origin.checked_sub_months(by) } else { origin.checked_add_months(by) }
+            }
+            Length::Fixed(_) => None,
+        };
+        let local = self.local(value)?;
+        let mut n = match self.length {
+            Length::Days(days) => (local - origin).num_days().div_euclid(i64::from(days)),
+            Length::Months(months) => {
+                let of = |time: NaiveDateTime| i64::from(time.year()) * 12 + i64::from(time.month0());
+                (of(local) - of(origin)).div_euclid(i64::from(months))
+            }
+            Length::Fixed(_) => return None,
+        };
+        // Days and months are counted in whole ones: the guess is one off at most. By instants, since clocks go back.
+        while self.instant(nth(n)?)? > value {
+            n -= 1;
+        }
+        while self.instant(nth(n + 1)?)? <= value {
+            n += 1;
+        }
+        Some((self.instant(nth(n)?)?, self.instant(nth(n + 1)?)?))
+    }
+
+    /// What clocks show at a value.
+    fn local(&self, value: i64) -> Option<NaiveDateTime> {
+        let Some(unit) = self.unit else {
+            let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
+            return epoch.checked_add_signed(Duration::try_days(value)?);
+        };
+        let second = 1_000_000_000 / unit;
+        let rest = u32::try_from(value.rem_euclid(second) * unit).ok()?;
+        let time = DateTime::from_timestamp(value.div_euclid(second), rest)?.naive_utc();
+        match &self.zone {
+            None => Some(time),
+            Some(zone) => Some(zone.from_utc_datetime(&time).naive_local()),
+        }
+    }
+
+    /// The first value at which clocks show a time, or a later one if they skip it.
+    fn instant(&self, local: NaiveDateTime) -> Option<i64> {
+        let Some(unit) = self.unit else {
+            let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?;
+            return Some((local.date() - epoch).num_days());
+        };
+        let utc = match &self.zone {
+            None => local,
+            Some(zone) => {
+                let shown = |minutes: i64| {
+                    let local = local.checked_add_signed(Duration::try_minutes(minutes)?)?;
+                    zone.from_local_datetime(&local).earliest().map(|time| time.naive_utc())
+                };
+                // No clock has ever skipped more than a day.
+                (0..=48).find_map(|quarter| shown(quarter * 30))?
+            }
+        };
+        let second = 1_000_000_000 / unit;
+        let nanos = i64::from(utc.and_utc().timestamp_subsec_nanos());
+        utc.and_utc().timestamp().checked_mul(second)?.checked_add(nanos / unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets(length: &str, zone: Option<&str>, closed_right: bool) -> Buckets {
+        let every = Every {
+            column: "ts".into(),
+            length: Length::parse(length).unwrap(),
+            origin: None,
+            closed_right,
+            label_right: false,
+        };
+        Buckets::new(&every, &DataType::Timestamp(TimeUnit::Second, zone.map(Into::into))).unwrap()
+    }
+
+    fn seconds(text: &str) -> i64 {
+        DateTime::parse_from_rfc3339(text).unwrap().timestamp()
+    }
+
+    #[test]
+    fn days_are_as_long_as_clocks_say() {
+        let days = buckets("1d", Some("Europe/Berlin"), false);
+        let of = |text: &str| days.bucket(seconds(text)).unwrap();
+        let (begin, end) = of("2026-03-29T12:00:00Z");
+        assert_eq!((begin, end - begin), (seconds("2026-03-29T00:00:00+01:00"), 23 * 3600));
+        let (begin, end) = of("2026-10-25T00:30:00Z");
+        assert_eq!((begin, end - begin), (seconds("2026-10-25T00:00:00+02:00"), 25 * 3600));
+        // In São Paulo, midnight was skipped.
+        let days = buckets("1d", Some("America/Sao_Paulo"), false);
+        let (begin, end) = days.bucket(seconds("2018-11-04T12:00:00Z")).unwrap();
+        assert_eq!((begin, end - begin), (seconds("2018-11-04T01:00:00-02:00"), 23 * 3600));
+    }
+
+    #[test]
+    fn calendars_have_weeks_months_and_years() {
+        let begin = |length: &str, text: &str| buckets(length, None, false).bucket(seconds(text)).unwrap().0;
+        let day = |text: &str| seconds(&format!("{text}T00:00:00Z"));
+        assert_eq!(begin("1w", "2026-11-22T23:00:00Z"), day("2026-11-16"));
+        assert_eq!(begin("1mo", "2024-02-29T23:00:00Z"), day("2024-02-01"));
+        assert_eq!(begin("1q", "1969-12-31T23:00:00Z"), day("1969-10-01"));
+        assert_eq!(begin("1y", "2026-11-22T23:00:00Z"), day("2026-01-01"));
+        assert_eq!(begin("5m", "1969-12-31T23:59:59Z"), day("1970-01-01") - 300);
+    }
+
+    #[test]
+    fn ends_belong_to_buckets_closed_on_the_right() {
+        let (left, right) = (buckets("1h", None, false), buckets("1h", None, true));
+        assert_eq!((left.bucket(3600).unwrap(), right.bucket(3600).unwrap()), ((3600, 7200), (0, 3600)));
+        let values: ArrayRef =
+            std::sync::Arc::new(arrow::array::TimestampSecondArray::from(vec![Some(0), None, Some(3600), Some(3601)]));
+        assert_eq!(right.labels(&values).unwrap(), Int64Array::from(vec![Some(-3600), None, Some(0), Some(3600)]));
+    }
+
+    #[test]
+    fn what_is_no_length_is_refused() {
+        for text in ["", "5", "0m", "x", "5 minutes", "-1d", "99999999999d", "9999999y", "1.5h"] {
+            assert!(Length::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(Length::parse("15min").unwrap(), Length::Fixed(900_000_000_000));
+        let every = Every {
+            column: "d".into(),
+            length: Length::Fixed(1),
+            origin: None,
+            closed_right: false,
+            label_right: false,
+        };
+        assert!(Buckets::new(&every, &DataType::Date32).unwrap_err().message().contains("'d'"));
+        assert!(
+            buckets("1d", None, false).bucket(i64::MIN).is_err()
+                && buckets("7m", None, false).bucket(i64::MIN).is_err()
+        );
+    }
+}

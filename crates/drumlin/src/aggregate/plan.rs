@@ -1,0 +1,262 @@
+//! What is asked for: keys, buckets, aggregates; and the same tied to the columns of a table.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::bucket::{Buckets, Every};
+use crate::base::{Error, Result};
+use crate::filter::{BoundExpression, Expression, column_meant};
+
+/// What is made of the values of a group. All but [`Function::Count`] without a column leave nulls out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Function {
+    /// How many there are: rows, or values that are not null.
+    Count,
+    /// How many different ones there are. NaN equals itself, and -0.0 equals 0.0.
+    CountDistinct,
+    /// Their sum: of integers and booleans an `Int64`, of unsigned ones a `UInt64`, of decimals a `Decimal128(38, scale)`, each an error if
+    /// it is beyond that; of floats a `Float64`, rounded once. Null of none.
+    Sum,
+    /// Their mean, a `Float64`.
+    Mean,
+    /// The least. NaN is greater than all numbers.
+    Min,
+    /// The greatest.
+    Max,
+    /// That of the first row, in the order of the table.
+    First,
+    /// That of the last row.
+    Last,
+    /// The standard deviation of a sample. Null of fewer than two.
+    Std,
+    /// The variance of a sample. Null of fewer than two.
+    Var,
+    /// The value below which a share of them lies, from 0 to 1, between the two nearest.
+    Quantile(f64),
+    /// Whether one is true. Null of none.
+    Any,
+    /// Whether all are true. Null of none.
+    All,
+    /// The mean in which each counts as much as another column, or calculation, says.
+    WeightedMean(String),
+}
+
+/// An aggregate: what is made of a column, or of a calculation in the language of filters, whose values are doubles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Its name in the result.
+    pub name: String,
+    /// What is made.
+    pub function: Function,
+    /// Of what: a column, or a calculation. `None` for rows, which can only be counted.
+    pub of: Option<String>,
+}
+
+/// Which groups rows are put in, and what is made of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupBy {
+    /// Columns: rows that are equal in them are of one group. Nulls are equal to each other, NaN to itself, and -0.0 to 0.0.
+    pub keys: Vec<String>,
+    /// Buckets of time, whose label is a column of the result, by the name of its column, behind those of the keys. Rows without a time
+    /// are of a group of their own.
+    pub every: Option<Every>,
+    /// What is made of each group.
+    pub aggregates: Vec<Aggregate>,
+}
+
+/// Where values come from.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A column, by its place among those read.
+    Column(usize),
+    Computed(BoundExpression),
+}
+
+impl Input {
+    fn new(text: &str, schema: &Schema, wanted: &mut Vec<String>) -> Result<(Self, DataType)> {
+        if let Ok(at) = schema.index_of(column_meant(text, schema)) {
+            let field = schema.field(at);
+            return Ok((Self::Column(place(field.name(), wanted)), field.data_type().clone()));
+        }
+        let bound = Expression::parse(text)?.bind(schema, &DataType::Float64)?;
+        for at in bound.columns() {
+            place(schema.field(*at).name(), wanted);
+        }
+        Ok((Self::Computed(bound), DataType::Float64))
+    }
+
+    /// Its values.
+    pub fn of(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        match self {
+            Self::Column(at) => Ok(batch.column(*at).clone()),
+            Self::Computed(expression) => expression.compute(batch),
+        }
+    }
+}
+
+/// The place of a column among those that are read.
+fn place(name: &str, wanted: &mut Vec<String>) -> usize {
+    wanted.iter().position(|there| there == name).unwrap_or_else(|| {
+        wanted.push(name.to_owned());
+        wanted.len() - 1
+    })
+}
+
+/// An aggregate, tied to columns.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    pub function: Function,
+    /// The values, and the weights of a weighted mean.
+    pub inputs: Vec<Input>,
+    /// The type of the values.
+    pub data_type: DataType,
+}
+
+/// A [`GroupBy`], tied to the columns of a table.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    /// The columns to be read, in the order in which batches have them.
+    pub columns: Vec<String>,
+    /// The keys, without buckets: their places among the columns.
+    pub keys: Vec<usize>,
+    /// The column of times, and its buckets.
+    pub buckets: Option<(usize, Buckets)>,
+    /// What is made of groups.
+    pub aggregates: Vec<Bound>,
+    /// The columns of the result.
+    pub schema: SchemaRef,
+}
+
+/// Whether its values are integers of at most 128 bits with a scale.
+pub fn is_decimal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..))
+}
+
+fn refuse(function: &Function, of: &str, data_type: &DataType, takes: &str) -> Error {
+    Error::invalid(format!("{function:?} of '{of}', which is of type {data_type}: it takes {takes}"))
+}
+
+impl Grouping {
+    /// Ties what is asked for to the columns of a table.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a column that is lacking, for two results of one name, and for values that an aggregate does not take.
+    pub fn new(asked: &GroupBy, schema: &Schema) -> Result<Self> {
+        let (mut columns, mut keys, mut fields) = (Vec::new(), Vec::new(), Vec::new());
+        let field_of = |name: &str| {
+            schema.field_with_name(column_meant(name, schema)).map_err(|_| {
+                let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+                Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
+            })
+        };
+        for name in &asked.keys {
+            let field = field_of(name)?;
+            if field.data_type().is_nested() {
+                return Err(Error::invalid(format!(
+                    "rows cannot be grouped by column '{name}' of type {}",
+                    field.data_type()
+                )));
+            }
+            keys.push(place(field.name(), &mut columns));
+            fields.push(Field::new(field.name(), plain(field.data_type()), field.is_nullable()));
+        }
+        let mut buckets = None;
+        if let Some(every) = &asked.every {
+            let field = field_of(&every.column)?;
+            buckets = Some((place(field.name(), &mut columns), Buckets::new(every, field.data_type())?));
+            fields.push(Field::new(field.name(), field.data_type().clone(), field.is_nullable()));
+        }
+        let mut aggregates = Vec::new();
+        for Aggregate { name, function, of } in &asked.aggregates {
+            let named = |e: Error| e.context(format!("aggregate '{name}'"));
+            let (bound, result) = bind(function, of.as_deref(), schema, &mut columns).map_err(named)?;
+            aggregates.push(bound);
+            let counts = matches!(function, Function::Count | Function::CountDistinct);
+            fields.push(Field::new(name, result, !counts));
+        }
+        for (at, field) in fields.iter().enumerate() {
+            if fields[..at].iter().any(|other| other.name() == field.name()) {
+                return Err(Error::invalid(format!("two columns of the result are called '{}'", field.name())));
+            }
+        }
+        if fields.is_empty() {
+            return Err(Error::invalid("say by which columns rows are grouped, or what is made of them"));
+        }
+        Ok(Self { columns, keys, buckets, aggregates, schema: Arc::new(Schema::new(fields)) })
+    }
+
+    /// How many columns of the result say which group it is.
+    pub fn width(&self) -> usize {
+        self.keys.len() + usize::from(self.buckets.is_some())
+    }
+}
+
+/// The type of a key in the result: that of its values.
+fn plain(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => plain(values),
+        other => other.clone(),
+    }
+}
+
+/// Ties an aggregate to columns; also the type of its result.
+fn bind(
+    function: &Function,
+    of: Option<&str>,
+    schema: &Schema,
+    columns: &mut Vec<String>,
+) -> Result<(Bound, DataType)> {
+    let Some(text) = of else {
+        return match function {
+            Function::Count => {
+                let bound = Bound { function: Function::Count, inputs: Vec::new(), data_type: DataType::Null };
+                Ok((bound, DataType::Int64))
+            }
+            other => Err(Error::invalid(format!("{other:?} needs a column"))),
+        };
+    };
+    let (input, data_type) = Input::new(text, schema, columns)?;
+    let data_type = plain(&data_type);
+    let number =
+        data_type.is_numeric() && !matches!(data_type, DataType::Decimal256(..)) || data_type == DataType::Null;
+    let mut inputs = vec![input];
+    let result = match function {
+        Function::Count | Function::CountDistinct => DataType::Int64,
+        Function::Sum => match &data_type {
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => DataType::UInt64,
+            DataType::Decimal32(_, s) | DataType::Decimal64(_, s) | DataType::Decimal128(_, s) => {
+                DataType::Decimal128(38, *s)
+            }
+            other if other.is_signed_integer() || *other == DataType::Boolean => DataType::Int64,
+            other if other.is_floating() || *other == DataType::Null => DataType::Float64,
+            other => return Err(refuse(function, text, other, "numbers")),
+        },
+        Function::Mean if number || data_type == DataType::Boolean => DataType::Float64,
+        Function::Std | Function::Var | Function::Quantile(_) | Function::WeightedMean(_) if number => {
+            DataType::Float64
+        }
+        Function::Min | Function::Max | Function::First | Function::Last => data_type.clone(),
+        Function::Any | Function::All if matches!(data_type, DataType::Boolean | DataType::Null) => DataType::Boolean,
+        Function::Any | Function::All => return Err(refuse(function, text, &data_type, "booleans")),
+        _ => return Err(refuse(function, text, &data_type, "numbers")),
+    };
+    match function {
+        Function::Quantile(share) if !(0.0..=1.0).contains(share) => {
+            return Err(Error::invalid(format!("a quantile is at a share from 0 to 1, not {share}")));
+        }
+        Function::WeightedMean(weight) => {
+            let (input, data_type) = Input::new(weight, schema, columns)?;
+            if !plain(&data_type).is_numeric() {
+                return Err(refuse(function, weight, &data_type, "numbers"));
+            }
+            inputs.push(input);
+        }
+        _ => {}
+    }
+    if data_type.is_nested() && !matches!(function, Function::Count) {
+        return Err(refuse(function, text, &data_type, "no nested values"));
+    }
+    Ok((Bound { function: function.clone(), inputs, data_type }, result))
+}

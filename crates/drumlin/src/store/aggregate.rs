@@ -1,0 +1,125 @@
+//! Aggregates of a data set, computed row group by row group on all threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
+use super::Dataset;
+use crate::aggregate::{Function, GroupBy, Grouping, Groups, in_order};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, Result};
+use crate::table::{ScanOptions, ScanPart};
+
+/// With this number of shares, what is left is one group that is too large.
+const SHARES_MAX: u64 = 1 << 12;
+
+/// How many parts are requested from storage before they are read.
+const FETCH_AHEAD: usize = 4;
+
+impl Dataset {
+    /// Groups the rows that the filter of `options` keeps, and makes of each group what is asked: a row for each, ordered by the keys,
+    /// nulls first. Without keys there is one row. The answer is the same, bit by bit, for any number of threads, and before and after a
+    /// checkpoint.
+    ///
+    /// O(rows), in memory for the groups: if they take more than half of `memory_bytes`, the rows are read again for each share of them
+    /// that fits.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+    /// # use drumlin::{Aggregate, Function, GroupBy, Store, Tables};
+    /// # let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    /// # let rows = RecordBatch::try_from_iter([("k", column(vec![2, 1, 2])), ("n", column(vec![10, 20, 30]))]).unwrap();
+    /// # let store = Store::open("memory://", Default::default())?;
+    /// store.write("t", rows, &Default::default())?;
+    /// let sum = Aggregate { name: "sum".into(), function: Function::Sum, of: Some("n".into()) };
+    /// let asked = GroupBy { keys: vec!["k".into()], aggregates: vec![sum], ..GroupBy::default() };
+    /// let sums = store.scan("t", &Default::default())?.aggregate(&asked, &Default::default())?;
+    /// assert_eq!(sums["sum"].as_ref(), &Int64Array::from(vec![20, 40]));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for columns that are lacking, values that an aggregate does not take, a sum that its type does not hold, and for
+    /// one group whose values do not fit into memory; as [`Dataset::scan`].
+    pub fn aggregate(&self, asked: &GroupBy, options: &ScanOptions) -> Result<RecordBatch> {
+        if options.limit.is_some() || options.tail.is_some() || options.offset > 0 || options.columns.is_some() {
+            return Err(Error::invalid(
+                "aggregates are of all rows that a filter keeps: give no columns, limit, offset or tail",
+            ));
+        }
+        let plan = Arc::new(Grouping::new(asked, &self.schema())?);
+        if plan.columns.is_empty() {
+            // Rows are counted without being read where records and statistics say how many there are.
+            let rows = i64::try_from(self.count_rows(options)?)
+                .map_err(|_| Error::invalid("there are more than 2^63 rows"))?;
+            let counts = asked.aggregates.iter().map(|_| Arc::new(Int64Array::from(vec![rows])) as ArrayRef);
+            debug_assert!(asked.aggregates.iter().all(|aggregate| aggregate.function == Function::Count));
+            return Ok(RecordBatch::try_new(plan.schema.clone(), counts.collect())?);
+        }
+        let options = ScanOptions { columns: Some(plan.columns.clone()), native: true, ..options.clone() };
+        let mut shares = 1;
+        while shares <= SHARES_MAX {
+            if let Some(found) = self.place().store().while_reclaimed(|| self.in_shares(&plan, shares, &options))? {
+                return Ok(found);
+            }
+            shares *= 4;
+        }
+        Err(Error::invalid("the values of one group take more memory than the store may use (`memory_bytes`)"))
+    }
+
+    /// The result, computed in `shares` shares; `None` if one of them is too large.
+    fn in_shares(&self, plan: &Arc<Grouping>, shares: u64, options: &ScanOptions) -> Result<Option<RecordBatch>> {
+        let mut found = Vec::new();
+        for share in 0..shares {
+            match self.groups(plan, (share, shares), options)? {
+                Some(groups) => found.push(groups.finish()?),
+                None => return Ok(None),
+            }
+        }
+        match found.as_slice() {
+            [only] => Ok(Some(only.clone())),
+            several => in_order(plan, several).map(Some),
+        }
+    }
+
+    /// A share of the groups: each thread adds the next part to its own, and these are merged. `None` if they are too large.
+    fn groups(&self, plan: &Arc<Grouping>, share: (u64, u64), options: &ScanOptions) -> Result<Option<Groups>> {
+        let opened = self.unpruned(options)?.0;
+        let held = self.held(&opened)?;
+        let mut parts: Vec<ScanPart> = Vec::new();
+        for at in opened {
+            parts.extend(held.scan_table(at, options)?.into_parts());
+        }
+        let inner = &self.place().store().inner;
+        let threads = inner.env.pool.threads().clamp(1, parts.len().max(1));
+        let budget = inner.options.memory_bytes as usize / 2 / threads;
+        let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let work = |_| {
+            let mut groups = Groups::new(plan, share)?;
+            let mut unchecked = 0;
+            while !over.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.get(at) else { break };
+                if let Some(ahead) = parts.get(at + FETCH_AHEAD) {
+                    ahead.prefetch();
+                }
+                let Some(batch) = part.decode()? else { continue };
+                // No part has as many rows.
+                let rank = if planted(Bug::RankParts) { 0 } else { (at as u64) << 32 };
+                groups.add(&batch, rank)?;
+                unchecked += batch.num_rows();
+                if unchecked >= groups.count() {
+                    unchecked = 0;
+                    over.fetch_or(groups.bytes() > budget, Ordering::Relaxed);
+                }
+            }
+            Ok(groups)
+        };
+        let mut found = inner.env.pool.map((0..threads).collect(), work)?.into_iter();
+        let Some(mut groups) = found.next().filter(|_| !over.load(Ordering::Relaxed)) else { return Ok(None) };
+        found.for_each(|more| groups.merge(more));
+        Ok(Some(groups))
+    }
+}

@@ -1,0 +1,227 @@
+"""Groups of rows, and what is made of each: beside DuckDB and pandas, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import drumlin
+from drumlin import col
+
+KINDS: dict[str, pa.DataType] = {
+    "i8": pa.int8(),
+    "u64": pa.uint64(),
+    "f32": pa.float32(),
+    "f64": pa.float64(),
+    "d": pa.decimal128(12, 3),
+    "s": pa.string(),
+    "c": pa.dictionary(pa.int32(), pa.string()),
+    "day": pa.date32(),
+    "ts": pa.timestamp("us"),
+    "b": pa.bool_(),
+}
+
+
+def frame(seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    rows = int(rng.choice([0, 1, 7, 500, 5000]))
+    spread = int(rng.choice([2, 20, 100]))
+
+    def column(kind: pa.DataType) -> pa.Array:
+        numbers = rng.integers(0, spread, rows)
+        nulls = rng.random(rows) < rng.choice([0, 0.1, 1.0], p=[0.45, 0.5, 0.05])
+        if pa.types.is_dictionary(kind):
+            return pa.array([f"v{n}" for n in numbers], pa.string(), mask=nulls).dictionary_encode()
+        if pa.types.is_string(kind):
+            return pa.array([f"text number {n}" for n in numbers], kind, mask=nulls)
+        if pa.types.is_boolean(kind):
+            return pa.array(numbers % 2 == 0, kind, mask=nulls)
+        if pa.types.is_floating(kind):
+            return pa.array(numbers / 4 - 5, kind, mask=nulls)
+        if pa.types.is_decimal(kind):
+            return pa.array(numbers - 7, pa.int64(), mask=nulls).cast(pa.decimal128(22, 3)).cast(kind)
+        if pa.types.is_temporal(kind):
+            scale = 1 if pa.types.is_date(kind) else 3_600_000_000
+            return (
+                pa.array(numbers * scale, pa.int64(), mask=nulls)
+                .cast(pa.int32() if scale == 1 else pa.int64())
+                .cast(kind)
+            )
+        return pa.array(numbers, pa.int64(), mask=nulls).cast(kind)
+
+    names = [name if name != "c" else "c" for name in KINDS]
+    return pa.table({"id": pa.array(np.arange(rows)), **{name: column(KINDS[name]) for name in names}})
+
+
+#: A function and how DuckDB says it.
+SAID = {
+    "count": "count({})",
+    "count_distinct": "count(distinct {})",
+    "sum": "sum({})",
+    "mean": "avg({})",
+    "min": "min({})",
+    "max": "max({})",
+    "first": "first({0} order by id) filter ({0} is not null)",
+    "last": "last({0} order by id) filter ({0} is not null)",
+    "std": "stddev_samp({})",
+    "var": "var_samp({})",
+    "median": "quantile_cont({}::double, 0.5)",
+    "any": "bool_or({})",
+    "all": "bool_and({})",
+}
+NUMBERS = ("i8", "u64", "f32", "f64", "d")
+
+
+def close(found: Any, expected: Any) -> bool:
+    if found is None or expected is None or isinstance(expected, (str, bool, dt.date)):
+        return bool(found == expected)
+    return math.isclose(float(found), float(expected), rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_groups_are_those_of_duckdb(seed: int) -> None:
+    rng = np.random.default_rng(1000 + seed)
+    rows = frame(seed)
+    store = drumlin.open("memory://")
+    split = int(rng.integers(0, rows.num_rows + 1))
+    store.write("t", rows.slice(0, split))
+    store.append("t", rows.slice(split))
+    store.table("t").delete("id % 11 = 5")
+    if rng.random() < 0.5:
+        store.checkpoint()
+    where = rng.choice(["true", "f64 > 0", "s = 'text number 1'", "b"])
+    db = duckdb.connect()
+    db.register("t", rows)
+    for _ in range(6):
+        keys = list(rng.choice(list(KINDS), int(rng.integers(0, 4)), replace=False))
+        asked: dict[str, Any] = {"n": "count"}
+        said = ["count(*)"]
+        for at in range(5):
+            function = str(rng.choice(list(SAID)))
+            needs_bool, needs_number = function in ("any", "all"), function in ("sum", "mean", "std", "var", "median")
+            column = "b" if needs_bool else str(rng.choice(NUMBERS if needs_number else list(KINDS)))
+            asked[f"x{at}"] = (column, function)
+            said.append(SAID[function].format(column))
+        found = store.scan("t", where=where).group_by(*keys).agg(**asked).to_arrow()
+        grouped = (
+            f"group by {', '.join(keys)} order by {', '.join(f'{key} nulls first' for key in keys)}" if keys else ""
+        )
+        text = f"select {', '.join([*keys, *said])} from t where id % 11 <> 5 and {where} {grouped}"
+        expected = db.sql(text).fetchall()
+        lists = [list(row.values()) for row in found.to_pylist()]
+        assert len(lists) == len(expected), text
+        for ours, theirs in zip(lists, expected, strict=True):
+            assert all(map(close, ours, theirs)), f"{text}: {ours} and {theirs}"
+
+
+def test_bars_are_those_of_pandas() -> None:
+    rng = np.random.default_rng(7)
+    at = pd.to_datetime("2026-01-05") + pd.to_timedelta(np.sort(rng.integers(0, 40 * 86400, 5000)), unit="s")
+    prices = pd.DataFrame(
+        {"px": rng.normal(100, 5, 5000), "size": rng.integers(1, 9, 5000)}, index=pd.Index(at, name="ts")
+    )
+    store = drumlin.open("memory://")
+    store.write("t", prices, sort=["ts"])
+    for length, said in (("5m", "5min"), ("1h", "1h"), ("1d", "1D"), ("1w", "W-MON"), ("1mo", "MS")):
+        # With offsets of the calendar, pandas means other ends by "right".
+        for closed in ("left", "right") if said[0].isdigit() else ("left",):
+            bars = (
+                store.scan("t")
+                .resample(length, on="ts", closed=closed)
+                .agg(
+                    open=("px", "first"),
+                    high=("px", "max"),
+                    low=("px", "min"),
+                    close=("px", "last"),
+                    size=("size", "sum"),
+                )
+            )
+            found = bars.to_pandas().set_index("ts")
+            expected = prices.resample(said, closed=closed, label="left").agg(
+                {"px": ["first", "max", "min", "last"], "size": "sum"}
+            )
+            expected.columns = pd.Index(["open", "high", "low", "close", "size"])
+            expected = expected[expected["size"] > 0]
+            pd.testing.assert_frame_equal(found, expected, check_freq=False, check_index_type=False, check_dtype=False)
+
+
+def test_days_are_those_of_clocks() -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    begin = dt.datetime(2026, 3, 28, tzinfo=zone).astimezone(dt.UTC)
+    at = pa.array([begin + dt.timedelta(hours=hour) for hour in range(72)], pa.timestamp("ns", "Europe/Berlin"))
+    store = drumlin.open("memory://")
+    store.write("t", pa.table({"ts": at}))
+    days = store.scan("t").resample("1d", on="ts").agg(n="count").to_arrow().to_pylist()
+    assert [day["n"] for day in days] == [24, 23, 24, 1]
+    assert [day["ts"].day for day in days] == [28, 29, 30, 31]
+    late = store.scan("t").resample("1d", on="ts", origin=dt.datetime(2026, 3, 28, 5, tzinfo=dt.UTC), label="right")
+    assert [day["ts"].hour for day in late.agg().to_arrow().to_pylist()] == [6, 6, 6, 6]
+
+
+def test_many_tables_are_one() -> None:
+    store = drumlin.open("memory://")
+    store.write_many({f"p/{name}": {"n": [at, at + 1]} for at, name in enumerate("abc")})
+    found = (
+        store.scan("p/*", path_columns=["name"])
+        .where("n > 0")
+        .group_by("name")
+        .agg(total=(col("n") * 2, "sum"), first=("n", "first"), n="count")
+    )
+    assert found.to_arrow().to_pylist() == [
+        {"name": "a", "total": 2.0, "first": 1, "n": 1},
+        {"name": "b", "total": 6.0, "first": 1, "n": 2},
+        {"name": "c", "total": 10.0, "first": 2, "n": 2},
+    ]
+    assert found.to_pandas()["n"].tolist() == [1, 2, 2]
+    assert store.scan("p/*").group_by().agg(n="count", m=("n", "max")).to_arrow().to_pylist() == [{"n": 6, "m": 3}]
+    assert store.scan("p/*", where="n > 9").group_by().agg(n="count", m=("n", "max")).to_arrow().to_pylist() == [
+        {"n": 0, "m": None}
+    ]
+    assert store.scan("p/*", where="n > 9").group_by("n").agg(m="count").to_arrow().num_rows == 0
+
+
+def test_a_transaction_groups_what_it_wrote() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"n": [1, 2]})
+
+    def work(tx: drumlin.Transaction) -> Any:
+        tx.append("t", {"n": [10]})
+        return tx.scan("t").group_by().agg(sum=("n", "sum")).to_arrow().to_pylist()
+
+    assert store.transact(work) == [{"sum": 13}]
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"n": [1, 2], "s": ["a", "b"]})
+    scan = store.scan("t")
+    for call, kind, words in (
+        (lambda: scan.group_by("x").agg(), drumlin.InvalidArgument, "'x' does not exist"),
+        (lambda: scan.group_by(7), TypeError, "a key is the name"),  # type: ignore[arg-type]
+        (lambda: scan.group_by("n").agg(x="sum"), TypeError, "x is 'count', or a pair"),
+        (lambda: scan.group_by("n").agg(x=("n", "total")), drumlin.InvalidArgument, "no function 'total'"),
+        (lambda: scan.group_by("n").agg(x=("n", "quantile")), drumlin.InvalidArgument, "a share from 0 to 1"),
+        (lambda: scan.group_by("n").agg(x=("n", "quantile", 2)), drumlin.InvalidArgument, "not 2"),
+        (lambda: scan.group_by("n").agg(x=("n", "sum", 2)), drumlin.InvalidArgument, "nothing more"),
+        (lambda: scan.group_by("n").agg(x=(7, "sum")), TypeError, "x: a column is a name"),
+        (lambda: scan.group_by("n").agg(n=("n", "sum")), drumlin.InvalidArgument, "two columns of the result"),
+        (lambda: scan.group_by("n").agg(x=("s", "mean")), drumlin.InvalidArgument, "it takes numbers"),
+        (lambda: scan.limit(1).group_by("n"), drumlin.InvalidArgument, "comes before limit"),
+        (lambda: scan.select(["n"]).group_by("n"), drumlin.InvalidArgument, "comes before select"),
+        (lambda: scan.resample("5m", on="n").agg(), drumlin.InvalidArgument, "has no time"),
+        (lambda: scan.resample("5 parsecs", on="n").agg(), drumlin.InvalidArgument, "no length of time"),
+        (lambda: scan.resample("5m", on="n", closed="both"), drumlin.InvalidArgument, "'left' or 'right'"),
+        (lambda: scan.resample("5m", on="n", origin=7), TypeError, "origin is a date"),  # type: ignore[arg-type]
+        (lambda: scan.group_by(every="5m"), TypeError, "a pair of a column"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(kind, match=words):
+            call()
+    assert repr(scan.group_by("n")) == "Groups('t', by ['n'])"
