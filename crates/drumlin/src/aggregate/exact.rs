@@ -49,7 +49,11 @@ impl ExactSum {
     /// Adds a double.
     #[inline]
     pub fn add(&mut self, value: f64) {
-        if value.is_finite() {
+        if planted(Bug::RoundSums) && value.is_finite() {
+            let (mantissa, exponent) = parts(self.value() + value);
+            *self = Self::default();
+            self.add_scaled(i128::from(mantissa), exponent);
+        } else if value.is_finite() {
             let (mantissa, exponent) = parts(value);
             self.add_scaled(i128::from(mantissa), exponent);
         } else {
@@ -102,11 +106,6 @@ impl ExactSum {
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &ExactSum) {
-        if planted(Bug::RoundSums) {
-            let rounded = self.value() + other.value();
-            *self = Self::default();
-            return self.add(rounded);
-        }
         match self.small.checked_add(other.small) {
             Some(sum) => self.small = sum,
             None => self.add_long(other.small, SMALL),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::util::display::array_value_to_string;
 use drumlin::base::Version;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
@@ -13,9 +13,15 @@ use drumlin::{
 
 use crate::evolve_model::{Change, EvolveOp, EvolvingTable, Kind, Set, Shown};
 
+/// The columns as they are now, whichever process changed them last.
+fn newest(store: &Store, path: &str) -> Result<SchemaRef> {
+    store.refresh()?;
+    store.table(path).schema(&AsOf::Newest)
+}
+
 /// The name of the first column.
 fn key(store: &Store, path: &str) -> Result<String> {
-    Ok(store.table(path).schema(&AsOf::Newest)?.field(0).name().clone())
+    Ok(newest(store, path)?.field(0).name().clone())
 }
 
 /// Applies `op` to the store.
@@ -44,6 +50,7 @@ pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
             drop(store.table(path).alter(&alter(store, path, change)?, &Default::default())?)
         }
         EvolveOp::Both(path, change, frame) => {
+            store.refresh()?;
             let keyed = !store.table(path).order()?.key.is_empty();
             let alter = alter(store, path, change)?;
             store.transact(|tx| {
@@ -57,7 +64,7 @@ pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
         }
         EvolveOp::Update(path, column, set, rest) => {
             let table = store.table(path);
-            let text = table.schema(&AsOf::Newest)?.field_with_name(column)?.data_type() == &DataType::Utf8;
+            let text = newest(store, path)?.field_with_name(column)?.data_type() == &DataType::Utf8;
             let set = match set {
                 Set::To(None) => "null".to_owned(),
                 Set::To(Some(value)) if text => format!("'x{value}'"),
@@ -103,7 +110,7 @@ fn alter(store: &Store, path: &str, change: &Change) -> Result<Alter> {
             Alter::AddConstraints(Constraints { not_null: vec![name.clone()], ..Constraints::default() })
         }
         Change::Default(name, value) => {
-            let data_type = store.table(path).schema(&AsOf::Newest)?.field_with_name(name)?.data_type().clone();
+            let data_type = newest(store, path)?.field_with_name(name)?.data_type().clone();
             let kind = Kind::TYPED.into_iter().find(|kind| kind.data_type() == data_type).unwrap_or(Kind::Null);
             let defaults = vec![(name.clone(), kind.array(&[Some(*value)]))];
             Alter::AddConstraints(Constraints { defaults, ..Constraints::default() })
