@@ -71,8 +71,8 @@ fn number(values: impl Iterator<Item = Option<u64>>, rows: usize) -> Codes {
 }
 
 /// Floats in which equal numbers have equal bits: there is one zero, and one NaN. Other arrays are as they are.
-pub fn plain_floats(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
+pub fn plain_floats(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match array.data_type() {
         DataType::Float64 => {
             let plain = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
             Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(plain)) as ArrayRef
@@ -81,8 +81,12 @@ pub fn plain_floats(array: &ArrayRef) -> ArrayRef {
             let plain = |v: f32| if v.is_nan() { f32::NAN } else { v + 0.0 };
             Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(plain)) as ArrayRef
         }
+        DataType::Float16 => {
+            let wide = cast(array, &DataType::Float32)?;
+            cast(&plain_floats(&wide)?, &DataType::Float16)?
+        }
         _ => array.clone(),
-    }
+    })
 }
 
 impl Codes {
@@ -108,12 +112,12 @@ impl Codes {
                 Ok(Self { of_rows: array.as_boolean().iter().map(of).collect(), distinct: 3 })
             }
             Float64 => {
-                let plain = plain_floats(array);
+                let plain = plain_floats(array)?;
                 let values: &Float64Array = plain.as_primitive();
                 Ok(number(values.iter().map(|v| v.map(f64::to_bits)), rows))
             }
             Float32 => {
-                let plain = plain_floats(array);
+                let plain = plain_floats(array)?;
                 let values: &Float32Array = plain.as_primitive();
                 Ok(number(values.iter().map(|v| v.map(|v| u64::from(v.to_bits()))), rows))
             }
@@ -123,7 +127,7 @@ impl Codes {
             UInt64 => Ok(number(array.as_primitive::<arrow::datatypes::UInt64Type>().iter(), rows)),
             data_type => {
                 let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
-                let converted = converter.convert_columns(std::slice::from_ref(array))?;
+                let converted = converter.convert_columns(&[plain_floats(array)?])?;
                 let mut known: HashMap<&[u8], u32> = HashMap::new();
                 let mut of_rows: Vec<u32> = Vec::with_capacity(rows);
                 for row in 0..rows {
@@ -196,5 +200,5 @@ impl Combinations {
 pub fn picked(array: &ArrayRef, rows: &[u32], data_type: &DataType) -> Result<ArrayRef> {
     let some = take(array, &UInt32Array::from(rows.to_vec()), None)?;
     let some = if some.data_type() == data_type { some } else { cast(&some, data_type)? };
-    Ok(plain_floats(&some))
+    plain_floats(&some)
 }

@@ -161,7 +161,7 @@ impl State {
                 });
             }
             (Self::Values(all), Some(array)) => {
-                let values = doubles(&plain_floats(array))?;
+                let values = doubles(&plain_floats(array)?)?;
                 each(values.values(), values.nulls(), ids, |id, value| all[id].push(value));
             }
             (Self::Truth(truth), Some(array)) => {
@@ -444,7 +444,7 @@ fn add_best(
         Kind::Last => choose(&|_, _| true),
         Kind::Least | Kind::Greatest => {
             let wanted = if kind == Kind::Least { Ordering::Less } else { Ordering::Greater };
-            let plain = plain_floats(array);
+            let plain = plain_floats(array)?;
             match plain.data_type() {
                 DataType::Float16 | DataType::Float32 | DataType::Float64 => {
                     let values = doubles(&plain)?;

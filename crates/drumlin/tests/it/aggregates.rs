@@ -8,7 +8,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch,
     StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
 };
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::compute::{cast, concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 use arrow::util::display::array_value_to_string;
 use drumlin::base::{ManualClock, Timestamp};
@@ -352,6 +352,26 @@ fn many_groups_are_found_in_little_memory() {
     assert_eq!(found.num_rows(), n as usize);
     assert!(found["id"].as_primitive::<Int64Type>().values().iter().copied().eq(0..n));
     assert!(found["sum"].as_primitive::<Int64Type>().values().iter().copied().eq(0..n));
+}
+
+#[test]
+fn equal_numbers_are_one_key_whatever_their_bits() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, -f64::NAN, 1.0]));
+    let types = [DataType::Float16, DataType::Float32, DataType::Float64];
+    let columns = types.iter().map(|data_type| (data_type.to_string(), cast(&floats, data_type).unwrap()));
+    store.write("t", RecordBatch::try_from_iter(columns).unwrap(), &Default::default()).unwrap();
+    for data_type in types.map(|data_type| data_type.to_string()) {
+        let of_keys = find(&store, "t", &grouped(&[&data_type], None, vec![]), None).unwrap();
+        let keys: Vec<String> = cells(&of_keys).iter().map(|row| row[0].to_lowercase().replace(".0", "")).collect();
+        assert_eq!(keys, ["0", "1", "nan"], "{data_type}");
+        let distinct = aggregate("n", Function::CountDistinct, &data_type);
+        let distinct = find(&store, "t", &grouped(&[], None, vec![distinct]), None).unwrap();
+        assert_eq!(distinct["n"].as_primitive::<Int64Type>().value(0), 3);
+    }
+    let nothing = find(&store, "t", &grouped(&["Float64"], None, vec![]), Some("Float64 = 7")).unwrap();
+    assert_eq!(nothing.num_rows(), 0);
 }
 
 #[test]
