@@ -204,6 +204,12 @@ impl StoredSchema {
         let mut metadata = schema.metadata().clone();
         let checks: Vec<Check> = taken(&mut metadata, CHECKS)?.unwrap_or_default();
         let order: Option<Vec<String>> = taken(&mut metadata, ORDER)?;
+        if order
+            .as_ref()
+            .is_some_and(|order| order.is_empty() || order.iter().any(|name| schema.index_of(name).is_err()))
+        {
+            return Err(Error::corrupt("a schema is ordered by columns that it does not have"));
+        }
         let schema = match metadata.len() == schema.metadata().len() {
             true => schema,
             false => Arc::new(Schema::new_with_metadata(schema.fields().clone(), metadata)),
@@ -373,6 +379,22 @@ mod tests {
     use arrow::datatypes::{Field, TimeUnit};
 
     use super::*;
+
+    #[test]
+    fn an_order_is_of_columns_that_are_there() {
+        let fields = vec![Field::new("a", DataType::Int64, true)];
+        let stored = |order: &str| {
+            let metadata = HashMap::from([(ORDER.to_owned(), order.to_owned())]);
+            StoredSchema::stored(&encode(&Schema::new_with_metadata(fields.clone(), metadata)).unwrap())
+        };
+        let read = stored(r#"["a"]"#).unwrap();
+        let spec = TableSpec { sort: vec!["b".into()], keyed: false };
+        assert_eq!((read.order(&spec), read.0.metadata().len()), (&["a".to_owned()][..], 0));
+        assert_eq!(StoredSchema::stored(&read.to_stored().unwrap()).unwrap(), read);
+        for bad in [r#"["b"]"#, "[]", "7", "x"] {
+            assert_eq!(stored(bad).unwrap_err().kind(), crate::base::ErrorKind::Corrupt, "{bad}");
+        }
+    }
 
     #[test]
     fn what_could_not_be_handed_out_is_refused_from_callers_and_from_storage() {
