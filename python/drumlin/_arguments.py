@@ -60,6 +60,12 @@ def number_of(version: Any) -> int:
     return number
 
 
+def since_epoch(when: dt.datetime) -> int:
+    """Whole microseconds since 1970 in UTC, which a time without a zone is in."""
+    moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+
+
 def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
     """Which state to read; a time in UTC, whole microseconds."""
     match when:
@@ -67,9 +73,8 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
             return when
         case dt.datetime():
             # A subclass of datetime may hold more than one.
-            moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
             # The core counts from 1970, before which there was no store.
-            micros = max((moment - _EPOCH) // dt.timedelta(microseconds=1), 0)
+            micros = max(since_epoch(when), 0)
             return _EPOCH + dt.timedelta(microseconds=micros)
         case bool():
             pass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from drumlin import _drumlin
-from drumlin._arguments import column_names, count, filter_text
+from drumlin._arguments import column_names, count, filter_text, names
 from drumlin._drumlin import DatasetPlan
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
@@ -198,7 +198,7 @@ class Dataset:
         [(0, 10.0, 12.0), (5, 11.0, 11.0)]
         """
         self._whole("resample")
-        return Groups(self, key_names(by), buckets(on, every, origin, closed, label))
+        return Groups(self, names(by, "by"), buckets(on, every, origin, closed, label))
 
     def explain(self) -> DatasetPlan:
         """What reading it costs, and what its filter spares: tables, row groups and bytes. Reads no rows.

@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from drumlin._arguments import since_epoch, text
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._result import Result
@@ -20,8 +21,6 @@ _FUNCTIONS: dict[str, str | None] = {
     "quantile": "a share from 0 to 1",
     "weighted_mean": "the column of weights",
 }
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 #: Column of times, length, origin in microseconds, closed on the right, called by the end.
 Buckets = tuple[str, str, int | None, bool, bool]
@@ -80,7 +79,7 @@ class Groups:
         return f"Groups({self._dataset.pattern!r}, by {self._keys!r}{every})"
 
 
-def _text(value: Any, name: str) -> str:
+def _column(value: Any, name: str) -> str:
     if isinstance(value, (str, Expr)):
         return str(value)
     raise TypeError(f"{name}: a column is a name, or a calculation made with drumlin.col, not a {type(value).__name__}")
@@ -99,21 +98,18 @@ def _asked(name: str, how: Any) -> tuple[str, str, str | None, float | None, str
     needs = _FUNCTIONS[function]
     if (needs is not None) != bool(more):
         raise InvalidArgument(f"{name}: {function} needs {'nothing more than a column' if needs is None else needs}")
-    text = _text(column, name)
+    of = _column(column, name)
     if function == "weighted_mean":
-        return (name, function, text, None, _text(more[0], name))
+        return (name, function, of, None, _column(more[0], name))
     if not more:
-        return (name, function, text, None, None)
+        return (name, function, of, None, None)
     if isinstance(more[0], bool) or not isinstance(more[0], (int, float)):
         raise TypeError(f"{name}: a quantile is at a number from 0 to 1, not {more[0]!r}")
-    return (name, function, text, float(more[0]), None)
+    return (name, function, of, float(more[0]), None)
 
 
 def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", label: Any = "left") -> Buckets:
     """Buckets of time, as the core takes them."""
-    for value, name in ((column, "on"), (length, "every")):
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is text, not a {type(value).__name__}")
     for value, name in ((closed, "closed"), (label, "label")):
         if value not in ("left", "right"):
             raise InvalidArgument(f"{name}={value!r}; expected 'left' or 'right'")
@@ -122,8 +118,8 @@ def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", 
         if not isinstance(origin, dt.date):
             raise TypeError(f"origin is a date or a datetime, not a {type(origin).__name__}")
         at = origin if isinstance(origin, dt.datetime) else dt.datetime(origin.year, origin.month, origin.day)
-        since = ((at if at.tzinfo else at.replace(tzinfo=dt.UTC)) - _EPOCH) // dt.timedelta(microseconds=1)
-    return (column, length, since, closed == "right", label == "right")
+        since = since_epoch(at)
+    return (text(column, "on"), text(length, "every"), since, closed == "right", label == "right")
 
 
 def key_names(keys: Iterable[Any]) -> list[str]:

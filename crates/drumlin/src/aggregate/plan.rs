@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::bucket::{Buckets, Every};
 use crate::base::{Error, Result};
-use crate::filter::{BoundExpression, Expression, column_meant};
+use crate::filter::{BoundExpression, Expression, column_meant, find_column};
 
 /// What is made of the values of a group. All but [`Function::Count`] without a column leave nulls out.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,9 +129,12 @@ pub struct Grouping {
     pub schema: SchemaRef,
 }
 
-/// Whether its values are integers of at most 128 bits with a scale.
-pub fn is_decimal(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..))
+/// The scale of values that are integers of at most 128 bits with one.
+pub fn scale_of(data_type: &DataType) -> Option<i8> {
+    match data_type {
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => Some(*scale),
+        _ => None,
+    }
 }
 
 fn refuse(function: &Function, of: &str, data_type: &DataType, takes: &str) -> Error {
@@ -145,12 +148,7 @@ impl Grouping {
     /// `InvalidArgument` for a column that is lacking, for two results of one name, and for values that an aggregate does not take.
     pub fn new(asked: &GroupBy, schema: &Schema) -> Result<Self> {
         let (mut columns, mut keys, mut fields) = (Vec::new(), Vec::new(), Vec::new());
-        let field_of = |name: &str| {
-            schema.field_with_name(column_meant(name, schema)).map_err(|_| {
-                let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-                Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
-            })
-        };
+        let field_of = |name: &str| find_column(schema, name).map(|at| schema.field(at));
         for name in &asked.keys {
             let field = field_of(name)?;
             if field.data_type().is_nested() {
@@ -226,12 +224,12 @@ fn bind(
         Function::Count | Function::CountDistinct => DataType::Int64,
         Function::Sum => match &data_type {
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => DataType::UInt64,
-            DataType::Decimal32(_, s) | DataType::Decimal64(_, s) | DataType::Decimal128(_, s) => {
-                DataType::Decimal128(38, *s)
-            }
             other if other.is_signed_integer() || *other == DataType::Boolean => DataType::Int64,
             other if other.is_floating() || *other == DataType::Null => DataType::Float64,
-            other => return Err(refuse(function, text, other, "numbers")),
+            other => match scale_of(other) {
+                Some(scale) => DataType::Decimal128(38, scale),
+                None => return Err(refuse(function, text, other, "numbers")),
+            },
         },
         Function::Mean if number || data_type == DataType::Boolean => DataType::Float64,
         Function::Std | Function::Var | Function::Quantile(_) | Function::WeightedMean(_) if number => {

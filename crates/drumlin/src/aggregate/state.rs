@@ -14,7 +14,7 @@ use arrow::row::{RowConverter, SortField};
 
 use super::codes::{Codes, Combinations, picked, plain_floats};
 use super::exact::{ExactSum, variance};
-use super::plan::{Bound, Function, is_decimal};
+use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result};
 
 /// Values of one row in bytes that compare like them.
@@ -64,7 +64,7 @@ impl Kind {
 
 /// Numbers that are added up.
 fn is_integer(data_type: &DataType) -> bool {
-    data_type.is_integer() || *data_type == DataType::Boolean || is_decimal(data_type)
+    data_type.is_integer() || *data_type == DataType::Boolean || scale_of(data_type).is_some()
 }
 
 /// Calls `with` for each value that is not null.
@@ -250,7 +250,7 @@ impl State {
             Self::Count(n) => counts(groups().map(|at| n[at])),
             Self::Distinct(sets, _) => counts(groups().map(|at| sets[at].len() as u64)),
             Self::Integers(sums, n) if *function == Function::Mean => {
-                let scale = scale_of(&bound.data_type);
+                let scale = i32::from(scale_of(&bound.data_type).unwrap_or(0));
                 let mean = |at: usize| (n[at] > 0).then(|| sums[at] as f64 / n[at] as f64 / 10_f64.powi(scale));
                 Arc::new(groups().map(mean).collect::<Float64Array>())
             }
@@ -308,15 +308,6 @@ impl State {
     }
 }
 
-fn scale_of(data_type: &DataType) -> i32 {
-    match data_type {
-        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
-            i32::from(*scale)
-        }
-        _ => 0,
-    }
-}
-
 fn counts(n: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(n.map(u64::cast_signed).collect::<Int64Array>())
 }
@@ -332,13 +323,13 @@ fn add_integers(sums: &mut [i128], n: &mut [u64], ids: &[u32], array: &ArrayRef)
         sums[id] = sums[id].saturating_add(value);
         n[id] += 1;
     };
-    match values_type {
-        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
-            let array = cast(array, &DataType::Decimal128(38, *scale))?;
+    match (values_type, scale_of(values_type)) {
+        (_, Some(scale)) => {
+            let array = cast(array, &DataType::Decimal128(38, scale))?;
             let array: &Decimal128Array = array.as_primitive::<Decimal128Type>();
             each(array.values(), array.nulls(), ids, add);
         }
-        DataType::UInt64 => {
+        (DataType::UInt64, None) => {
             let array = cast(array, &DataType::UInt64)?;
             let array: &UInt64Array = array.as_primitive::<UInt64Type>();
             each(array.values(), array.nulls(), ids, |id, value| add(id, i128::from(value)));

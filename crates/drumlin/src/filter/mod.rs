@@ -30,7 +30,7 @@ mod truth;
 mod verdict;
 mod words;
 
-pub use names::meant as column_meant;
+pub use names::{find as find_column, meant as column_meant};
 pub use verdict::Verdict;
 
 use std::collections::BTreeSet;

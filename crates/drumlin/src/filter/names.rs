@@ -28,6 +28,14 @@ pub fn meant<'a>(name: &'a str, schema: &Schema) -> &'a str {
     if is_index { INDEX_COLUMN } else { name }
 }
 
+/// The position of the column that `name` means, or an error that lists the existing columns.
+pub fn find(schema: &Schema, name: &str) -> crate::base::Result<usize> {
+    schema.index_of(meant(name, schema)).map_err(|_| {
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
+    })
+}
+
 /// A name as it is written in a filter.
 pub fn written(name: &str) -> String {
     let plain =

@@ -3,11 +3,11 @@
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::DataType;
 use roaring::RoaringBitmap;
 
-use crate::base::{Error, Result};
-use crate::filter::column_meant;
+use crate::base::Result;
+pub use crate::filter::find_column as find;
 
 /// The rows of a row group as an Arrow mask.
 pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
@@ -26,14 +26,6 @@ pub(super) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
         }
     }
     BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
-}
-
-/// The position of the column that `name` means, or an error that lists the existing columns.
-pub fn find(schema: &Schema, name: &str) -> Result<usize> {
-    schema.index_of(column_meant(name, schema)).map_err(|_| {
-        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
-    })
 }
 
 /// Casts, if need be; an error if a value does not fit.

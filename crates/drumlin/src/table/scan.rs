@@ -318,13 +318,16 @@ impl Scan {
         if !counted || self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
             return None;
         }
-        let part = |piece| ScanPart { shared: self.shared.clone(), piece, cancel: self.options.cancel.clone() };
-        Some(self.pieces.drain(..).map(part).collect())
+        Some(self.drain_parts())
     }
 
     /// Its parts, in order, to be decoded by the caller on any thread, of a scan without a limit, offset or tail.
     pub fn into_parts(mut self) -> Vec<ScanPart> {
         debug_assert!(!self.is_bounded() && self.skip == 0 && self.running.is_empty());
+        self.drain_parts()
+    }
+
+    fn drain_parts(&mut self) -> Vec<ScanPart> {
         let part = |piece| ScanPart { shared: self.shared.clone(), piece, cancel: self.options.cancel.clone() };
         self.pieces.drain(..).map(part).collect()
     }
