@@ -186,8 +186,9 @@ class Dataset:
         Monday), ``mo``, ``q`` and ``y``, in the time zone of the column, where a day may have 23 or 25 hours. Buckets
         without rows are not in the result.
 
-        One of them begins at ``origin``, by default the beginning of 1970; a datetime without a zone is UTC. ``closed``
-        says which of its ends, ``"left"`` or ``"right"``, belongs to a bucket, ``label`` which it is called by.
+        One of them begins at ``origin``, by default the beginning of 1970, of days and longer ones where the column's
+        time zone has it; an origin of a column with a zone has one, too. Hours and shorter ones are counted on through
+        changes of clocks. ``closed`` says which of its ends, ``"left"`` or ``"right"``, belongs to a bucket, ``label`` which it is called by.
 
         >>> import datetime, drumlin
         >>> store = drumlin.open("memory://")

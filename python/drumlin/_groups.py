@@ -22,8 +22,9 @@ _FUNCTIONS: dict[str, str | None] = {
     "weighted_mean": "the column of weights",
 }
 
-#: Column of times, length, origin in microseconds, closed on the right, called by the end.
-Buckets = tuple[str, str, int | None, bool, bool]
+#: Column of times, length, origin (microseconds, nanoseconds beyond that, of a zone), closed on the right, called by the
+#: end.
+Buckets = tuple[str, str, tuple[int, int, bool] | None, bool, bool]
 
 
 class Groups:
@@ -37,10 +38,11 @@ class Groups:
         self._keys = keys
         self._every = every
 
-    def agg(self, **aggregates: Any) -> Result:
+    def agg(self, /, **aggregates: Any) -> Result:
         """Makes a row of each group: its keys, the label of its bucket, then the columns named here, each a pair of a
         column and a function, or ``"count"`` for the number of rows. In place of a column there may be a calculation
-        with columns (text, or made with :func:`drumlin.col`), in doubles. Rows are ordered by keys and buckets, nulls
+        with columns (text, or made with :func:`drumlin.col`): exact as long as there are only integers and decimals,
+        else in doubles. Rows are ordered by keys and buckets, nulls
         first. Without keys and buckets there is one row.
 
         ============================================ =====================================================
@@ -49,8 +51,9 @@ class Groups:
                                                      beyond that; of floats a double
         ``mean``, ``std``, ``var``                   doubles; the last two of a sample
         ``median``, ``("x", "quantile", 0.9)``       doubles, between the two nearest values
-        ``("x", "weighted_mean", "weight")``         a double
-        ``min``, ``max``                             NaN is greater than all numbers
+        ``("x", "weighted_mean", "weight")``         a double; null if the weights come to zero
+        ``min``, ``max``                             NaN is greater than all numbers; categories compare as
+                                                     their values do
         ``first``, ``last``                          in the order of the rows
         ``any``, ``all``                             of booleans
         ============================================ =====================================================
@@ -115,10 +118,11 @@ def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", 
             raise InvalidArgument(f"{name}={value!r}; expected 'left' or 'right'")
     since = None
     if origin is not None:
-        if not isinstance(origin, dt.date):
-            raise TypeError(f"origin is a date or a datetime, not a {type(origin).__name__}")
+        # Not a time, of pandas, is a datetime that is not equal to itself.
+        if not isinstance(origin, dt.date) or origin != origin:  # noqa: PLR0124
+            raise TypeError(f"origin is a date or a datetime, not {origin!r}")
         at = origin if isinstance(origin, dt.datetime) else dt.datetime(origin.year, origin.month, origin.day)
-        since = since_epoch(at)
+        since = (since_epoch(at), getattr(at, "nanosecond", 0), at.tzinfo is not None)
     return (text(column, "on"), text(length, "every"), since, closed == "right", label == "right")
 
 

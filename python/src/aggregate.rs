@@ -3,9 +3,11 @@
 use arrow::datatypes::{DataType, Schema, TimeUnit};
 use drumlin::{Aggregate, Error, Every, Function, GroupBy, Length, Result};
 
-/// The column of times, the length of buckets, where one begins in microseconds since 1970, which ends belong to them, and by which they are
-/// called.
-pub type Buckets = (String, String, Option<i64>, bool, bool);
+/// Where a bucket begins: microseconds since 1970, nanoseconds beyond that, and whether it is of a time zone.
+pub type Origin = (i64, i64, bool);
+
+/// The column of times, the length of buckets, where one begins, whether their ends belong to them, and whether they are called by those.
+pub type Buckets = (String, String, Option<Origin>, bool, bool);
 
 /// A name, a function, a column, and what the function needs more: a share, or a weight.
 pub type Asked = (String, String, Option<String>, Option<f64>, Option<String>);
@@ -17,15 +19,32 @@ pub fn group_by(keys: Vec<String>, every: Option<Buckets>, asked: Vec<Asked>, sc
 }
 
 fn buckets((column, length, origin, closed_right, label_right): Buckets, schema: &Schema) -> Result<Every> {
-    const DAY: i64 = 86_400_000_000;
-    let in_units = |micros: i64| match schema.field_with_name(&column).map(|field| field.data_type()) {
-        Ok(DataType::Date32) => Ok(micros.div_euclid(DAY)),
-        Ok(DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _)) => Ok(micros.div_euclid(1000)),
-        Ok(DataType::Timestamp(TimeUnit::Second, _)) => Ok(micros.div_euclid(1_000_000)),
-        Ok(DataType::Timestamp(TimeUnit::Nanosecond, _)) => micros
-            .checked_mul(1000)
-            .ok_or_else(|| Error::invalid(format!("origin: column '{column}' in nanoseconds does not reach that far"))),
-        _ => Ok(micros),
+    let mut data_type = schema.field_with_name(&column).map_or(&DataType::Null, |field| field.data_type());
+    if let DataType::Dictionary(_, values) = data_type {
+        data_type = values;
+    }
+    let in_units = |(micros, nanos, zoned): Origin| {
+        let unit: i64 = match data_type {
+            DataType::Date32 => 86_400_000_000_000,
+            DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+            DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
+            _ => 1000,
+        };
+        if let (DataType::Timestamp(_, Some(zone)), false) = (data_type, zoned) {
+            return Err(Error::invalid(format!(
+                "origin has no time zone, as column '{column}' has ({zone}): give a datetime with one"
+            )));
+        }
+        let since = i128::from(micros) * 1000 + i128::from(nanos);
+        if since % i128::from(unit) != 0 {
+            return Err(Error::invalid(format!(
+                "origin is between two values of column '{column}' of type {data_type}"
+            )));
+        }
+        i64::try_from(since / i128::from(unit)).map_err(|_| {
+            Error::invalid(format!("origin: column '{column}' of type {data_type} does not reach that far"))
+        })
     };
     let origin = origin.map(in_units).transpose()?;
     Ok(Every { length: Length::parse(&length)?, column, origin, closed_right, label_right })

@@ -1,15 +1,18 @@
 //! Buckets of time: of a fixed length, counted from an origin, or of the calendar in a time zone, where a day may have 23 or 25
 //! hours.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
 use chrono::{DateTime, Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime, TimeZone};
 
+use super::codes::{Codes, expanded};
 use crate::base::{Error, Result};
+use crate::filter::narrow_integers;
 
 /// The length of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,7 @@ pub struct Every {
 /// Finds the buckets of values of one type.
 #[derive(Clone, Debug)]
 pub struct Buckets {
+    column: String,
     length: Length,
     origin: Option<i64>,
     closed_right: bool,
@@ -84,10 +88,37 @@ pub struct Buckets {
     zone: Option<Tz>,
 }
 
+/// The buckets of a batch's rows.
+pub struct Labels {
+    /// A null's is the last.
+    pub codes: Codes,
+    /// In the units of the column.
+    labels: Vec<i64>,
+}
+
+impl Labels {
+    /// The labels of some rows, as values of the column, which is of type `data_type`.
+    pub fn picked(&self, rows: &[u32], data_type: &DataType) -> Result<ArrayRef> {
+        let label = |row: &u32| self.labels.get(self.codes.of_rows[*row as usize] as usize).copied();
+        let labels: Int64Array = rows.iter().map(label).collect();
+        match data_type {
+            DataType::Date32 => Ok(cast(&cast(&labels, &DataType::Int32)?, data_type)?),
+            _ => Ok(cast(&labels, data_type)?),
+        }
+    }
+}
+
+/// How many values are compared with a bucket at once.
+const CHUNK: usize = 64;
+
 impl Buckets {
     /// Buckets of a column of type `data_type`. `InvalidArgument` if there are none.
     pub fn new(every: &Every, data_type: &DataType) -> Result<Self> {
         let Every { column, length, origin, closed_right, label_right } = every;
+        let data_type = match data_type {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            other => other,
+        };
         let (unit, zone) = match data_type {
             DataType::Date32 => (None, None),
             DataType::Date64 => (Some(1_000_000), None),
@@ -98,7 +129,14 @@ impl Buckets {
                     TimeUnit::Microsecond => 1000,
                     TimeUnit::Nanosecond => 1,
                 };
-                (Some(unit), zone.as_deref().map(Tz::from_str).transpose()?)
+                // Clocks do not matter to lengths that are the same everywhere.
+                let zone = zone.as_deref().filter(|_| !matches!(length, Length::Fixed(_)));
+                let bad = |zone| {
+                    Error::invalid(format!(
+                        "column '{column}' has the time zone '{zone}', which is not known: days begin when clocks say so"
+                    ))
+                };
+                (Some(unit), zone.map(|zone| Tz::from_str(zone).map_err(|_| bad(zone))).transpose()?)
             }
             other => {
                 return Err(Error::invalid(format!(
@@ -106,41 +144,70 @@ impl Buckets {
                 )));
             }
         };
-        let divides = |unit: i64| matches!(length, Length::Fixed(length) if length % unit != 0);
-        if matches!((unit, length), (None, Length::Fixed(_))) || unit.is_some_and(divides) {
+        let fits = match (unit, length) {
+            (Some(unit), Length::Fixed(length)) => length % unit == 0,
+            (None, Length::Fixed(_)) => false,
+            _ => true,
+        };
+        if !fits {
+            let unit = if unit.is_none() { "days: give d, w, mo, q or y" } else { "its units" };
             return Err(Error::invalid(format!(
-                "buckets of column '{column}' cannot be shorter than its units: it is of type {data_type}"
+                "buckets of column '{column}' of type {data_type} are of a whole number of {unit}"
             )));
         }
         let (closed_right, label_right) = (*closed_right, *label_right);
-        Ok(Self { length: *length, origin: *origin, closed_right, label_right, unit, zone })
+        let column = column.clone();
+        Ok(Self { column, length: *length, origin: *origin, closed_right, label_right, unit, zone })
     }
 
-    /// The label of each value's bucket, in the units of the column.
-    pub fn labels(&self, values: &ArrayRef) -> Result<Int64Array> {
-        let values = match values.data_type() {
-            DataType::Date32 => cast(&cast(values, &DataType::Int32)?, &DataType::Int64)?,
-            _ => cast(values, &DataType::Int64)?,
+    /// The buckets of values.
+    pub fn codes(&self, values: &ArrayRef) -> Result<Labels> {
+        let values = &expanded(values)?;
+        let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
+        let times = narrow_integers(values).ok_or_else(|| Error::invalid("buckets are of timestamps and dates"))?;
+        let (mut known, mut labels) = (HashMap::new(), Vec::new());
+        let mut of_rows = Vec::with_capacity(times.len());
+        let (mut begin, mut end, mut code) = (0, 0, 0);
+        // Neighbours are mostly of one bucket.
+        let inside = |begin: i64, end: i64, value: i64| match self.closed_right {
+            true => (begin < value) & (value <= end),
+            false => (begin <= value) & (value < end),
         };
-        let values = values.as_primitive::<Int64Type>();
-        let (mut begin, mut end, mut label) = (0, 0, 0);
-        let mut labels = Vec::with_capacity(values.len());
-        for (row, value) in values.values().iter().enumerate() {
-            // Neighbours are mostly of one bucket.
-            let inside =
-                if self.closed_right { begin < *value && *value <= end } else { begin <= *value && *value < end };
-            if !inside && values.is_valid(row) {
-                (begin, end) = self.bucket(*value)?;
-                label = if self.label_right { end } else { begin };
+        for (at, some) in times.chunks(CHUNK).enumerate() {
+            if some.iter().fold(true, |all, value| all & inside(begin, end, *value)) && nulls.is_none() {
+                of_rows.resize(of_rows.len() + some.len(), code);
+                continue;
             }
-            labels.push(label);
+            for (row, value) in (at * CHUNK..).zip(some) {
+                if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                    of_rows.push(u32::MAX);
+                    continue;
+                }
+                if !inside(begin, end, *value) {
+                    (begin, end) = self.bucket(*value)?;
+                    code = *known.entry(begin).or_insert_with(|| {
+                        labels.push(if self.label_right { end } else { begin });
+                        labels.len() as u32 - 1
+                    });
+                }
+                of_rows.push(code);
+            }
         }
-        Ok(Int64Array::new(labels.into(), values.nulls().cloned()))
+        let of_null = labels.len() as u32;
+        if nulls.is_some() {
+            of_rows.iter_mut().filter(|code| **code == u32::MAX).for_each(|code| *code = of_null);
+        }
+        Ok(Labels { codes: Codes { of_rows, distinct: labels.len() + 1 }, labels })
     }
 
     /// Where the bucket of a value begins and ends.
     fn bucket(&self, value: i64) -> Result<(i64, i64)> {
-        let beyond = || Error::invalid(format!("the time {value} is too far away to have a bucket"));
+        let beyond = || {
+            Error::invalid(format!(
+                "column '{}' has a time, {value} in its units since 1970, that is too far away to have a bucket",
+                self.column
+            ))
+        };
         let looked_for = if self.closed_right { value.checked_sub(1).ok_or_else(beyond)? } else { value };
         match (self.length, self.unit) {
             (Length::Fixed(length), Some(unit)) => {
@@ -213,14 +280,25 @@ impl Buckets {
         };
         let utc = match &self.zone {
             None => local,
-            Some(zone) => {
-                let shown = |minutes: i64| {
-                    let local = local.checked_add_signed(Duration::try_minutes(minutes)?)?;
-                    zone.from_local_datetime(&local).earliest().map(|time| time.naive_utc())
-                };
-                // No clock has ever skipped more than a day.
-                (0..=48).find_map(|quarter| shown(quarter * 30))?
-            }
+            Some(zone) => match zone.from_local_datetime(&local).earliest() {
+                Some(time) => time.naive_utc(),
+                None => {
+                    const STEP: i64 = 30 * 60;
+                    let shown = |seconds: i64| {
+                        let later = local.checked_add_signed(Duration::try_seconds(seconds)?)?;
+                        zone.from_local_datetime(&later).earliest().map(|time| time.naive_utc())
+                    };
+                    // No clock has ever skipped more than a day. They skipped to a time in the last step.
+                    let mut after = (1..=48).find_map(|steps| shown(steps * STEP))?;
+                    let mut before = after.checked_sub_signed(Duration::try_seconds(STEP)?)?;
+                    while (after - before).num_seconds() > 1 {
+                        let middle = before + (after - before) / 2;
+                        let late = zone.from_utc_datetime(&middle).naive_local() >= local;
+                        if late { after = middle } else { before = middle }
+                    }
+                    after
+                }
+            },
         };
         let second = 1_000_000_000 / unit;
         let nanos = i64::from(utc.and_utc().timestamp_subsec_nanos());
@@ -278,7 +356,10 @@ mod tests {
         assert_eq!((left.bucket(3600).unwrap(), right.bucket(3600).unwrap()), ((3600, 7200), (0, 3600)));
         let values: ArrayRef =
             std::sync::Arc::new(arrow::array::TimestampSecondArray::from(vec![Some(0), None, Some(3600), Some(3601)]));
-        assert_eq!(right.labels(&values).unwrap(), Int64Array::from(vec![Some(-3600), None, Some(0), Some(3600)]));
+        let labels = right.codes(&values).unwrap();
+        let labels = labels.picked(&[0, 1, 2, 3], values.data_type()).unwrap();
+        let expected = arrow::array::TimestampSecondArray::from(vec![Some(-3600), None, Some(0), Some(3600)]);
+        assert_eq!(labels.as_ref(), &expected as &dyn Array);
     }
 
     #[test]

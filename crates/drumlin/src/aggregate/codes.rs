@@ -1,16 +1,24 @@
 //! The distinct values of a batch's columns: each row gets a small number, equal for equal values. Dictionaries have such numbers
-//! already, others are hashed, and neighbours that are equal are not looked up again.
+//! already, as have integers that lie close together; others are hashed, and neighbours that are equal are not looked up again.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
+use std::hash::Hasher;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, PrimitiveArray, UInt32Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow::row::{RowConverter, SortField};
+use hashbrown::HashTable;
 
+use super::keys::hash;
 use crate::base::Result;
+use crate::filter::{float_key, narrow_integers};
 
 /// A number for each row, below `distinct`.
 pub struct Codes {
@@ -20,7 +28,7 @@ pub struct Codes {
 
 /// A row each of the distinct combinations of values, and which of them each row has.
 pub struct Combinations {
-    pub codes: Codes,
+    pub of_rows: Vec<u32>,
     /// The first row of each combination.
     pub first: Vec<u32>,
 }
@@ -46,8 +54,8 @@ impl Hasher for Mix {
 
 type Known = HashMap<u64, u32, BuildHasherDefault<Mix>>;
 
-/// Up to this number of possible combinations, each has its place in a table.
-const TABLE_MAX: usize = 1 << 16;
+/// Up to this number of possible values or combinations, each has its place in a table.
+const TABLE_MAX: usize = 1 << 17;
 
 /// Numbers numbers in the order in which they first come. `None` is a null.
 fn number(values: impl Iterator<Item = Option<u64>>, rows: usize) -> Codes {
@@ -68,6 +76,52 @@ fn number(values: impl Iterator<Item = Option<u64>>, rows: usize) -> Codes {
         of_rows.push(code);
     }
     Codes { of_rows, distinct: distinct as usize }
+}
+
+/// Numbers values that are bytes, in the order in which they first come.
+fn number_bytes<'a>(rows: usize, nulls: Option<&NullBuffer>, value: impl Fn(usize) -> &'a [u8]) -> Codes {
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+    // The hash of each, its first row, and its number.
+    let mut known: HashTable<(u64, u32, u32)> = HashTable::new();
+    let mut of_rows: Vec<u32> = Vec::with_capacity(rows);
+    let (mut distinct, mut of_null, mut last) = (0, None, None);
+    for row in 0..rows {
+        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            of_rows.push(*of_null.get_or_insert_with(|| {
+                distinct += 1;
+                distinct - 1
+            }));
+            last = None;
+            continue;
+        }
+        let bytes = value(row);
+        let code = match last {
+            Some((before, code)) if before == bytes => code,
+            _ => {
+                let hash = hash(bytes);
+                let same = |(other, first, _): &(u64, u32, u32)| *other == hash && value(*first as usize) == bytes;
+                match known.find(hash, same) {
+                    Some((_, _, code)) => *code,
+                    None => {
+                        known.insert_unique(hash, (hash, row as u32, distinct), |(hash, ..)| *hash);
+                        distinct += 1;
+                        distinct - 1
+                    }
+                }
+            }
+        };
+        last = Some((bytes, code));
+        of_rows.push(code);
+    }
+    Codes { of_rows, distinct: distinct as usize }
+}
+
+/// The values of a dictionary, row by row.
+pub fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match array.as_any_dictionary_opt() {
+        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None)?,
+        None => array.clone(),
+    })
 }
 
 /// Floats in which equal numbers have equal bits: there is one zero, and one NaN. Other arrays are as they are.
@@ -94,111 +148,128 @@ impl Codes {
     pub fn of(array: &ArrayRef) -> Result<Self> {
         use DataType::*;
         let rows = array.len();
+        if let Some(integers) = narrow_integers(array) {
+            return Ok(Self::of_integers(&integers, array.nulls()));
+        }
         match array.data_type() {
             Null => Ok(Self { of_rows: vec![0; rows], distinct: 1 }),
-            Dictionary(..) => {
-                let dictionary = array.as_any_dictionary();
-                let keys = cast(dictionary.keys(), &Int64)?;
-                let keys = keys.as_primitive::<Int64Type>();
-                let distinct = dictionary.values().len();
-                let of_rows = match keys.null_count() {
-                    0 => keys.values().iter().map(|key| *key as u32).collect(),
-                    _ => keys.iter().map(|key| key.map_or(distinct as u32, |key| key as u32)).collect(),
-                };
-                Ok(Self { of_rows, distinct: distinct + 1 })
-            }
+            Dictionary(..) => Ok(Self::of_dictionary(array)),
             Boolean => {
                 let of = |value: Option<bool>| value.map_or(2, u32::from);
                 Ok(Self { of_rows: array.as_boolean().iter().map(of).collect(), distinct: 3 })
             }
             Float64 => {
-                let plain = plain_floats(array)?;
-                let values: &Float64Array = plain.as_primitive();
-                Ok(number(values.iter().map(|v| v.map(f64::to_bits)), rows))
+                let values: &Float64Array = array.as_primitive();
+                Ok(number(values.iter().map(|v| v.map(|v| float_key(v).cast_unsigned())), rows))
             }
             Float32 => {
-                let plain = plain_floats(array)?;
-                let values: &Float32Array = plain.as_primitive();
-                Ok(number(values.iter().map(|v| v.map(|v| u64::from(v.to_bits()))), rows))
+                let values: &Float32Array = array.as_primitive();
+                Ok(number(values.iter().map(|v| v.map(|v| float_key(f64::from(v)).cast_unsigned())), rows))
             }
-            Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | Date64 | Timestamp(..) | Time64(_)
-            | Duration(_) => Ok(Self::of_integers(&cast(array, &Int64)?)),
-            Date32 | Time32(_) => Ok(Self::of_integers(&cast(&cast(array, &Int32)?, &Int64)?)),
-            UInt64 => Ok(number(array.as_primitive::<arrow::datatypes::UInt64Type>().iter(), rows)),
+            UInt64 => Ok(number(array.as_primitive::<UInt64Type>().iter(), rows)),
+            Utf8 => Ok(number_bytes(rows, array.nulls(), |row| array.as_string::<i32>().value(row).as_bytes())),
+            LargeUtf8 => Ok(number_bytes(rows, array.nulls(), |row| array.as_string::<i64>().value(row).as_bytes())),
+            Utf8View => Ok(number_bytes(rows, array.nulls(), |row| array.as_string_view().value(row).as_bytes())),
+            Binary => Ok(number_bytes(rows, array.nulls(), |row| array.as_binary::<i32>().value(row))),
+            LargeBinary => Ok(number_bytes(rows, array.nulls(), |row| array.as_binary::<i64>().value(row))),
+            BinaryView => Ok(number_bytes(rows, array.nulls(), |row| array.as_binary_view().value(row))),
+            FixedSizeBinary(_) => Ok(number_bytes(rows, array.nulls(), |row| array.as_fixed_size_binary().value(row))),
             data_type => {
                 let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
                 let converted = converter.convert_columns(&[plain_floats(array)?])?;
-                let mut known: HashMap<&[u8], u32> = HashMap::new();
-                let mut of_rows: Vec<u32> = Vec::with_capacity(rows);
-                for row in 0..rows {
-                    let bytes = converted.row(row).data();
-                    let same = row > 0 && converted.row(row - 1).data() == bytes;
-                    let next = known.len() as u32;
-                    of_rows.push(if same { of_rows[row - 1] } else { *known.entry(bytes).or_insert(next) });
-                }
-                Ok(Self { distinct: known.len(), of_rows })
+                Ok(number_bytes(rows, None, |row| converted.row(row).data()))
             }
         }
     }
 
-    fn of_integers(array: &ArrayRef) -> Self {
-        let values = array.as_primitive::<Int64Type>();
-        number(values.iter().map(|v| v.map(i64::cast_unsigned)), values.len())
-    }
-
-    /// The combinations of these and others, for the same rows.
-    fn combined(&self, other: &Codes) -> Combinations {
-        let (rows, width) = (self.of_rows.len(), other.distinct.max(1));
-        let (mut of_rows, mut first) = (Vec::with_capacity(rows), Vec::<u32>::new());
-        let pairs = self.of_rows.iter().zip(&other.of_rows);
-        let mut add = |at: usize, code: &mut u32| {
-            if *code == u32::MAX {
-                *code = first.len() as u32;
-                first.push(at as u32);
+    /// The keys are codes, and nulls one more.
+    fn of_dictionary(array: &ArrayRef) -> Self {
+        fn keys<K: ArrowPrimitiveType<Native: TryInto<u32>>>(keys: &PrimitiveArray<K>, of_null: u32) -> Vec<u32> {
+            let key = |key: &K::Native| (*key).try_into().unwrap_or(of_null);
+            let mut codes: Vec<u32> = keys.values().iter().map(key).collect();
+            if let Some(nulls) = keys.nulls().filter(|nulls| nulls.null_count() > 0) {
+                codes.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = of_null);
             }
-            *code
+            codes
+        }
+        let dictionary = array.as_any_dictionary();
+        let (keys_array, of_null) = (dictionary.keys(), dictionary.values().len() as u32);
+        let of_rows = match keys_array.data_type() {
+            DataType::Int8 => keys(keys_array.as_primitive::<Int8Type>(), of_null),
+            DataType::Int16 => keys(keys_array.as_primitive::<Int16Type>(), of_null),
+            DataType::Int32 => keys(keys_array.as_primitive::<Int32Type>(), of_null),
+            DataType::Int64 => keys(keys_array.as_primitive::<Int64Type>(), of_null),
+            DataType::UInt8 => keys(keys_array.as_primitive::<UInt8Type>(), of_null),
+            DataType::UInt16 => keys(keys_array.as_primitive::<UInt16Type>(), of_null),
+            DataType::UInt32 => keys(keys_array.as_primitive::<UInt32Type>(), of_null),
+            _ => keys(keys_array.as_primitive::<UInt64Type>(), of_null),
         };
-        match self.distinct.checked_mul(width).filter(|places| *places <= TABLE_MAX) {
-            Some(places) => {
-                let mut table = vec![u32::MAX; places];
-                of_rows.extend(
-                    pairs.enumerate().map(|(at, (a, b))| add(at, &mut table[*a as usize * width + *b as usize])),
-                );
-            }
-            None => {
-                let mut known = Known::default();
-                of_rows.extend(
-                    pairs.enumerate().map(|(at, (a, b))| {
-                        add(at, known.entry(u64::from(*a) << 32 | u64::from(*b)).or_insert(u32::MAX))
-                    }),
-                );
-            }
+        Self { of_rows, distinct: of_null as usize + 1 }
+    }
+
+    fn of_integers(values: &[i64], nulls: Option<&NullBuffer>) -> Self {
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        let (least, most) = values.iter().fold((i64::MAX, i64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+        let Some(span) = most.checked_sub(least).filter(|span| (0..TABLE_MAX as i64 - 1).contains(span)) else {
+            let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+            let all = values.iter().enumerate().map(|(row, v)| valid(row).then_some(v.cast_unsigned()));
+            return number(all, values.len());
+        };
+        let mut of_rows: Vec<u32> = values.iter().map(|value| (value - least) as u32).collect();
+        if let Some(nulls) = nulls {
+            of_rows.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = span as u32 + 1);
         }
-        Combinations { codes: Codes { of_rows, distinct: first.len() }, first }
+        Self { of_rows, distinct: span as usize + 2 }
     }
 }
 
 impl Combinations {
     /// Those of several columns of `rows` rows; of none, there is one, if there are rows.
-    pub fn of(columns: &[Codes], rows: usize) -> Self {
-        let one = Codes { of_rows: vec![0; rows], distinct: 1 };
-        match columns {
-            [] => Self { codes: one, first: (0..u32::from(rows > 0)).collect() },
-            [only] => only.combined(&one),
-            [head, rest @ ..] => {
-                let mut all = head.combined(&rest[0]);
-                for more in &rest[1..] {
-                    all = all.codes.combined(more);
-                }
-                all
+    pub fn of(columns: &[&Codes], rows: usize) -> Self {
+        let Some((head, rest)) = columns.split_first() else {
+            return Self { of_rows: vec![0; rows], first: (0..u32::from(rows > 0)).collect() };
+        };
+        let (mut codes, mut places) = (head.of_rows.clone(), head.distinct);
+        for more in rest {
+            let width = more.distinct.max(1);
+            if places.saturating_mul(width) > TABLE_MAX {
+                let dense = Self::dense(codes, places);
+                (codes, places) = (dense.of_rows, dense.first.len());
+            }
+            if places.saturating_mul(width) <= TABLE_MAX {
+                let both = codes.iter().zip(&more.of_rows).map(|(a, b)| a * width as u32 + b);
+                (codes, places) = (both.collect(), places * width);
+            } else {
+                let both = codes.iter().zip(&more.of_rows).map(|(a, b)| Some(u64::from(*a) << 32 | u64::from(*b)));
+                let numbered = number(both, rows);
+                (codes, places) = (numbered.of_rows, numbered.distinct);
             }
         }
+        Self::dense(codes, places)
+    }
+
+    /// Numbers codes below `places` in the order in which they come.
+    fn dense(mut codes: Vec<u32>, places: usize) -> Self {
+        let (mut table, mut first) = (vec![u32::MAX; places], Vec::new());
+        for (row, code) in (0..).zip(&mut codes) {
+            let dense = &mut table[*code as usize];
+            if *dense == u32::MAX {
+                *dense = first.len() as u32;
+                first.push(row);
+            }
+            *code = *dense;
+        }
+        Self { of_rows: codes, first }
     }
 }
 
 /// Some rows of an array, in a type of their own, with one zero and one NaN.
 pub fn picked(array: &ArrayRef, rows: &[u32], data_type: &DataType) -> Result<ArrayRef> {
-    let some = take(array, &UInt32Array::from(rows.to_vec()), None)?;
+    let rows = UInt32Array::from(rows.to_vec());
+    let some = match array.as_any_dictionary_opt() {
+        Some(dictionary) => take(dictionary.values(), &take(dictionary.keys(), &rows, None)?, None)?,
+        None => take(array, &rows, None)?,
+    };
     let some = if some.data_type() == data_type { some } else { cast(&some, data_type)? };
     plain_floats(&some)
 }

@@ -39,12 +39,6 @@ fn parts(value: f64) -> (i64, i32) {
     (if value.is_sign_negative() { -mantissa } else { mantissa }, exponent)
 }
 
-/// 2 to a power, however small: in two steps where one is too small for a double.
-fn times_power_of_two(value: f64, exponent: i32) -> f64 {
-    let half = exponent / 2;
-    value * 2_f64.powi(half) * 2_f64.powi(exponent - half)
-}
-
 impl ExactSum {
     /// Adds a double.
     #[inline]
@@ -87,7 +81,7 @@ impl ExactSum {
     fn add_scaled(&mut self, mantissa: i128, exponent: i32) {
         let shift = exponent - SMALL;
         // 53 bits moved by at most 72 fit; the mantissa of a product may not.
-        if (0..=72).contains(&shift)
+        if shift.cast_unsigned() <= 72
             && mantissa.unsigned_abs() < 1 << 54
             && let Some(sum) = self.small.checked_add(mantissa << shift)
         {
@@ -130,16 +124,37 @@ impl ExactSum {
 
     /// The double that is nearest to the sum, the even one of two; infinite if it is beyond all.
     pub fn value(&self) -> f64 {
+        self.mean(1)
+    }
+
+    /// The double that is nearest to the sum divided by `n`.
+    pub fn mean(&self, n: u64) -> f64 {
         match (self.special(), &self.long) {
             (Some(special), _) => special,
-            (None, None) => times_power_of_two(self.small as f64, SMALL),
+            (None, None) => signed(self.small < 0, quotient_small(self.small.unsigned_abs(), n, SMALL)),
             (None, Some(_)) => {
                 let sum = self.integer();
-                let (bits, negative) = (sum.magnitude(), sum.sign() == num_bigint::Sign::Minus);
-                let value = rounded(bits, LONG, false);
-                if negative { -value } else { value }
+                let negative = sum.sign() == num_bigint::Sign::Minus;
+                signed(negative, quotient(sum.magnitude().clone(), n.into(), LONG).value())
             }
         }
+    }
+
+    /// The double that is nearest to the quotient of two sums; `None` if the lower one is zero.
+    pub fn quotient(&self, below: &ExactSum) -> Option<f64> {
+        if self.special().is_some() || below.special().is_some() {
+            return Some(self.value() / below.value());
+        }
+        let (above, below) = match (&self.long, &below.long) {
+            // Both are in the same unit.
+            (None, None) => (BigInt::from(self.small), BigInt::from(below.small)),
+            _ => (self.integer(), below.integer()),
+        };
+        if below.sign() == num_bigint::Sign::NoSign {
+            return None;
+        }
+        let negative = (above.sign() == num_bigint::Sign::Minus) != (below.sign() == num_bigint::Sign::Minus);
+        Some(signed(negative, quotient(above.magnitude().clone(), below.magnitude().clone(), 0).value()))
     }
 
     /// The sum as an integer in units of 2^[`LONG`].
@@ -157,32 +172,135 @@ impl ExactSum {
     }
 }
 
-/// The variance of `n` values, more than one, of which the sum and the sum of squares are given: with `n - 1` below. Rounded
-/// twice, after the division and never before.
-pub fn variance(n: u64, sum: &ExactSum, squares: &ExactSum) -> f64 {
+/// A sum of integers, of more than 128 bits if need be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WideSum {
+    low: i128,
+    /// How often the lower part went over its end, or below its beginning.
+    high: i64,
+}
+
+impl WideSum {
+    /// Adds an integer of which 2^64 do not reach the end of 128 bits.
+    #[inline]
+    pub fn add_narrow(&mut self, value: i64) {
+        self.low += i128::from(value);
+    }
+
+    /// Adds an integer.
+    #[inline]
+    pub fn add(&mut self, value: i128) {
+        let (sum, over) = self.low.overflowing_add(value);
+        self.low = sum;
+        if over {
+            self.high += value.signum() as i64;
+        }
+    }
+
+    /// Adds another sum.
+    pub fn merge(&mut self, other: &WideSum) {
+        self.add(other.low);
+        self.high += other.high;
+    }
+
+    /// The sum; `Err` with it if it is beyond 128 bits.
+    pub fn value(&self) -> Result<i128, BigInt> {
+        if self.high == 0 { Ok(self.low) } else { Err(self.integer()) }
+    }
+
+    fn integer(&self) -> BigInt {
+        BigInt::from(self.low) + (BigInt::from(self.high) << 128)
+    }
+
+    /// The double that is nearest to the mean of `n` values, at least one, whose sum this is in units of `10^-scale`.
+    pub fn mean(&self, n: u64, scale: i8) -> f64 {
+        let power = 10_u128.checked_pow(u32::from(scale.unsigned_abs())).unwrap_or(u128::MAX);
+        let below = power.checked_mul(u128::from(n)).and_then(|below| u64::try_from(below).ok());
+        if let (0, 0.., Some(below)) = (self.high, scale, below) {
+            return signed(self.low < 0, quotient_small(self.low.unsigned_abs(), below, 0));
+        }
+        let (sum, power) = (self.integer(), BigUint::from(10_u8).pow(u32::from(scale.unsigned_abs())));
+        let (above, below) = if scale < 0 { (power, BigUint::from(n)) } else { (1_u8.into(), power * n) };
+        signed(sum.sign() == num_bigint::Sign::Minus, quotient(sum.magnitude() * above, below, 0).value())
+    }
+}
+
+fn signed(negative: bool, value: f64) -> f64 {
+    if negative { -value } else { value }
+}
+
+/// The variance of `n` values, more than one, of which the sum and the sum of squares are given: with `n - 1` below; or its root.
+pub fn variance(n: u64, sum: &ExactSum, squares: &ExactSum, root: bool) -> f64 {
     if sum.special().is_some() || squares.special().is_some() {
         return f64::NAN;
     }
     let sum = sum.integer();
     // In units of 2^(2 * LONG). Never negative, by Cauchy and Schwarz.
     let above = ((squares.integer() << (-LONG) as usize) * n) - &sum * &sum;
-    let below = BigUint::from(n) * (n - 1);
-    let above = above.magnitude();
+    let variance = quotient(above.magnitude().clone(), BigUint::from(n) * (n - 1), 2 * LONG);
+    if root { variance.root() } else { variance.value() }
+}
+
+/// `bits * 2^exponent`, where the lowest bit stands for all below it: rounding to fewer bits looks no further.
+struct Scaled {
+    bits: u64,
+    exponent: i32,
+}
+
+impl Scaled {
+    /// The nearest double, the even one of two.
+    fn value(&self) -> f64 {
+        // The unit of the smallest doubles.
+        let spare = -1074 - self.exponent;
+        if spare <= 11 {
+            let (half, value) = (self.exponent / 2, self.bits as f64);
+            return value * 2_f64.powi(half) * 2_f64.powi(self.exponent - half);
+        }
+        let (whole, rest) = match spare {
+            ..64 => (self.bits >> spare, self.bits << (64 - spare)),
+            64 => (0, self.bits),
+            _ => (0, u64::from(self.bits > 0)),
+        };
+        let up = rest > 1 << 63 || (rest == 1 << 63 && whole % 2 == 1);
+        f64::from_bits(whole + u64::from(up))
+    }
+
+    /// The square root of it.
+    fn root(&self) -> f64 {
+        let odd = self.exponent.rem_euclid(2);
+        let bits = self.bits as f64 * f64::from(1 + odd);
+        let (half, root) = ((self.exponent - odd) / 2, bits.sqrt());
+        root * 2_f64.powi(half / 2) * 2_f64.powi(half - half / 2)
+    }
+}
+
+/// A quotient, times a power of two.
+fn quotient(above: BigUint, below: BigUint, exponent: i32) -> Scaled {
     // As many bits that the quotient has 64 at least.
     let more = (below.bits() + 64).saturating_sub(above.bits());
     let above = above << more;
     let quotient = &above / &below;
     let inexact = &quotient * &below != above;
-    rounded(&quotient, 2 * LONG - more as i32, inexact)
+    let cut = quotient.bits().saturating_sub(64);
+    let top = (&quotient >> cut).to_u64().unwrap_or(u64::MAX);
+    let below = inexact || quotient.trailing_zeros().is_some_and(|zeros| zeros < cut);
+    Scaled { bits: top | u64::from(below), exponent: exponent - more as i32 + cut as i32 }
 }
 
-/// The double nearest to `bits`, and somewhat more if it is `inexact`, times a power of two.
-fn rounded(bits: &BigUint, exponent: i32, inexact: bool) -> f64 {
-    let cut = bits.bits().saturating_sub(64);
-    let top = (bits >> cut).to_u64().unwrap_or(u64::MAX);
-    let below = inexact || bits.trailing_zeros().is_some_and(|zeros| zeros < cut);
-    // The lowest of 64 bits stands for all below it: rounding to 53 looks no further.
-    times_power_of_two((top | u64::from(below)) as f64, exponent + cut as i32)
+/// The double nearest to a quotient, times a power of two.
+fn quotient_small(above: u128, below: u64, exponent: i32) -> f64 {
+    if above == 0 || below == 0 {
+        return 0.0;
+    }
+    let more = above.leading_zeros();
+    let above = above << more;
+    let below = u128::from(below);
+    let (quotient, rest) = if below == 1 { (above, 0) } else { (above / below, above % below) };
+    // It has 64 bits at least.
+    let cut = 64 - quotient.leading_zeros();
+    let inexact = rest > 0 || quotient & ((1 << cut) - 1) > 0;
+    let bits = (quotient >> cut) as u64 | u64::from(inexact);
+    Scaled { bits, exponent: exponent - more as i32 + cut as i32 }.value()
 }
 
 fn of_words(words: &[u64; WORDS]) -> BigInt {
@@ -282,12 +400,62 @@ mod tests {
         let of = |values: &[f64]| {
             let mut squares = ExactSum::default();
             values.iter().for_each(|value| squares.add_product(*value, *value));
-            variance(values.len() as u64, &sum(values), &squares)
+            variance(values.len() as u64, &sum(values), &squares, false)
         };
         assert_eq!(of(&[1.0, 2.0, 3.0, 4.0]), 5.0 / 3.0);
         assert_eq!(of(&[1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0]), 1.0);
         assert_eq!(of(&[0.1; 3]), 0.0);
         assert_eq!(of(&[1e200, -1e200]), f64::INFINITY);
         assert!(of(&[1.0, f64::INFINITY]).is_nan());
+    }
+
+    #[test]
+    fn results_are_rounded_once_wherever_they_lie() {
+        let quotient_of = |a: u128, b: u64, e: i32| {
+            let one = quotient_small(a, b, e);
+            assert_eq!(one.to_bits(), quotient(a.into(), b.into(), e).value().to_bits(), "{a} / {b} * 2^{e}");
+            one
+        };
+        assert_eq!(quotient_of(1, 3, 0), 1.0 / 3.0);
+        assert_eq!(quotient_of(u128::MAX, 1, 0), 2_f64.powi(128));
+        // Halfway between two of the smallest doubles, and just above.
+        assert_eq!((quotient_of(1, 1, -1075), quotient_of(3, 1, -1075)), (0.0, 1e-323));
+        assert_eq!((quotient_of(5, 4, -1074), quotient_of(7, 4, -1074)), (5e-324, 1e-323));
+        let mut rng = fastrand::Rng::with_seed(3);
+        for _ in 0..2000 {
+            let above = rng.u128(..) >> rng.u32(0..128);
+            let below = (rng.u64(..) >> rng.u32(0..64)).max(1);
+            quotient_of(above, below, rng.i32(-1200..900));
+            let (a, b) = (rng.u32(..), rng.u32(1..));
+            assert_eq!(quotient_of(a.into(), b.into(), 0), f64::from(a) / f64::from(b));
+        }
+        assert_eq!(sum(&[f64::MAX, f64::MAX]).mean(2), f64::MAX);
+        assert_eq!(sum(&[3e200, -1e200]).quotient(&sum(&[1e-200])), Some(f64::INFINITY));
+        assert_eq!(
+            (sum(&[1.0]).quotient(&sum(&[0.5, -0.5])), sum(&[0.3]).quotient(&sum(&[0.1]))),
+            (None, Some(0.3 / 0.1))
+        );
+        let root = |values: &[f64]| {
+            let mut squares = ExactSum::default();
+            values.iter().for_each(|value| squares.add_product(*value, *value));
+            variance(values.len() as u64, &sum(values), &squares, true)
+        };
+        assert_eq!((root(&[1.0, 3.0]), root(&[1e200, 3e200]) / 1e200), (2_f64.sqrt(), 2_f64.sqrt()));
+        assert!((root(&[1e-200, 3e-200]) / 1e-200 - 2_f64.sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn integers_are_added_beyond_128_bits() {
+        let mut sum = WideSum::default();
+        [i128::MAX, i128::MAX, i128::MIN, 7, i128::MIN].iter().for_each(|value| sum.add(*value));
+        assert_eq!(sum.value(), Ok(5));
+        let mut twice = WideSum::default();
+        twice.add(i128::MAX);
+        twice.merge(&twice.clone());
+        assert_eq!(twice.value().unwrap_err().to_string(), "340282366920938463463374607431768211454");
+        assert_eq!(twice.mean(2, 0), i128::MAX as f64);
+        let mut small = WideSum::default();
+        small.add_narrow(-5);
+        assert_eq!((small.mean(30, 0), small.mean(3, 1), small.mean(3, -1)), (-1.0 / 6.0, -1.0 / 6.0, -50.0 / 3.0));
     }
 }

@@ -1,8 +1,7 @@
 //! The groups of rows that came, with what is known of each. Groups of other rows are merged in; the result does not depend on
 //! how rows were divided.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
@@ -10,18 +9,23 @@ use arrow::compute::{cast, take};
 use arrow::row::{RowConverter, SortField};
 
 use super::codes::{Codes, Combinations, picked};
+use super::keys::{self, Keys};
 use super::plan::Grouping;
 use super::state::State;
 use crate::base::{Error, Result};
+
+/// With up to this number of groups in a batch, what its rows add up to is found in several places for each group: neighbouring rows
+/// are mostly of one, and an addition need not wait for the one before it.
+const APART_MAX: usize = 1 << 10;
 
 /// Groups, and what is known of them.
 pub struct Groups {
     plan: Arc<Grouping>,
     converter: RowConverter,
-    /// By their keys, in bytes that compare like them.
-    known: HashMap<Box<[u8]>, u32>,
-    key_bytes: usize,
-    states: Vec<State>,
+    /// In bytes that compare like the values of their columns.
+    keys: Keys,
+    /// By the place of their aggregate.
+    states: BTreeMap<usize, State>,
     /// Which of how many shares of all groups these are.
     share: (u64, u64),
 }
@@ -31,115 +35,153 @@ impl Groups {
     pub fn new(plan: &Arc<Grouping>, share: (u64, u64)) -> Result<Self> {
         let types = plan.schema.fields()[..plan.width()].iter();
         let converter = RowConverter::new(types.map(|field| SortField::new(field.data_type().clone())).collect())?;
-        let states = plan.aggregates.iter().map(|bound| State::new(&bound.function, &bound.data_type)).collect();
-        let mut groups = Self { plan: plan.clone(), converter, known: HashMap::new(), key_bytes: 0, states, share };
+        let states = plan.needed().map(|(at, bound)| (at, State::new(&bound.function, &bound.data_type))).collect();
+        let mut groups = Self { plan: plan.clone(), converter, keys: Keys::default(), states, share };
         if plan.width() == 0 {
             // All rows are of one group, also if there are none.
-            groups.id(Box::default());
+            groups.keys.number(&[], keys::hash(&[]));
             groups.grow();
         }
         Ok(groups)
     }
 
     fn grow(&mut self) {
-        let groups = self.known.len();
-        self.states.iter_mut().for_each(|state| state.grow(groups));
+        let groups = self.keys.count();
+        self.states.values_mut().for_each(|state| state.grow(groups));
     }
 
-    fn id(&mut self, key: Box<[u8]>) -> u32 {
-        let (next, bytes) = (self.known.len() as u32, key.len());
-        let id = *self.known.entry(key).or_insert(next);
-        if id == next {
-            self.key_bytes += bytes;
+    /// The number of a key's group, or `u32::MAX` if it is of another share.
+    fn group(&mut self, key: &[u8]) -> u32 {
+        let hash = keys::hash(key);
+        // The table of keys uses the lower bits.
+        if self.share.1 > 1 && (hash >> 32) % self.share.1 != self.share.0 {
+            return u32::MAX;
         }
-        id
-    }
-
-    /// Whether a key is of this share.
-    fn is_ours(&self, key: &[u8]) -> bool {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        self.share.1 == 1 || hasher.finish() % self.share.1 == self.share.0
+        self.keys.number(key, hash)
     }
 
     /// Adds rows that have the plan's columns, in types of equal values. `rank` orders them among all, row by row.
     pub fn add(&mut self, batch: &RecordBatch, rank: u64) -> Result<()> {
-        let (plan, rows) = (self.plan.clone(), batch.num_rows());
-        let mut keys: Vec<ArrayRef> = plan.keys.iter().map(|at| batch.column(*at).clone()).collect();
-        if let Some((at, buckets)) = &plan.buckets {
-            keys.push(Arc::new(buckets.labels(batch.column(*at))?));
-        }
-        let codes = keys.iter().map(Codes::of).collect::<Result<Vec<_>>>()?;
-        let found = Combinations::of(&codes, rows);
-        let mut ids = vec![0; found.first.len()];
-        if plan.width() > 0 {
-            let fields = plan.schema.fields().iter();
-            let firsts = keys.iter().zip(fields).map(|(key, field)| picked(key, &found.first, field.data_type()));
-            let bytes = self.converter.convert_columns(&firsts.collect::<Result<Vec<_>>>()?)?;
-            for (id, key) in ids.iter_mut().zip(&bytes) {
-                *id = if self.is_ours(key.data()) { self.id(key.data().into()) } else { u32::MAX };
-            }
-            if self.known.len() >= u32::MAX as usize {
-                return Err(Error::invalid("there are more than 2^32 groups"));
-            }
-            self.grow();
-        }
-        let mut of_rows: Vec<u32> = found.codes.of_rows.iter().map(|code| ids[*code as usize]).collect();
+        let plan = self.plan.clone();
+        let (found, groups) = self.find(batch)?;
+        let Combinations { of_rows: codes, .. } = found;
+        let mut ids: Vec<u32> = Vec::new();
         let mut ours = None;
-        if ids.contains(&u32::MAX) {
-            let places = (0_u32..).zip(&of_rows).filter(|(_, id)| **id != u32::MAX).map(|(at, _)| at);
-            ours = Some(UInt32Array::from_iter_values(places));
-            of_rows.retain(|id| *id != u32::MAX);
+        if groups.contains(&u32::MAX) {
+            let (places, some): (Vec<u32>, Vec<u32>) = (0..)
+                .zip(&codes)
+                .map(|(at, code)| (at, groups[*code as usize]))
+                .filter(|(_, id)| *id != u32::MAX)
+                .unzip();
+            (ours, ids) = (Some(UInt32Array::from(places)), some);
         }
-        for (bound, state) in plan.aggregates.iter().zip(&mut self.states) {
+        let mut apart: Option<(Vec<u32>, Vec<u32>)> = None;
+        for ((_, bound), state) in plan.needed().zip(self.states.values_mut()) {
             let mut inputs = bound.inputs.iter().map(|input| input.of(batch)).collect::<Result<Vec<_>>>()?;
             if let Some(ours) = &ours {
                 // Their order is all that ranks say.
                 inputs = inputs.iter().map(|input| Ok(take(input, ours, None)?)).collect::<Result<_>>()?;
             }
-            state.add(&of_rows, &inputs, rank)?;
+            let wide =
+                |lanes: usize| lanes == 1 || (groups.len() <= APART_MAX && groups.len() * lanes * 4 <= codes.len());
+            let some = || State::new(&bound.function, &bound.data_type);
+            match state.places().filter(|lanes| ours.is_none() && wide(*lanes)) {
+                None => {
+                    if ours.is_none() && ids.is_empty() {
+                        ids.extend(codes.iter().map(|code| groups[*code as usize]));
+                    }
+                    state.add(&ids, &inputs, rank)?;
+                }
+                Some(1) => {
+                    let mut some = some();
+                    some.grow(groups.len());
+                    some.add(&codes, &inputs, rank)?;
+                    state.merge(some, &groups);
+                }
+                Some(lanes) => {
+                    let (places, groups) =
+                        apart.get_or_insert_with(|| (spread(&codes, groups.len(), lanes), groups.repeat(lanes)));
+                    let mut some = some();
+                    some.grow(groups.len());
+                    some.add(places, &inputs, rank)?;
+                    state.merge(some, groups);
+                }
+            }
         }
         Ok(())
     }
 
+    /// The distinct keys of a batch, and the group of each, or `u32::MAX` if it is of another share.
+    fn find(&mut self, batch: &RecordBatch) -> Result<(Combinations, Vec<u32>)> {
+        let plan = self.plan.clone();
+        let mut codes = Vec::with_capacity(plan.width());
+        for at in &plan.keys {
+            codes.push(Codes::of(batch.column(*at))?);
+        }
+        let labels = plan.buckets.as_ref().map(|(at, buckets)| buckets.codes(batch.column(*at))).transpose()?;
+        let all: Vec<&Codes> = codes.iter().chain(labels.as_ref().map(|labels| &labels.codes)).collect();
+        let found = Combinations::of(&all, batch.num_rows());
+        let mut groups = vec![0; found.first.len()];
+        if plan.width() > 0 {
+            let mut firsts: Vec<ArrayRef> = Vec::with_capacity(plan.width());
+            for (at, field) in plan.keys.iter().zip(plan.schema.fields()) {
+                firsts.push(picked(batch.column(*at), &found.first, field.data_type())?);
+            }
+            if let Some(labels) = &labels {
+                let data_type = plan.schema.field(plan.width() - 1).data_type();
+                firsts.push(labels.picked(&found.first, data_type)?);
+            }
+            let keys = self.converter.convert_columns(&firsts)?;
+            groups.iter_mut().zip(&keys).for_each(|(group, key)| *group = self.group(key.data()));
+            if self.keys.count() >= u32::MAX as usize {
+                return Err(Error::invalid("there are more than 2^32 groups"));
+            }
+            self.grow();
+        }
+        Ok((found, groups))
+    }
+
     /// Takes in other groups of the same plan.
     pub fn merge(&mut self, other: Groups) {
-        let mut map = vec![0; other.known.len()];
-        for (key, at) in other.known {
-            map[at as usize] = self.id(key);
-        }
+        let number = |at: usize| {
+            let key = other.keys.get(at);
+            self.keys.number(key, keys::hash(key))
+        };
+        let map: Vec<u32> = (0..other.keys.count()).map(number).collect();
         self.grow();
-        for (state, more) in self.states.iter_mut().zip(other.states) {
+        for (state, more) in self.states.values_mut().zip(other.states.into_values()) {
             state.merge(more, &map);
         }
     }
 
     /// About how much memory they take.
     pub fn bytes(&self) -> usize {
-        const ENTRY: usize = 32;
-        let states: usize = self.states.iter().map(State::bytes).sum();
-        self.key_bytes + self.known.capacity() * ENTRY + states
+        self.keys.memory() + self.states.values().map(State::bytes).sum::<usize>()
+    }
+
+    /// About how much memory the largest of them takes, which no smaller share would spare.
+    pub fn largest(&self) -> usize {
+        self.states.values().map(State::largest).sum()
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.known.len()
+        self.keys.count()
     }
 
     /// A row for each group, ordered by the keys, nulls first.
     pub fn finish(self) -> Result<RecordBatch> {
-        let Self { plan, converter, known, states, .. } = self;
-        let mut known: Vec<(Box<[u8]>, u32)> = known.into_iter().collect();
-        known.sort_unstable();
-        let ids: Vec<u32> = known.iter().map(|(_, id)| *id).collect();
+        let Self { plan, converter, keys, mut states, .. } = self;
+        let ids = keys.in_order();
         let mut columns = Vec::with_capacity(plan.schema.fields().len());
         if plan.width() > 0 {
             let parser = converter.parser();
-            columns = converter.convert_rows(known.iter().map(|(key, _)| parser.parse(key)))?;
+            columns = converter.convert_rows(ids.iter().map(|id| parser.parse(keys.get(*id as usize))))?;
         }
         let fields = plan.schema.fields()[plan.width()..].iter();
-        for ((state, bound), field) in states.into_iter().zip(&plan.aggregates).zip(fields) {
+        for ((bound, needs), field) in plan.aggregates.iter().zip(fields) {
             let named = |e: Error| e.context(format!("aggregate '{}'", field.name()));
+            let state = states.get_mut(needs).expect("what is needed is known");
             columns.push(state.finish(&ids, bound, field.data_type()).map_err(named)?);
         }
         for (column, field) in columns.iter_mut().zip(plan.schema.fields()) {
@@ -149,6 +191,15 @@ impl Groups {
         }
         Ok(RecordBatch::try_new(plan.schema.clone(), columns)?)
     }
+}
+
+/// Codes below `count`, of which neighbouring rows have each another place in `lanes` times as many.
+fn spread(codes: &[u32], count: usize, lanes: usize) -> Vec<u32> {
+    let mut places = codes.to_vec();
+    for some in places.chunks_mut(lanes) {
+        some.iter_mut().zip(0_u32..).for_each(|(place, lane)| *place += lane * count as u32);
+    }
+    places
 }
 
 /// Rows of several shares of groups, in the order of the whole.

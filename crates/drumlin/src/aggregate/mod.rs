@@ -8,6 +8,7 @@ mod bucket;
 mod codes;
 mod exact;
 mod groups;
+mod keys;
 mod plan;
 mod state;
 

@@ -19,7 +19,7 @@ pub enum Function {
     /// Their sum: of integers and booleans an `Int64`, of unsigned ones a `UInt64`, of decimals a `Decimal128(38, scale)`, each an error if
     /// it is beyond that; of floats a `Float64`, rounded once. Null of none.
     Sum,
-    /// Their mean, a `Float64`.
+    /// Their mean, a `Float64`, rounded once.
     Mean,
     /// The least. NaN is greater than all numbers.
     Min,
@@ -39,11 +39,12 @@ pub enum Function {
     Any,
     /// Whether all are true. Null of none.
     All,
-    /// The mean in which each counts as much as another column, or calculation, says.
+    /// The mean in which each counts as much as another column, or calculation, says. Null if the weights come to zero.
     WeightedMean(String),
 }
 
-/// An aggregate: what is made of a column, or of a calculation in the language of filters, whose values are doubles.
+/// An aggregate: what is made of a column, or of a calculation in the language of filters, whose values are exact as long as there are
+/// only integers and decimals (`Int64` or `Decimal128(38, scale)`) and doubles otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
     /// Its name in the result.
@@ -75,23 +76,35 @@ pub enum Input {
 }
 
 impl Input {
-    fn new(text: &str, schema: &Schema, wanted: &mut Vec<String>) -> Result<(Self, DataType)> {
-        if let Ok(at) = schema.index_of(column_meant(text, schema)) {
-            let field = schema.field(at);
-            return Ok((Self::Column(place(field.name(), wanted)), field.data_type().clone()));
+    /// With the type of its values; a column also has what its field says of them.
+    fn new(text: &str, schema: &Schema, wanted: &mut Vec<String>) -> Result<(Self, Field)> {
+        let column = |name: &str| schema.field_with_name(column_meant(name, schema)).ok().cloned();
+        let known = match column(text) {
+            Some(field) => Ok(field),
+            None => {
+                let expression = Expression::parse(text)?;
+                // A name in quotes.
+                expression.as_column().and_then(column).ok_or(expression)
+            }
+        };
+        match known {
+            Ok(field) => Ok((Self::Column(place(field.name(), wanted)), field)),
+            Err(expression) => {
+                let data_type = expression.data_type(schema)?;
+                let bound = expression.bind(schema, &data_type)?;
+                for at in bound.columns() {
+                    place(schema.field(*at).name(), wanted);
+                }
+                Ok((Self::Computed(bound), Field::new("", data_type, true)))
+            }
         }
-        let bound = Expression::parse(text)?.bind(schema, &DataType::Float64)?;
-        for at in bound.columns() {
-            place(schema.field(*at).name(), wanted);
-        }
-        Ok((Self::Computed(bound), DataType::Float64))
     }
 
     /// Its values.
     pub fn of(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         match self {
             Self::Column(at) => Ok(batch.column(*at).clone()),
-            Self::Computed(expression) => expression.compute(batch),
+            Self::Computed(expression) => expression.compute_native(batch),
         }
     }
 }
@@ -108,10 +121,26 @@ fn place(name: &str, wanted: &mut Vec<String>) -> usize {
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub function: Function,
+    /// Of what it was asked for.
+    of: Option<String>,
     /// The values, and the weights of a weighted mean.
     pub inputs: Vec<Input>,
     /// The type of the values.
     pub data_type: DataType,
+}
+
+impl Bound {
+    /// Whether what is known of groups for one of two aggregates is all that the other needs.
+    fn shares(&self, other: &Bound) -> bool {
+        use Function::*;
+        let alike = match (&self.function, &other.function) {
+            (Sum | Mean, Sum | Mean) | (Std | Var, Std | Var) | (Quantile(_), Quantile(_)) | (Any | All, Any | All) => {
+                true
+            }
+            (one, other) => one == other,
+        };
+        alike && self.of == other.of
+    }
 }
 
 /// A [`GroupBy`], tied to the columns of a table.
@@ -123,8 +152,8 @@ pub struct Grouping {
     pub keys: Vec<usize>,
     /// The column of times, and its buckets.
     pub buckets: Option<(usize, Buckets)>,
-    /// What is made of groups.
-    pub aggregates: Vec<Bound>,
+    /// What is made of groups, each with the place of the first for which the same has to be known.
+    pub aggregates: Vec<(Bound, usize)>,
     /// The columns of the result.
     pub schema: SchemaRef,
 }
@@ -158,31 +187,42 @@ impl Grouping {
                 )));
             }
             keys.push(place(field.name(), &mut columns));
-            fields.push(Field::new(field.name(), plain(field.data_type()), field.is_nullable()));
+            fields.push(field.clone().with_data_type(plain(field.data_type())));
         }
         let mut buckets = None;
         if let Some(every) = &asked.every {
             let field = field_of(&every.column)?;
             buckets = Some((place(field.name(), &mut columns), Buckets::new(every, field.data_type())?));
-            fields.push(Field::new(field.name(), field.data_type().clone(), field.is_nullable()));
+            fields.push(Field::new(field.name(), plain(field.data_type()), field.is_nullable()));
         }
-        let mut aggregates = Vec::new();
+        let mut aggregates: Vec<(Bound, usize)> = Vec::new();
         for Aggregate { name, function, of } in &asked.aggregates {
             let named = |e: Error| e.context(format!("aggregate '{name}'"));
             let (bound, result) = bind(function, of.as_deref(), schema, &mut columns).map_err(named)?;
-            aggregates.push(bound);
-            let counts = matches!(function, Function::Count | Function::CountDistinct);
-            fields.push(Field::new(name, result, !counts));
+            let shared = aggregates.iter().position(|(other, _)| bound.shares(other));
+            let own = aggregates.len();
+            aggregates.push((bound, shared.unwrap_or(own)));
+            fields.push(result.with_name(name));
         }
         for (at, field) in fields.iter().enumerate() {
             if fields[..at].iter().any(|other| other.name() == field.name()) {
                 return Err(Error::invalid(format!("two columns of the result are called '{}'", field.name())));
             }
         }
+        let counts = |bound: &Bound| bound.function == Function::Count && bound.inputs.is_empty();
+        if columns.is_empty() && !aggregates.iter().all(|(bound, _)| counts(bound)) {
+            // Constants are of as many rows as some column has.
+            columns.extend(schema.fields().first().map(|field| field.name().clone()));
+        }
         if fields.is_empty() {
             return Err(Error::invalid("say by which columns rows are grouped, or what is made of them"));
         }
         Ok(Self { columns, keys, buckets, aggregates, schema: Arc::new(Schema::new(fields)) })
+    }
+
+    /// The aggregates for which something has to be known of groups, each with its place.
+    pub fn needed(&self) -> impl Iterator<Item = (usize, &Bound)> {
+        self.aggregates.iter().enumerate().filter(|(at, (_, needs))| at == needs).map(|(at, (bound, _))| (at, bound))
     }
 
     /// How many columns of the result say which group it is.
@@ -199,44 +239,49 @@ fn plain(data_type: &DataType) -> DataType {
     }
 }
 
-/// Ties an aggregate to columns; also the type of its result.
-fn bind(
-    function: &Function,
-    of: Option<&str>,
-    schema: &Schema,
-    columns: &mut Vec<String>,
-) -> Result<(Bound, DataType)> {
+/// Whether values can be added up, as doubles.
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() && !matches!(data_type, DataType::Decimal256(..)) || *data_type == DataType::Null
+}
+
+/// Ties an aggregate to columns; also the field of its result.
+fn bind(function: &Function, of: Option<&str>, schema: &Schema, columns: &mut Vec<String>) -> Result<(Bound, Field)> {
     let Some(text) = of else {
         return match function {
             Function::Count => {
-                let bound = Bound { function: Function::Count, inputs: Vec::new(), data_type: DataType::Null };
-                Ok((bound, DataType::Int64))
+                let bound =
+                    Bound { function: Function::Count, of: None, inputs: Vec::new(), data_type: DataType::Null };
+                Ok((bound, Field::new("", DataType::Int64, false)))
             }
             other => Err(Error::invalid(format!("{other:?} needs a column"))),
         };
     };
-    let (input, data_type) = Input::new(text, schema, columns)?;
-    let data_type = plain(&data_type);
-    let number =
-        data_type.is_numeric() && !matches!(data_type, DataType::Decimal256(..)) || data_type == DataType::Null;
+    let (input, field) = Input::new(text, schema, columns)?;
+    let data_type = plain(field.data_type());
+    let number = is_number(&data_type);
     let mut inputs = vec![input];
     let result = match function {
-        Function::Count | Function::CountDistinct => DataType::Int64,
+        Function::Count | Function::CountDistinct => Field::new("", DataType::Int64, false),
         Function::Sum => match &data_type {
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => DataType::UInt64,
-            other if other.is_signed_integer() || *other == DataType::Boolean => DataType::Int64,
-            other if other.is_floating() || *other == DataType::Null => DataType::Float64,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => made(DataType::UInt64),
+            other if other.is_signed_integer() || *other == DataType::Boolean => made(DataType::Int64),
+            other if other.is_floating() || *other == DataType::Null => made(DataType::Float64),
             other => match scale_of(other) {
-                Some(scale) => DataType::Decimal128(38, scale),
+                Some(scale) => made(DataType::Decimal128(38, scale)),
                 None => return Err(refuse(function, text, other, "numbers")),
             },
         },
-        Function::Mean if number || data_type == DataType::Boolean => DataType::Float64,
+        Function::Mean if number || data_type == DataType::Boolean => made(DataType::Float64),
         Function::Std | Function::Var | Function::Quantile(_) | Function::WeightedMean(_) if number => {
-            DataType::Float64
+            made(DataType::Float64)
         }
-        Function::Min | Function::Max | Function::First | Function::Last => data_type.clone(),
-        Function::Any | Function::All if matches!(data_type, DataType::Boolean | DataType::Null) => DataType::Boolean,
+        // Values as they are, with what their field says of them.
+        Function::Min | Function::Max | Function::First | Function::Last => {
+            field.with_data_type(data_type.clone()).with_nullable(true)
+        }
+        Function::Any | Function::All if matches!(data_type, DataType::Boolean | DataType::Null) => {
+            made(DataType::Boolean)
+        }
         Function::Any | Function::All => return Err(refuse(function, text, &data_type, "booleans")),
         _ => return Err(refuse(function, text, &data_type, "numbers")),
     };
@@ -245,9 +290,9 @@ fn bind(
             return Err(Error::invalid(format!("a quantile is at a share from 0 to 1, not {share}")));
         }
         Function::WeightedMean(weight) => {
-            let (input, data_type) = Input::new(weight, schema, columns)?;
-            if !plain(&data_type).is_numeric() {
-                return Err(refuse(function, weight, &data_type, "numbers"));
+            let (input, field) = Input::new(weight, schema, columns)?;
+            if !is_number(&plain(field.data_type())) {
+                return Err(refuse(function, weight, field.data_type(), "numbers"));
             }
             inputs.push(input);
         }
@@ -256,5 +301,9 @@ fn bind(
     if data_type.is_nested() && !matches!(function, Function::Count) {
         return Err(refuse(function, text, &data_type, "no nested values"));
     }
-    Ok((Bound { function: function.clone(), inputs, data_type }, result))
+    Ok((Bound { function: function.clone(), of: Some(text.to_owned()), inputs, data_type }, result))
+}
+
+fn made(data_type: DataType) -> Field {
+    Field::new("", data_type, true)
 }

@@ -2,20 +2,24 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, UInt64Array, new_null_array,
 };
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use arrow::datatypes::{
+    DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type,
+};
 use arrow::row::{RowConverter, SortField};
 
-use super::codes::{Codes, Combinations, picked, plain_floats};
-use super::exact::{ExactSum, variance};
+use super::codes::{Codes, Combinations, expanded, picked, plain_floats};
+use super::exact::{ExactSum, WideSum, variance};
 use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result};
+use crate::filter::{float_key, key_float, narrow_integers};
 
 /// Values of one row in bytes that compare like them.
 type Bytes = Box<[u8]>;
@@ -24,21 +28,36 @@ type Bytes = Box<[u8]>;
 #[derive(Debug)]
 pub enum State {
     Count(Vec<u64>),
-    /// Values of each group.
-    Distinct(Vec<HashSet<Bytes>>, DataType),
-    /// The sum, and of how many values.
-    Integers(Vec<i128>, Vec<u64>),
-    Floats(Vec<ExactSum>, Vec<u64>),
+    /// Values of each group, and how much memory the values take.
+    Distinct(Vec<HashSet<Bytes>>, DataType, usize),
+    Integers(Vec<Sum<WideSum>>),
+    Floats(Vec<Sum<ExactSum>>),
     /// The sum, that of squares, and of how many values.
     Squares(Vec<(ExactSum, ExactSum)>, Vec<u64>),
     /// The sum of products with weights, and that of weights.
     Weighted(Vec<(ExactSum, ExactSum)>, Vec<u64>),
     /// All values.
     Values(Vec<Vec<f64>>),
+    /// The best value so far, of a type of at most 64 bits.
+    Number(Vec<BestNumber>, Kind),
     /// The best value so far, and where it came from.
     Best(Vec<Option<(Bytes, u64)>>, Kind, DataType),
     /// Whether there was a `true`, and a `false`.
     Truth(Vec<(bool, bool)>),
+}
+
+/// The sum of some values, and how many there are.
+#[derive(Clone, Debug, Default)]
+pub struct Sum<T> {
+    sum: T,
+    n: u64,
+}
+
+/// A value as an integer that compares like it, and where it came from; a minimum or maximum may come from anywhere.
+#[derive(Clone, Copy, Debug)]
+pub struct BestNumber {
+    key: i64,
+    rank: u64,
 }
 
 /// Which value of a group is the best.
@@ -51,6 +70,35 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Without a value: worse than all others, and of a place that no row has.
+    fn none(self) -> BestNumber {
+        BestNumber { key: if self == Self::Least { i64::MAX } else { i64::MIN }, rank: NOWHERE }
+    }
+
+    /// The better of two.
+    fn better(self, old: BestNumber, new: BestNumber) -> BestNumber {
+        match self {
+            _ if new.rank == NOWHERE => old,
+            _ if old.rank == NOWHERE => new,
+            Self::Least => BestNumber { key: old.key.min(new.key), rank: 0 },
+            Self::Greatest => BestNumber { key: old.key.max(new.key), rank: 0 },
+            Self::First => {
+                if new.rank < old.rank {
+                    new
+                } else {
+                    old
+                }
+            }
+            Self::Last => {
+                if new.rank > old.rank {
+                    new
+                } else {
+                    old
+                }
+            }
+        }
+    }
+
     /// Whether something is better than what there is.
     fn is_better(self, new: (&[u8], u64), old: (&[u8], u64)) -> bool {
         match self {
@@ -61,6 +109,12 @@ impl Kind {
         }
     }
 }
+
+/// About how much memory an entry of a set of values takes, without the value.
+const ENTRY: usize = 40;
+
+/// The rank of no row.
+const NOWHERE: u64 = u64::MAX;
 
 /// Numbers that are added up.
 fn is_integer(data_type: &DataType) -> bool {
@@ -82,12 +136,15 @@ fn doubles(array: &ArrayRef) -> Result<Float64Array> {
 impl State {
     /// For an aggregate of values of type `data_type`.
     pub fn new(function: &Function, data_type: &DataType) -> Self {
-        let best = |kind| Self::Best(Vec::new(), kind, data_type.clone());
+        let best = |kind| match is_number(data_type) {
+            true => Self::Number(Vec::new(), kind),
+            false => Self::Best(Vec::new(), kind, data_type.clone()),
+        };
         match function {
             Function::Count => Self::Count(Vec::new()),
-            Function::CountDistinct => Self::Distinct(Vec::new(), data_type.clone()),
-            Function::Sum | Function::Mean if is_integer(data_type) => Self::Integers(Vec::new(), Vec::new()),
-            Function::Sum | Function::Mean => Self::Floats(Vec::new(), Vec::new()),
+            Function::CountDistinct => Self::Distinct(Vec::new(), data_type.clone(), 0),
+            Function::Sum | Function::Mean if is_integer(data_type) => Self::Integers(Vec::new()),
+            Function::Sum | Function::Mean => Self::Floats(Vec::new()),
             Function::Std | Function::Var => Self::Squares(Vec::new(), Vec::new()),
             Function::WeightedMean(_) => Self::Weighted(Vec::new(), Vec::new()),
             Function::Quantile(_) => Self::Values(Vec::new()),
@@ -99,19 +156,38 @@ impl State {
         }
     }
 
+    /// In how many places what the rows of a batch add up to is best found before it is added to the groups: several, if additions
+    /// wait for each other, and one, if groups that the batch does not have would cost time.
+    pub fn places(&self) -> Option<usize> {
+        match self {
+            Self::Count(_)
+            | Self::Integers(_)
+            | Self::Floats(_)
+            | Self::Squares(..)
+            | Self::Weighted(..)
+            | Self::Number(..) => Some(4),
+            Self::Best(..) => Some(1),
+            Self::Distinct(..) | Self::Values(_) | Self::Truth(_) => None,
+        }
+    }
+
+    /// About how much memory the largest group takes, of what grows with its rows.
+    pub fn largest(&self) -> usize {
+        match self {
+            Self::Values(all) => all.iter().map(|values| values.capacity() * size_of::<f64>()).max().unwrap_or(0),
+            Self::Distinct(sets, ..) => sets.iter().map(|set| set.len() * ENTRY).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// Makes places for new groups.
     pub fn grow(&mut self, groups: usize) {
         match self {
             Self::Count(n) => n.resize(groups, 0),
-            Self::Distinct(sets, _) => sets.resize_with(groups, HashSet::new),
-            Self::Integers(sums, n) => {
-                sums.resize(groups, 0);
-                n.resize(groups, 0);
-            }
-            Self::Floats(sums, n) => {
-                sums.resize_with(groups, ExactSum::default);
-                n.resize(groups, 0);
-            }
+            Self::Distinct(sets, ..) => sets.resize_with(groups, HashSet::new),
+            Self::Integers(sums) => sums.resize(groups, Sum::default()),
+            Self::Floats(sums) => sums.resize(groups, Sum::default()),
+            Self::Number(best, kind) => best.resize(groups, kind.none()),
             Self::Squares(sums, n) | Self::Weighted(sums, n) => {
                 sums.resize_with(groups, Default::default);
                 n.resize(groups, 0);
@@ -133,14 +209,15 @@ impl State {
                 Some(nulls) => nulls.valid_indices().for_each(|at| n[ids[at] as usize] += 1),
             },
             (_, None) => return Err(Error::invalid("an aggregate without a column")),
-            (Self::Integers(sums, n), Some(array)) => add_integers(sums, n, ids, array)?,
-            (Self::Floats(sums, n), Some(array)) => {
+            (Self::Integers(sums), Some(array)) => add_integers(sums, ids, &expanded(array)?)?,
+            (Self::Floats(sums), Some(array)) => {
                 let values = doubles(array)?;
                 each(values.values(), values.nulls(), ids, |id, value| {
-                    sums[id].add(value);
-                    n[id] += 1;
+                    sums[id].sum.add(value);
+                    sums[id].n += 1;
                 });
             }
+            (Self::Number(best, kind), Some(array)) => add_numbers(best, *kind, ids, &expanded(array)?, rank)?,
             (Self::Squares(sums, n), Some(array)) => {
                 let values = doubles(array)?;
                 each(values.values(), values.nulls(), ids, |id, value| {
@@ -161,8 +238,9 @@ impl State {
                 });
             }
             (Self::Values(all), Some(array)) => {
-                let values = doubles(&plain_floats(array)?)?;
-                each(values.values(), values.nulls(), ids, |id, value| all[id].push(value));
+                let values = doubles(array)?;
+                let plain = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
+                each(values.values(), values.nulls(), ids, |id, value| all[id].push(plain(value)));
             }
             (Self::Truth(truth), Some(array)) => {
                 let array = cast(array, &DataType::Boolean)?;
@@ -171,13 +249,16 @@ impl State {
                     (*any, *not_all) = (*any || value == Some(true), *not_all || value == Some(false));
                 }
             }
-            (Self::Distinct(sets, data_type), Some(array)) => {
+            (Self::Distinct(sets, data_type, memory), Some(array)) => {
                 let groups = Codes { of_rows: ids.to_vec(), distinct: sets.len() };
-                let found = Combinations::of(&[groups, Codes::of(array)?], array.len());
+                let found = Combinations::of(&[&groups, &Codes::of(array)?], array.len());
                 let (rows, nulls) = (in_bytes(array, &found.first, data_type)?, array.logical_nulls());
                 for (first, bytes) in found.first.iter().zip(rows) {
                     if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*first as usize)) {
-                        sets[ids[*first as usize] as usize].insert(bytes);
+                        let length = bytes.len();
+                        if sets[ids[*first as usize] as usize].insert(bytes) {
+                            *memory += ENTRY + length;
+                        }
                     }
                 }
             }
@@ -193,7 +274,9 @@ impl State {
             (Self::Count(n), Self::Count(more)) => {
                 more.into_iter().enumerate().for_each(|(at, more)| n[to(at)] += more)
             }
-            (Self::Distinct(sets, _), Self::Distinct(more, _)) => {
+            (Self::Distinct(sets, _, memory), Self::Distinct(more, _, theirs)) => {
+                // Too much, if both know the same values.
+                *memory += theirs;
                 for (at, more) in more.into_iter().enumerate() {
                     let set = &mut sets[to(at)];
                     if set.is_empty() {
@@ -203,16 +286,22 @@ impl State {
                     }
                 }
             }
-            (Self::Integers(sums, n), Self::Integers(more, counts)) => {
-                for (at, (more, count)) in more.into_iter().zip(counts).enumerate() {
-                    sums[to(at)] = sums[to(at)].saturating_add(more);
-                    n[to(at)] += count;
+            (Self::Integers(sums), Self::Integers(more)) => {
+                for (at, more) in more.into_iter().enumerate() {
+                    let sum = &mut sums[to(at)];
+                    sum.sum.merge(&more.sum);
+                    sum.n += more.n;
                 }
             }
-            (Self::Floats(sums, n), Self::Floats(more, counts)) => {
-                for (at, (more, count)) in more.iter().zip(counts).enumerate() {
-                    sums[to(at)].merge(more);
-                    n[to(at)] += count;
+            (Self::Floats(sums), Self::Floats(more)) => {
+                for (at, more) in more.iter().enumerate() {
+                    sums[to(at)].sum.merge(&more.sum);
+                    sums[to(at)].n += more.n;
+                }
+            }
+            (Self::Number(best, kind), Self::Number(more, _)) => {
+                for (at, more) in more.into_iter().enumerate() {
+                    best[to(at)] = kind.better(best[to(at)], more);
                 }
             }
             (Self::Squares(sums, n), Self::Squares(more, counts))
@@ -241,32 +330,34 @@ impl State {
     }
 
     /// The results, in the order of `groups`, in the type that the plan says. `InvalidArgument` if a sum is beyond it.
-    pub fn finish(mut self, groups: &[u32], bound: &Bound, result: &DataType) -> Result<ArrayRef> {
+    pub fn finish(&mut self, groups: &[u32], bound: &Bound, result: &DataType) -> Result<ArrayRef> {
         let function = &bound.function;
         let groups = || groups.iter().map(|group| *group as usize);
         let floats =
             |of: &mut dyn FnMut(usize) -> Option<f64>| Arc::new(groups().map(of).collect::<Float64Array>()) as ArrayRef;
-        Ok(match &mut self {
+        Ok(match self {
             Self::Count(n) => counts(groups().map(|at| n[at])),
-            Self::Distinct(sets, _) => counts(groups().map(|at| sets[at].len() as u64)),
-            Self::Integers(sums, n) if *function == Function::Mean => {
-                let scale = i32::from(scale_of(&bound.data_type).unwrap_or(0));
-                let mean = |at: usize| (n[at] > 0).then(|| sums[at] as f64 / n[at] as f64 / 10_f64.powi(scale));
-                Arc::new(groups().map(mean).collect::<Float64Array>())
+            Self::Distinct(sets, ..) => counts(groups().map(|at| sets[at].len() as u64)),
+            Self::Integers(sums) if *function == Function::Mean => {
+                let scale = scale_of(&bound.data_type).unwrap_or(0);
+                floats(&mut |at| (sums[at].n > 0).then(|| sums[at].sum.mean(sums[at].n, scale)))
             }
-            Self::Integers(sums, n) => {
-                let found = groups().map(|at| (n[at] > 0).then_some(sums[at]));
-                integers(found, result)?
-            }
-            Self::Floats(sums, n) => floats(&mut |at| {
-                let count = if *function == Function::Mean { n[at] as f64 } else { 1.0 };
-                (n[at] > 0).then(|| sums[at].value() / count)
+            Self::Integers(sums) => integers(groups().map(|at| (sums[at].n > 0).then_some(sums[at].sum)), result)?,
+            Self::Floats(sums) => floats(&mut |at| {
+                let Sum { sum, n } = &sums[at];
+                (*n > 0).then(|| if *function == Function::Mean { sum.mean(*n) } else { sum.value() })
             }),
+            Self::Number(best, _) => {
+                from_keys(groups().map(|at| Some(best[at].key).filter(|_| best[at].rank != NOWHERE)).collect(), result)?
+            }
             Self::Squares(sums, n) => floats(&mut |at| {
-                let variance = (n[at] > 1).then(|| variance(n[at], &sums[at].0, &sums[at].1))?;
-                Some(if *function == Function::Std { variance.sqrt() } else { variance })
+                let root = *function == Function::Std;
+                (n[at] > 1).then(|| variance(n[at], &sums[at].0, &sums[at].1, root))
             }),
-            Self::Weighted(sums, n) => floats(&mut |at| (n[at] > 0).then(|| sums[at].0.value() / sums[at].1.value())),
+            Self::Weighted(sums, n) => floats(&mut |at| {
+                let (products, weights) = &sums[at];
+                (n[at] > 0).then(|| products.quotient(weights)).flatten()
+            }),
             Self::Values(all) => {
                 let Function::Quantile(share) = function else { unreachable!("only quantiles keep values") };
                 floats(&mut |at| quantile(&mut all[at], *share))
@@ -290,18 +381,16 @@ impl State {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Count(n) => n.len() * 8,
-            Self::Distinct(sets, _) => sets
-                .iter()
-                .map(|set| 48 + set.capacity() * 17 + set.iter().take(1).map(|v| v.len() * set.len()).sum::<usize>())
-                .sum(),
-            Self::Integers(sums, _) => sums.len() * 24,
-            Self::Floats(sums, _) => sums.iter().map(|sum| size_of::<ExactSum>() + 8 + sum.extra_bytes()).sum(),
+            Self::Distinct(sets, _, memory) => sets.len() * size_of::<HashSet<Bytes>>() + memory,
+            Self::Integers(sums) => sums.len() * size_of::<Sum<WideSum>>(),
+            Self::Floats(sums) => sums.iter().map(|sum| size_of::<Sum<ExactSum>>() + sum.sum.extra_bytes()).sum(),
+            Self::Number(best, _) => best.len() * size_of::<BestNumber>(),
             Self::Squares(sums, _) | Self::Weighted(sums, _) => {
                 sums.iter().map(|(a, b)| 2 * size_of::<ExactSum>() + 8 + a.extra_bytes() + b.extra_bytes()).sum()
             }
             Self::Values(all) => all.iter().map(|values| 24 + values.capacity() * 8).sum(),
             Self::Best(best, ..) => {
-                best.iter().map(|best| 40 + best.as_ref().map_or(0, |(bytes, _)| bytes.len())).sum()
+                best.iter().map(|best| 24 + best.as_ref().map_or(0, |(bytes, _)| bytes.len() + 16)).sum()
             }
             Self::Truth(truth) => truth.len() * 2,
         }
@@ -312,27 +401,26 @@ fn counts(n: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(n.map(u64::cast_signed).collect::<Int64Array>())
 }
 
-/// Adds what is counted without fractions. Sums of 128 bits hold the sums of 2^64 rows, except of wide decimals: those stay at the
-/// greatest, which no result holds.
-fn add_integers(sums: &mut [i128], n: &mut [u64], ids: &[u32], array: &ArrayRef) -> Result<()> {
-    let values_type = match array.data_type() {
-        DataType::Dictionary(_, values) => values.as_ref(),
-        other => other,
-    };
+/// Adds what is counted without fractions.
+fn add_integers(sums: &mut [Sum<WideSum>], ids: &[u32], array: &ArrayRef) -> Result<()> {
+    if let Some(values) = narrow_integers(array) {
+        each(&values, array.nulls(), ids, |id, value| {
+            sums[id].sum.add_narrow(value);
+            sums[id].n += 1;
+        });
+        return Ok(());
+    }
     let mut add = |id: usize, value: i128| {
-        sums[id] = sums[id].saturating_add(value);
-        n[id] += 1;
+        sums[id].sum.add(value);
+        sums[id].n += 1;
     };
-    match (values_type, scale_of(values_type)) {
-        (_, Some(scale)) => {
-            let array = cast(array, &DataType::Decimal128(38, scale))?;
-            let array: &Decimal128Array = array.as_primitive::<Decimal128Type>();
-            each(array.values(), array.nulls(), ids, add);
+    match array.data_type() {
+        DataType::Decimal128(..) => {
+            each(array.as_primitive::<Decimal128Type>().values(), array.nulls(), ids, add);
         }
-        (DataType::UInt64, None) => {
-            let array = cast(array, &DataType::UInt64)?;
-            let array: &UInt64Array = array.as_primitive::<UInt64Type>();
-            each(array.values(), array.nulls(), ids, |id, value| add(id, i128::from(value)));
+        DataType::UInt64 => {
+            let values = array.as_primitive::<UInt64Type>().values();
+            each(values, array.nulls(), ids, |id, value| add(id, i128::from(value)));
         }
         _ => {
             let array = cast(array, &DataType::Int64)?;
@@ -343,26 +431,103 @@ fn add_integers(sums: &mut [i128], n: &mut [u64], ids: &[u32], array: &ArrayRef)
     Ok(())
 }
 
-fn integers(sums: impl Iterator<Item = Option<i128>>, result: &DataType) -> Result<ArrayRef> {
-    let beyond = |sum: i128| {
+/// Whether values are integers of at most 64 bits, or compare like such.
+fn is_number(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Decimal128(precision, _) => *precision <= DECIMAL64_MAX_PRECISION,
+        DataType::Boolean | DataType::Decimal32(..) | DataType::Decimal64(..) => true,
+        other => {
+            other.is_integer()
+                || other.is_floating()
+                || (other.is_temporal() && other.primitive_width().is_some_and(|w| w <= 8))
+        }
+    }
+}
+
+/// The values of such a type, as integers that compare like them. Zeros are equal, and NaN is the greatest.
+fn keys_of(array: &ArrayRef) -> Result<ScalarBuffer<i64>> {
+    if let Some(values) = narrow_integers(array) {
+        return Ok(values);
+    }
+    let flip = |value: &u64| (value ^ (1 << 63)).cast_signed();
+    Ok(match array.data_type() {
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().values().iter().map(flip).collect(),
+        DataType::Decimal128(..) => {
+            // As many digits as its type says, 64 bits hold.
+            array.as_primitive::<Decimal128Type>().values().iter().map(|value| *value as i64).collect()
+        }
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            doubles(array)?.values().iter().map(|value| float_key(*value)).collect()
+        }
+        _ => cast(array, &DataType::Int64)?.as_primitive::<Int64Type>().values().clone(),
+    })
+}
+
+/// The values of `data_type` that such integers stand for.
+fn from_keys(keys: Vec<Option<i64>>, data_type: &DataType) -> Result<ArrayRef> {
+    let array = match data_type {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            Arc::new(keys.into_iter().map(|key| key.map(key_float)).collect::<Float64Array>()) as ArrayRef
+        }
+        DataType::UInt64 => {
+            let flip = |key: i64| key.cast_unsigned() ^ (1 << 63);
+            Arc::new(keys.into_iter().map(|key| key.map(flip)).collect::<UInt64Array>())
+        }
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
+            let wide: Decimal128Array = keys.into_iter().map(|key| key.map(i128::from)).collect();
+            let scale = scale_of(data_type).unwrap_or(0);
+            Arc::new(wide.with_data_type(DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale)))
+        }
+        DataType::Date32 | DataType::Time32(_) => cast(&keys.into_iter().collect::<Int64Array>(), &DataType::Int32)?,
+        _ => Arc::new(keys.into_iter().collect::<Int64Array>()),
+    };
+    Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
+}
+
+fn add_numbers(best: &mut [BestNumber], kind: Kind, ids: &[u32], array: &ArrayRef, rank: u64) -> Result<()> {
+    let (keys, nulls) = (keys_of(array)?, array.nulls());
+    match kind {
+        Kind::Least => each(&keys, nulls, ids, |id, key| {
+            best[id] = BestNumber { key: best[id].key.min(key), rank: 0 };
+        }),
+        Kind::Greatest => each(&keys, nulls, ids, |id, key| {
+            best[id] = BestNumber { key: best[id].key.max(key), rank: 0 };
+        }),
+        Kind::First | Kind::Last => {
+            let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+            for (at, (id, key)) in ids.iter().zip(&keys).enumerate() {
+                if nulls.is_none_or(|nulls| nulls.is_valid(at)) {
+                    let there = &mut best[*id as usize];
+                    *there = kind.better(*there, BestNumber { key: *key, rank: rank + at as u64 });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn integers(sums: impl Iterator<Item = Option<WideSum>>, result: &DataType) -> Result<ArrayRef> {
+    let beyond = |sum: &dyn Display| {
         Error::invalid(format!(
-            "the sum of a group is {sum}, beyond {result}: sum a calculation with it, such as `column * 1.0`"
+            "the sum of a group is {sum}, in units of the last place, beyond {result}: sum a calculation with it, such as \
+             `column * 1.0` of integers or `column / 1` of decimals"
         ))
     };
+    let sums = sums.map(|sum| sum.map(|sum| sum.value().map_err(|sum| beyond(&sum))).transpose());
     Ok(match result {
         DataType::UInt64 => {
-            let fit = |sum: i128| u64::try_from(sum).map_err(|_| beyond(sum));
-            Arc::new(sums.map(|sum| sum.map(fit).transpose()).collect::<Result<UInt64Array>>()?)
+            let fit = |sum: i128| u64::try_from(sum).map_err(|_| beyond(&sum));
+            Arc::new(sums.map(|sum| sum?.map(fit).transpose()).collect::<Result<UInt64Array>>()?)
         }
         DataType::Decimal128(precision, scale) => {
             let greatest = 10_i128.pow(u32::from(*precision)) - 1;
-            let fit = |sum: i128| if sum.abs() <= greatest { Ok(sum) } else { Err(beyond(sum)) };
-            let fitting = sums.map(|sum| sum.map(fit).transpose()).collect::<Result<Decimal128Array>>()?;
+            let fit = |sum: i128| if sum.abs() <= greatest { Ok(sum) } else { Err(beyond(&sum)) };
+            let fitting = sums.map(|sum| sum?.map(fit).transpose()).collect::<Result<Decimal128Array>>()?;
             Arc::new(fitting.with_precision_and_scale(*precision, *scale)?)
         }
         _ => {
-            let fit = |sum: i128| i64::try_from(sum).map_err(|_| beyond(sum));
-            Arc::new(sums.map(|sum| sum.map(fit).transpose()).collect::<Result<Int64Array>>()?)
+            let fit = |sum: i128| i64::try_from(sum).map_err(|_| beyond(&sum));
+            Arc::new(sums.map(|sum| sum?.map(fit).transpose()).collect::<Result<Int64Array>>()?)
         }
     })
 }
@@ -378,7 +543,11 @@ fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
         return Some(low);
     }
     let high = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
-    Some(if low == high { low } else { low + (high - low) * rest })
+    Some(match high - low {
+        distance if low == high || distance == 0.0 => low,
+        distance if distance.is_finite() => low + distance * rest,
+        _ => low * (1.0 - rest) + high * rest,
+    })
 }
 
 /// Rows of an array in bytes that compare like their values.
@@ -414,7 +583,7 @@ fn add_best(
     rank: u64,
 ) -> Result<()> {
     let nulls = array.logical_nulls();
-    let mut chosen = vec![u32::MAX; best.len()];
+    let mut chosen = vec![u32::MAX; ids.iter().max().map_or(0, |most| *most as usize + 1)];
     let mut touched = Vec::new();
     let mut choose = |better: &dyn Fn(usize, usize) -> bool| {
         for (at, id) in ids.iter().enumerate() {
@@ -435,23 +604,17 @@ fn add_best(
         Kind::Last => choose(&|_, _| true),
         Kind::Least | Kind::Greatest => {
             let wanted = if kind == Kind::Least { Ordering::Less } else { Ordering::Greater };
-            let plain = plain_floats(array)?;
-            match plain.data_type() {
-                DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-                    let values = doubles(&plain)?;
-                    choose(&|a, b| values.value(a).total_cmp(&values.value(b)) == wanted);
+            let converter = |of: &ArrayRef| -> Result<arrow::row::Rows> {
+                let converter = RowConverter::new(vec![SortField::new(of.data_type().clone())])?;
+                Ok(converter.convert_columns(&[plain_floats(of)?])?)
+            };
+            match array.as_any_dictionary_opt() {
+                Some(dictionary) => {
+                    let (rows, keys) = (converter(dictionary.values())?, dictionary.normalized_keys());
+                    choose(&|a, b| rows.row(keys[a]).cmp(&rows.row(keys[b])) == wanted);
                 }
-                other
-                    if other.is_signed_integer()
-                        || matches!(other, DataType::Timestamp(..) | DataType::Duration(_)) =>
-                {
-                    let values = cast(&plain, &DataType::Int64)?;
-                    let values = values.as_primitive::<Int64Type>().values().clone();
-                    choose(&|a, b| values[a].cmp(&values[b]) == wanted);
-                }
-                other => {
-                    let converter = RowConverter::new(vec![SortField::new(other.clone())])?;
-                    let rows = converter.convert_columns(std::slice::from_ref(&plain))?;
+                None => {
+                    let rows = converter(array)?;
                     choose(&|a, b| rows.row(a).cmp(&rows.row(b)) == wanted);
                 }
             }

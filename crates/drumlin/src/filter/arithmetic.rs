@@ -1,13 +1,20 @@
-//! Arithmetic, row by row: exact in 128 bits at a scale, or in floats.
+//! Arithmetic, row by row: exact in 128 bits at a scale, or in floats. While results are known to fit into 64 bits, they are computed
+//! there, by instructions for many rows at once.
 //!
 //! Invariants: nothing wraps (an exact result beyond 128 bits is an error naming the operation); a division or a remainder by
 //! zero is null, and so is every operation with a null; values under a null are never read.
 
 use std::cmp::Ordering;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Decimal64Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::compute::take;
+use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
 
 use super::column;
 use super::kind::Kind;
@@ -25,10 +32,49 @@ pub struct Operand {
     stride: usize,
 }
 
+#[derive(Clone)]
 enum Data {
     /// `value / 10^scale`.
+    Narrow(Narrow, i32),
+    /// The same.
     Exact(Vec<i128>, i32),
     Float(Vec<f64>),
+}
+
+/// Integers, none of which is further from zero than `most`.
+#[derive(Clone)]
+struct Narrow {
+    values: ScalarBuffer<i64>,
+    most: u64,
+}
+
+impl Narrow {
+    fn new(values: ScalarBuffer<i64>) -> Self {
+        // Without a comparison of 64 bits, which processors do one by one.
+        let bits = values.iter().fold(0, |bits, value| bits | (value ^ (value >> 63)).cast_unsigned());
+        // A negative number may be one further away.
+        Self { values, most: u64::MAX.checked_shr(bits.leading_zeros()).unwrap_or(0).saturating_add(1) }
+    }
+
+    /// All multiplied; `None` if that may not fit.
+    fn times(self, factor: i128) -> Option<Self> {
+        let (most, factor) = (i128::from(self.most).checked_mul(factor.abs())?, i64::try_from(factor).ok()?);
+        let most = u64::try_from(most).ok().filter(|most| i64::try_from(*most).is_ok())?;
+        if factor == 1 {
+            return Some(self);
+        }
+        Some(Self { values: self.values.iter().map(|value| value.wrapping_mul(factor)).collect(), most })
+    }
+}
+
+/// What comes of the values of two operands, row by row; each has one value, or `rows`.
+fn zipped<T: Copy, U>(a: &[T], b: &[T], rows: usize, of: impl Fn(T, T) -> U) -> Vec<U> {
+    match (a, b) {
+        ([a], [b]) if rows == 1 => vec![of(*a, *b)],
+        ([a], b) => b.iter().map(|b| of(*a, *b)).collect(),
+        (a, [b]) => a.iter().map(|a| of(*a, *b)).collect(),
+        (a, b) => a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect(),
+    }
 }
 
 /// Computes a value for every row.
@@ -36,7 +82,11 @@ pub fn evaluate(value: &Value, batch: &RecordBatch) -> Result<Operand> {
     match value {
         Value::Column(column) => from_array(column::fetch(batch, column)?, column.kind),
         Value::Number { value, scale } => {
-            Ok(Operand { data: Data::Exact(vec![*value], *scale), nulls: None, stride: 0 })
+            let data = match i64::try_from(*value) {
+                Ok(value) => Data::Narrow(Narrow::new(vec![value].into()), *scale),
+                Err(_) => Data::Exact(vec![*value], *scale),
+            };
+            Ok(Operand { data, nulls: None, stride: 0 })
         }
         Value::Float(value) => Ok(Operand { data: Data::Float(vec![*value]), nulls: None, stride: 0 }),
         Value::Negate(value) => evaluate(value, batch)?.negated(),
@@ -60,9 +110,11 @@ fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<Operand> {
         Some(Kind::Instant { scale, step, .. }) => (scale, i128::from(step)),
         _ => (0, 1),
     };
-    let data = match column::floats(&array) {
-        Some(values) => Data::Float(values),
-        None => {
+    let narrow = column::narrow_integers(&array).and_then(|values| Narrow::new(values).times(step));
+    let data = match (narrow, column::floats(&array)) {
+        (Some(narrow), _) => Data::Narrow(narrow, scale),
+        (None, Some(values)) => Data::Float(values),
+        (None, None) => {
             let mut values = column::integers(&array).ok_or_else(|| {
                 Error::schema_mismatch(format!("the filter was bound to another type than {}", array.data_type()))
             })?;
@@ -78,6 +130,7 @@ fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<Operand> {
 impl Operand {
     fn len(&self) -> usize {
         match &self.data {
+            Data::Narrow(narrow, _) => narrow.values.len(),
             Data::Exact(values, _) => values.len(),
             Data::Float(values) => values.len(),
         }
@@ -90,6 +143,7 @@ impl Operand {
     /// The exact value of a row and its scale; `None` if it is a float.
     pub fn exact(&self, row: usize) -> Option<(i128, i32)> {
         match &self.data {
+            Data::Narrow(narrow, scale) => Some((i128::from(narrow.values[row * self.stride]), *scale)),
             Data::Exact(values, scale) => Some((values[row * self.stride], *scale)),
             Data::Float(_) => None,
         }
@@ -98,21 +152,89 @@ impl Operand {
     /// The value of a row as a float.
     pub fn float(&self, row: usize) -> f64 {
         match &self.data {
+            Data::Narrow(narrow, scale) => to_float(i128::from(narrow.values[row * self.stride]), *scale),
             Data::Exact(values, scale) => to_float(values[row * self.stride], *scale),
             Data::Float(values) => values[row * self.stride],
         }
     }
 
+    /// The exact values in 128 bits, and their scale; `None` if they are floats.
+    fn wide(&self) -> Option<(Cow<'_, [i128]>, i32)> {
+        match &self.data {
+            Data::Narrow(narrow, scale) => {
+                Some((narrow.values.iter().map(|value| i128::from(*value)).collect::<Vec<_>>().into(), *scale))
+            }
+            Data::Exact(values, scale) => Some((values.into(), *scale)),
+            Data::Float(_) => None,
+        }
+    }
+
+    fn floats(&self) -> Cow<'_, [f64]> {
+        match &self.data {
+            Data::Float(values) => values.into(),
+            // Both are exact floats, so the division rounds only once.
+            Data::Narrow(narrow, scale @ 0..=22) if narrow.most <= 1 << 53 => {
+                let power = 10_f64.powi(*scale);
+                narrow.values.iter().map(|value| *value as f64 / power).collect::<Vec<_>>().into()
+            }
+            _ => {
+                let whole = Operand { data: self.data.clone(), nulls: None, stride: 1 };
+                (0..self.len()).map(|at| whole.float(at)).collect::<Vec<_>>().into()
+            }
+        }
+    }
+
+    /// The values as an array of `rows` rows: doubles, or exact numbers in the type `wanted`, `Int64` or a decimal of their scale; but
+    /// decimals are of 64 bits where those are enough.
+    pub fn into_array(self, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
+        let (nulls, stride) = (self.spread_nulls(rows), self.stride);
+        Ok(match (self.data, wanted) {
+            (Data::Float(values), _) => {
+                Arc::new(Float64Array::try_new((0..rows).map(|at| values[at * stride]).collect(), nulls)?)
+            }
+            (Data::Narrow(narrow, _), wanted) => {
+                let values = if stride == 1 { narrow.values } else { vec![narrow.values[0]; rows].into() };
+                match wanted {
+                    DataType::Decimal128(_, scale) => {
+                        let data_type = DataType::Decimal64(DECIMAL64_MAX_PRECISION, *scale);
+                        Arc::new(Decimal64Array::try_new(values, nulls)?.with_data_type(data_type))
+                    }
+                    _ => Arc::new(Int64Array::try_new(values, nulls)?),
+                }
+            }
+            (Data::Exact(values, _), DataType::Decimal128(..)) => {
+                let values = (0..rows).map(|at| values[at * stride]).collect();
+                Arc::new(Decimal128Array::try_new(values, nulls)?.with_data_type(wanted.clone()))
+            }
+            (Data::Exact(values, _), _) => {
+                let fit = |at: usize| match i64::try_from(values[at * stride]) {
+                    Ok(value) => Ok(value),
+                    Err(_) if nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) => Ok(0),
+                    Err(_) => Err(Error::invalid(format!(
+                        "{} is beyond {wanted}: calculate with a decimal, such as `column * 1.0`",
+                        values[at * stride]
+                    ))),
+                };
+                let values = (0..rows).map(fit).collect::<Result<_>>()?;
+                Arc::new(Int64Array::try_new(values, nulls)?)
+            }
+        })
+    }
+
     fn negated(self) -> Result<Operand> {
         let data = match &self.data {
             Data::Float(values) => Data::Float(values.iter().map(|value| -value).collect()),
-            Data::Exact(values, scale) => {
+            Data::Narrow(narrow, scale) if let Some(negative) = narrow.clone().times(-1) => {
+                Data::Narrow(negative, *scale)
+            }
+            _ => {
+                let (values, scale) = self.wide().expect("floats were before");
                 let negate = |(row, value): (usize, &i128)| match value.checked_neg() {
                     Some(value) => Ok(value),
                     None if !self.is_valid(row) => Ok(0),
                     None => Err(Error::invalid(format!("filter: -({value}) is beyond 128 bits"))),
                 };
-                Data::Exact(values.iter().enumerate().map(negate).collect::<Result<_>>()?, *scale)
+                Data::Exact(values.iter().enumerate().map(negate).collect::<Result<_>>()?, scale)
             }
         };
         Ok(Operand { data, ..self })
@@ -125,6 +247,9 @@ impl Operand {
     /// Tests each value; null where the value is.
     pub fn test(&self, test: &Test, rows: usize) -> BooleanArray {
         let values = match &self.data {
+            Data::Narrow(narrow, _) => {
+                BooleanBuffer::collect_bool(rows, |row| test.holds(i128::from(narrow.values[row * self.stride])))
+            }
             Data::Exact(values, _) => BooleanBuffer::collect_bool(rows, |row| test.holds(values[row * self.stride])),
             Data::Float(values) => {
                 BooleanBuffer::collect_bool(rows, |row| test.holds(i128::from(float_key(values[row * self.stride]))))
@@ -136,11 +261,10 @@ impl Operand {
     /// Compares row by row, by value.
     pub fn compare(left: &Operand, right: &Operand, op: CompareOp, rows: usize) -> BooleanArray {
         let order = |row: usize| -> Ordering {
-            let (i, j) = (row * left.stride, row * right.stride);
-            match (&left.data, &right.data) {
-                (Data::Exact(a, a_scale), Data::Exact(b, b_scale)) => compare_scaled(a[i], *a_scale, b[j], *b_scale),
-                (Data::Exact(a, 0), Data::Float(b)) => compare_int_float(a[i], b[j]),
-                (Data::Float(a), Data::Exact(b, 0)) => compare_int_float(b[j], a[i]).reverse(),
+            match (left.exact(row), right.exact(row)) {
+                (Some((a, a_scale)), Some((b, b_scale))) => compare_scaled(a, a_scale, b, b_scale),
+                (Some((a, 0)), None) => compare_int_float(a, right.float(row)),
+                (None, Some((b, 0))) => compare_int_float(b, left.float(row)).reverse(),
                 // A decimal compared with a float becomes its nearest float, as a literal would.
                 _ => compare_floats(left.float(row), right.float(row)),
             }
@@ -164,45 +288,77 @@ impl Operand {
 fn apply(op: ArithmeticOp, left: &Operand, right: &Operand) -> Result<Operand> {
     let stride = left.stride.max(right.stride);
     let rows = if left.stride == 1 { left.len() } else { right.len() };
-    let mut nulls = Vec::new();
-    let mut valid = |row: usize, found: bool| {
-        if !found {
-            nulls.resize(rows, true);
-            nulls[row] = false;
-        }
-    };
-    let data = match (&left.data, &right.data) {
-        (Data::Exact(a, a_scale), Data::Exact(b, b_scale)) if op != ArithmeticOp::Divide => {
-            let exact = Exact::new(op, *a_scale, *b_scale);
+    let mut nulls = NullBuffer::union(left.spread_nulls(rows).as_ref(), right.spread_nulls(rows).as_ref());
+    if let Some((narrow, scale)) = apply_narrow(op, left, right, rows) {
+        return Ok(Operand { data: Data::Narrow(narrow, scale), nulls, stride });
+    }
+    let data = match (left.wide(), right.wide()) {
+        (Some((a, a_scale)), Some((b, b_scale))) if op != ArithmeticOp::Divide => {
+            let exact = Exact::new(op, a_scale, b_scale);
+            let mut undefined = Vec::new();
             let mut values = Vec::with_capacity(rows);
             for row in 0..rows {
-                let found = left.is_valid(row) && right.is_valid(row);
-                let (a, b) = (a[row * left.stride], b[row * right.stride]);
-                let value = if found { exact.apply(a, b)? } else { None };
-                valid(row, value.is_some());
+                let there = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                let value = if there { exact.apply(a[row * left.stride], b[row * right.stride])? } else { None };
+                if there && value.is_none() {
+                    undefined.push(row);
+                }
                 values.push(value.unwrap_or(0));
             }
+            nulls = without(nulls, &undefined, rows);
             Data::Exact(values, exact.scale)
         }
-        _ => Data::Float(
-            (0..rows)
-                .map(|row| {
-                    let (a, b) = (left.float(row), right.float(row));
-                    let divides = matches!(op, ArithmeticOp::Divide | ArithmeticOp::Remainder);
-                    valid(row, left.is_valid(row) && right.is_valid(row) && !(divides && b == 0.0));
-                    match op {
-                        ArithmeticOp::Add => a + b,
-                        ArithmeticOp::Subtract => a - b,
-                        ArithmeticOp::Multiply => a * b,
-                        ArithmeticOp::Divide => a / b,
-                        ArithmeticOp::Remainder => a % b,
-                    }
-                })
-                .collect(),
-        ),
+        _ => {
+            let (a, b) = (left.floats(), right.floats());
+            if matches!(op, ArithmeticOp::Divide | ArithmeticOp::Remainder) && b.contains(&0.0) {
+                let zeros: Vec<usize> = (0..rows).filter(|row| b[row * right.stride] == 0.0).collect();
+                nulls = without(nulls, &zeros, rows);
+            }
+            Data::Float(match op {
+                ArithmeticOp::Add => zipped(&a, &b, rows, |a, b| a + b),
+                ArithmeticOp::Subtract => zipped(&a, &b, rows, |a, b| a - b),
+                ArithmeticOp::Multiply => zipped(&a, &b, rows, |a, b| a * b),
+                ArithmeticOp::Divide => zipped(&a, &b, rows, |a, b| a / b),
+                ArithmeticOp::Remainder => zipped(&a, &b, rows, |a, b| a % b),
+            })
+        }
     };
-    let nulls = (!nulls.is_empty()).then(|| NullBuffer::from(nulls));
     Ok(Operand { data, nulls, stride })
+}
+
+/// The same nulls, and some more.
+fn without(nulls: Option<NullBuffer>, more: &[usize], rows: usize) -> Option<NullBuffer> {
+    if more.is_empty() {
+        return nulls;
+    }
+    let mut valid = vec![true; rows];
+    more.iter().for_each(|row| valid[*row] = false);
+    NullBuffer::union(nulls.as_ref(), Some(&NullBuffer::from(valid)))
+}
+
+/// A sum, difference or product that is known to fit into 64 bits.
+fn apply_narrow(op: ArithmeticOp, left: &Operand, right: &Operand, rows: usize) -> Option<(Narrow, i32)> {
+    let (Data::Narrow(a, a_scale), Data::Narrow(b, b_scale)) = (&left.data, &right.data) else { return None };
+    let scale = Exact::new(op, *a_scale, *b_scale).scale;
+    let fits = |most: Option<u64>| most.filter(|most| i64::try_from(*most).is_ok());
+    let (values, most) = match op {
+        ArithmeticOp::Multiply => {
+            let most = fits(a.most.checked_mul(b.most))?;
+            (zipped(&a.values, &b.values, rows, i64::wrapping_mul), most)
+        }
+        ArithmeticOp::Add | ArithmeticOp::Subtract => {
+            let a = a.clone().times(power_of_ten(scale - a_scale)?)?;
+            let b = b.clone().times(power_of_ten(scale - b_scale)?)?;
+            let most = fits(a.most.checked_add(b.most))?;
+            let values = match op {
+                ArithmeticOp::Add => zipped(&a.values, &b.values, rows, i64::wrapping_add),
+                _ => zipped(&a.values, &b.values, rows, i64::wrapping_sub),
+            };
+            (values, most)
+        }
+        ArithmeticOp::Divide | ArithmeticOp::Remainder => return None,
+    };
+    Some((Narrow { values: values.into(), most }, scale))
 }
 
 /// An exact operation, with the factors that bring its operands to one scale.

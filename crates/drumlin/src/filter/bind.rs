@@ -2,7 +2,7 @@
 //!
 //! Invariant: what binds can be evaluated; the only errors left for rows are sums and products beyond 128 bits.
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
 use super::expression::Source;
 use super::kind::{Kind, Placed, compare_literals};
@@ -49,6 +49,25 @@ pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Sou
             Some(Kind::Bool) => Source::Truth(binder.predicate(expr)?),
             _ => return mismatch(),
         },
+    })
+}
+
+/// The type of the values of an expression.
+pub fn data_type(expr: &Expr, schema: &Schema) -> Result<DataType> {
+    let binder = Binder { schema };
+    Ok(match expr {
+        Expr::Column(path) => {
+            binder.column(path)?;
+            binder.data_type(path).unwrap_or(DataType::Null)
+        }
+        Expr::Negate(_) | Expr::Chain { .. } => match binder.arithmetic(expr)?.kind() {
+            Some(Kind::Number { scale: 0 }) => DataType::Int64,
+            Some(Kind::Number { scale: scale @ 1..=38 }) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale as i8),
+            _ => DataType::Float64,
+        },
+        Expr::Literal(Literal::Bool(_)) => DataType::Boolean,
+        Expr::Literal(_) => DataType::Float64,
+        _ => DataType::Boolean,
     })
 }
 

@@ -6,7 +6,7 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray,
     LargeStringArray, PrimitiveArray, RecordBatch, Scalar, StringArray, StringViewArray, make_array,
 };
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::compute::kernels::comparison::{ilike, like};
 use arrow::compute::take;
 use arrow::datatypes::*;
@@ -97,6 +97,18 @@ fn narrowed(array: &ArrayRef) -> Result<ArrayRef> {
 #[expect(clippy::useless_conversion, reason = "one of the types that the macro writes out is i128 itself")]
 pub fn integers(array: &dyn Array) -> Option<Vec<i128>> {
     with_integers!(array, typed => Some(typed.values().iter().map(|value| i128::from(*value)).collect()), _ => None)
+}
+
+/// The values of a numeric or temporal column whose type has no more than 64 bits, sign included; without copying those of 64.
+#[expect(clippy::useless_conversion, reason = "one of the types that the macro writes out is i128 itself")]
+pub fn narrow_integers(array: &dyn Array) -> Option<ScalarBuffer<i64>> {
+    if matches!(array.data_type(), DataType::UInt64 | DataType::Decimal128(..)) {
+        return None;
+    }
+    with_integers!(array, typed => Some(match array.data_type().primitive_width() {
+        Some(8) => ScalarBuffer::new(typed.values().inner().clone(), 0, typed.len()),
+        _ => typed.values().iter().map(|value| i128::from(*value) as i64).collect(),
+    }), _ => None)
 }
 
 /// The values of a float column.

@@ -60,6 +60,17 @@ pub fn compute(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Resul
     }
 }
 
+/// The same, but decimals are of 64 bits where those are enough.
+pub fn compute_native(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Result<ArrayRef> {
+    let exact = matches!(wanted, DataType::Int64 | DataType::Decimal128(..) | DataType::Float64);
+    let Source::Number(value) = source else { return compute(source, batch, wanted) };
+    let operand = arithmetic::evaluate(value, batch)?;
+    if !exact || value.kind() != Kind::of(wanted) {
+        return assigned(&operand, batch.num_rows(), wanted);
+    }
+    operand.into_array(batch.num_rows(), wanted)
+}
+
 /// Casts; an error if a value does not fit.
 fn exactly(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     let exact = CastOptions { safe: false, ..CastOptions::default() };

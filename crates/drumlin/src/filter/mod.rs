@@ -30,7 +30,9 @@ mod truth;
 mod verdict;
 mod words;
 
+pub use column::narrow_integers;
 pub use names::{find as find_column, meant as column_meant};
+pub use number::{float_key, key_float};
 pub use verdict::Verdict;
 
 use std::collections::BTreeSet;
@@ -114,6 +116,14 @@ impl Expression {
         parse::parse(text, "expression").map(Expression)
     }
 
+    /// The name of the column that it is, if it is no more than one.
+    pub fn as_column(&self) -> Option<&str> {
+        match &self.0 {
+            syntax::Expr::Column(path) if let [name] = &path[..] => Some(name),
+            _ => None,
+        }
+    }
+
     /// The field called `name` of the struct column `of`.
     pub fn field(of: &str, name: &str) -> Expression {
         Expression(syntax::Expr::Column(vec![of.to_owned(), name.to_owned()]))
@@ -137,6 +147,17 @@ impl Expression {
         let columns: BTreeSet<usize> =
             found.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok()).collect();
         Ok(BoundExpression { source, wanted: wanted.clone(), columns: columns.into_iter().collect() })
+    }
+}
+
+impl Expression {
+    /// The type of its values, of a schema's columns: that of the column if it is one, `Int64` or `Decimal128(38, scale)` of a calculation
+    /// with integers and decimals, `Float64` of others, `Boolean` of a predicate.
+    ///
+    /// # Errors
+    /// As [`Expression::bind`].
+    pub fn data_type(&self, schema: &Schema) -> Result<DataType> {
+        bind::data_type(&self.0, schema)
     }
 }
 
@@ -166,6 +187,14 @@ impl BoundExpression {
     /// `InvalidArgument` naming a value that the type does not hold, or a calculation that overflows.
     pub fn compute(&self, batch: &RecordBatch) -> Result<ArrayRef> {
         expression::compute(&self.source, batch, &self.wanted)
+    }
+
+    /// The same, but decimals are of 64 bits where those are enough.
+    ///
+    /// # Errors
+    /// As [`BoundExpression::compute`].
+    pub fn compute_native(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        expression::compute_native(&self.source, batch, &self.wanted)
     }
 }
 

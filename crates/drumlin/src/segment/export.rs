@@ -5,13 +5,17 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, ByteView, DictionaryArray, PrimitiveArray, StringArray,
 };
-use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowDictionaryKeyType, DataType, Field, UInt8Type, UInt16Type, UInt32Type};
 use vortex_array::arrays::dict::DictArraySlotsExt;
-use vortex_array::arrays::{Constant, Dict, PrimitiveArray as VortexPrimitive};
+use vortex_array::arrays::varbin::builder::VarBinBuilder;
+use vortex_array::arrays::varbin::{VarBinArrayExt, VarBinArraySlotsExt};
+use vortex_array::arrays::{Chunked, Constant, Dict, PrimitiveArray as VortexPrimitive};
 use vortex_array::dtype::{NativePType, PType};
 use vortex_array::{ArrayRef as VortexRef, ExecutionCtx};
 use vortex_arrow::{ArrowSessionExt, to_null_buffer};
+use vortex_fsst::FSST;
+use vortex_onpair::OnPair;
 
 use super::codec::{Codec, refused};
 use super::utf8;
@@ -73,12 +77,37 @@ pub(super) fn contiguous(array: &ArrayRef, utf8: bool) -> Result<Option<ArrayRef
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     let (bytes, nulls) = (bytes.slice_with_length(0, end), array.nulls().cloned());
+    of_offsets(offsets, bytes, nulls, utf8).map(Some)
+}
+
+/// Texts with offsets from codes of OnPair or FSST, decoded in one go; `None` if they are stored otherwise.
+pub(super) fn from_codes(array: &VortexRef, context: &mut ExecutionCtx) -> Result<Option<ArrayRef>> {
+    if !(array.is::<OnPair>() || array.is::<FSST>() || array.is::<Chunked>()) {
+        return Ok(None);
+    }
+    let (dtype, utf8) = (array.dtype().clone(), array.dtype().is_utf8());
+    let mut builder = VarBinBuilder::<i32>::with_capacity_in(dtype, array.len(), context.allocator());
+    array.append_to_builder(&mut builder, context).map_err(refused)?;
+    let decoded = builder.finish_into_varbin();
+    let validity = decoded.varbin_validity().execute_mask(decoded.len(), context).map_err(refused)?;
+    let offsets = decoded.offsets().clone().execute::<VortexPrimitive>(context).map_err(refused)?;
+    let offsets = OffsetBuffer::new(offsets.into_buffer::<i32>().into_arrow_scalar_buffer());
+    of_offsets(offsets, decoded.bytes().clone().into_arrow_buffer(), to_null_buffer(validity), utf8).map(Some)
+}
+
+/// Strings, or binary; the bytes of strings are checked.
+pub(super) fn of_offsets(
+    offsets: OffsetBuffer<i32>,
+    bytes: Buffer,
+    nulls: Option<NullBuffer>,
+    utf8: bool,
+) -> Result<ArrayRef> {
     let array = if utf8 {
         StringArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
     } else {
         BinaryArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
     };
-    array.map(Some).map_err(|e| Error::corrupt("strings are damaged").with_source(e))
+    array.map_err(|e| Error::corrupt("strings are damaged").with_source(e))
 }
 
 /// The dictionary that the strings are stored as, if they are stored as one.
@@ -92,7 +121,10 @@ pub(super) fn as_dictionary(codec: &Codec, array: &VortexRef, context: &mut Exec
     let Some(stored) = array.as_opt::<Dict>() else {
         return Ok(None);
     };
-    let values = export(codec, stored.values().clone(), &plain, context)?;
+    let values = match from_codes(stored.values(), context)? {
+        Some(values) => values,
+        None => export(codec, stored.values().clone(), &plain, context)?,
+    };
     let codes = stored.codes().clone().execute::<VortexPrimitive>(context).map_err(refused)?;
     match codes.ptype() {
         PType::U8 => keyed(keys::<UInt8Type>(codes, context)?, values).map(Some),

@@ -26,7 +26,7 @@ use super::codec::{Codec, LONG_ROWS_MIN};
 use super::codes::Codes;
 use super::dictionary;
 use super::expand::expand;
-use super::export::{as_dictionary, contiguous, export, export_unchecked};
+use super::export::{as_dictionary, contiguous, export, export_unchecked, from_codes, of_offsets};
 use super::form::Form;
 use super::hint::Hint;
 use super::onpair::Text;
@@ -44,7 +44,10 @@ const DICTIONARY_ROWS_MIN: usize = 64;
 const COMPRESSED_MIN: usize = 512;
 
 /// A dictionary of ours has at least this many rows per value, and at most 2^16 values.
-const ROWS_A_VALUE_MIN: usize = 16;
+const ROWS_A_VALUE_MIN: usize = 8;
+
+/// With this many, it is taken without a look at what else there is.
+const ROWS_A_VALUE_ENOUGH: usize = 16;
 
 /// Writes strings or binary. Returns the distinct values if it had to find them.
 pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<Option<ArrayRef>> {
@@ -58,12 +61,20 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColum
     let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
     check_size(bytes as u64)?;
     let trained = out.like.found.as_ref().and_then(|found| found.text.clone());
+    let (start, found) = (out.len(), out.found);
+    let mut keyed = None;
     if trained.is_none()
         && array.len() >= DICTIONARY_ROWS_MIN
         && let Some((places, distinct)) = find_dictionary(&values, nulls)
     {
-        return Ok(Some(write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls, write_column)?));
+        let few = distinct.len() <= array.len() / ROWS_A_VALUE_ENOUGH;
+        let distinct = write_dictionary(out, array.data_type(), distinct, places.into_iter(), nulls, write_column)?;
+        if few {
+            return Ok(Some(distinct));
+        }
+        keyed = Some(distinct);
     }
+    let keyed_bytes = out.len() - start;
     if trained.is_some()
         && let Some(tree) = encode_text(out, trained, &values, nulls)
         && tree.size() < bytes
@@ -75,8 +86,9 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColum
     // The plain form's lengths compress, so what Vortex makes of the bytes must be smaller than bytes and compressed
     // lengths together.
     let lengths = Words::new(PType::U32, lengths, None).prepare(out.only());
+    let mut tree = None;
     if bytes >= COMPRESSED_MIN {
-        let mut tree = compress(&packed(array, &values)?, out.only());
+        tree = compress(&packed(array, &values)?, out.only());
         let long = array.len() >= LONG_ROWS_MIN && plain_type(array.data_type()) == Some(DataType::Utf8);
         if long && out.only().is_none() {
             let smallest = tree.as_ref().map_or(usize::MAX, Tree::size);
@@ -85,13 +97,18 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColum
                 None => out.text = None,
             }
         }
-        if let Some(tree) = tree
-            && tree.size() < bytes + lengths.size()
-        {
-            Tag::Vortex.write(out, nulls.is_some());
-            tree.write(out);
-            return Ok(None);
-        }
+    }
+    let tree = tree.filter(|tree| tree.size() < bytes + lengths.size());
+    if keyed.is_some() && keyed_bytes <= tree.as_ref().map_or(bytes + lengths.size(), Tree::size) {
+        out.text = None;
+        return Ok(keyed);
+    }
+    out.truncate(start);
+    out.found = found;
+    if let Some(tree) = tree {
+        Tag::Vortex.write(out, nulls.is_some());
+        tree.write(out);
+        return Ok(None);
     }
     Tag::Plain.write(out, nulls.is_some());
     write_nulls(out, nulls);
@@ -133,7 +150,7 @@ pub(super) fn write_keyed(out: &mut Writer, array: &ArrayRef, write_column: Writ
     let mut used = vec![false; keyed.values().len()];
     keys.iter().enumerate().filter(|(row, _)| valid(*row)).for_each(|(_, key)| used[*key] = true);
     let mut order: Vec<usize> = (0..used.len()).filter(|value| used[*value]).collect();
-    if array.len() < DICTIONARY_ROWS_MIN || order.len() > (array.len() / ROWS_A_VALUE_MIN).min(1 << 16) {
+    if array.len() < DICTIONARY_ROWS_MIN || order.len() > (array.len() / ROWS_A_VALUE_ENOUGH).min(1 << 16) {
         return Ok(None);
     }
     let plain = cast(keyed.values(), &DataType::Binary)?;
@@ -323,6 +340,9 @@ pub(super) fn read_compressed(
     if data_type != &plain {
         return export(codec, array, data_type, &mut context);
     }
+    if let Some(array) = from_codes(&array, &mut context)? {
+        return Ok(array);
+    }
     let views = export_unchecked(codec, array, &view, &mut context)?;
     // Arrow checks the bytes when it makes an array of them.
     match contiguous(&views, utf8)? {
@@ -353,10 +373,5 @@ fn plain_array(
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     let bytes = aligned(input.buffer(bytes)?);
-    let array = if utf8 {
-        StringArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
-    } else {
-        BinaryArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
-    };
-    array.map_err(|e| Error::corrupt("strings are damaged").with_source(e))
+    of_offsets(offsets, bytes, nulls, utf8)
 }

@@ -51,6 +51,16 @@ impl Writer {
         self.like.found.as_ref().map(|found| found.hint)
     }
 
+    /// The number of bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes back all but the first `len` bytes.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
     pub(super) fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }

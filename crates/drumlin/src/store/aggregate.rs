@@ -63,31 +63,34 @@ impl Dataset {
         let most = if plan.width() == 0 { 1 } else { SHARES_MAX };
         let mut shares = 1;
         while shares <= most {
-            if let Some(found) = self.place().store().while_reclaimed(|| self.in_shares(&plan, shares, &options))? {
-                return Ok(found);
+            let found = self.place().store().while_reclaimed(|| self.in_shares(&plan, shares, &options))?;
+            match found {
+                Found::All(rows) => return Ok(rows),
+                Found::TooLarge { group: true } => break,
+                Found::TooLarge { group: false } => shares *= 4,
             }
-            shares *= 4;
         }
-        Err(Error::invalid("the values of one group take more memory than the store may use (`memory_bytes`)"))
+        let what = if shares > most && most > 1 { "the groups" } else { "the values of one group" };
+        Err(Error::invalid(format!("{what} take more memory than the store may use (`memory_bytes`)")))
     }
 
-    /// The result, computed in `shares` shares; `None` if one of them is too large.
-    fn in_shares(&self, plan: &Arc<Grouping>, shares: u64, options: &ScanOptions) -> Result<Option<RecordBatch>> {
+    /// The result, computed in `shares` shares.
+    fn in_shares(&self, plan: &Arc<Grouping>, shares: u64, options: &ScanOptions) -> Result<Found<RecordBatch>> {
         let mut found = Vec::new();
         for share in 0..shares {
             match self.groups(plan, (share, shares), options)? {
-                Some(groups) => found.push(groups.finish()?),
-                None => return Ok(None),
+                Found::All(groups) => found.push(groups.finish()?),
+                Found::TooLarge { group } => return Ok(Found::TooLarge { group }),
             }
         }
         match found.as_slice() {
-            [only] => Ok(Some(only.clone())),
-            several => in_order(plan, several).map(Some),
+            [only] => Ok(Found::All(only.clone())),
+            several => in_order(plan, several).map(Found::All),
         }
     }
 
-    /// A share of the groups: each thread adds the next part to its own, and these are merged. `None` if they are too large.
-    fn groups(&self, plan: &Arc<Grouping>, share: (u64, u64), options: &ScanOptions) -> Result<Option<Groups>> {
+    /// A share of the groups: each thread adds the next part to its own, and these are merged.
+    fn groups(&self, plan: &Arc<Grouping>, share: (u64, u64), options: &ScanOptions) -> Result<Found<Groups>> {
         let opened = self.unpruned(options)?.0;
         let held = self.held(&opened)?;
         let mut parts: Vec<ScanPart> = Vec::new();
@@ -119,9 +122,25 @@ impl Dataset {
             }
             Ok(groups)
         };
-        let mut found = inner.env.pool.map((0..threads).collect(), work)?.into_iter();
-        let Some(mut groups) = found.next().filter(|_| !over.load(Ordering::Relaxed)) else { return Ok(None) };
+        let found = inner.env.pool.map((0..threads).collect(), work)?;
+        if over.load(Ordering::Relaxed) {
+            return Ok(Found::TooLarge { group: found.iter().any(|groups| groups.largest() > budget) });
+        }
+        let mut found = found.into_iter();
+        let mut groups = match found.next() {
+            Some(groups) => groups,
+            None => Groups::new(plan, share)?,
+        };
         found.for_each(|more| groups.merge(more));
-        Ok(Some(groups))
+        Ok(Found::All(groups))
     }
+}
+
+/// What was found within the memory that there is.
+enum Found<T> {
+    All(T),
+    /// Too much: of one group alone, or of many.
+    TooLarge {
+        group: bool,
+    },
 }

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Schema};
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
+use super::read_as::{ReadAs, text_dictionary};
 use super::{RowGroup, Rows, Table, TableCodec, order};
 use crate::base::{Error, Result, Version};
 use crate::block::BlockReader;
@@ -84,11 +85,12 @@ pub(super) fn output_types(
     reader: &BlockReader,
     table: &Table,
     version: Version,
-    schema: &Schema,
+    read_as: &ReadAs,
     columns: &[usize],
     pieces: &[Piece],
     form: Form,
 ) -> Result<Vec<DataType>> {
+    let schema = read_as.shown();
     let exact = columns.iter().map(|&index| schema.field(index).data_type().clone());
     if form == Form::Exact {
         return Ok(exact.collect());
@@ -102,6 +104,9 @@ pub(super) fn output_types(
         // The extension type in a field's metadata applies only to the field's own storage type.
         if schema.field(index).extension_type_name().is_some() {
             return exact;
+        }
+        if read_as.constants().contains_key(schema.field(index).name()) {
+            return text_dictionary();
         }
         let own = readers.iter().filter_map(|reader| reader.column(schema.field(index).name()));
         native_type(&exact, joined.then_some(Kept::Values).into_iter().chain(own.map(|column| column.kept)))

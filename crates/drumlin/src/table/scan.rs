@@ -185,7 +185,7 @@ impl Scan {
             addresses.iter().for_each(|address| reader.prefetch(address, &[]));
             pool.map(addresses, |address| reader.directory(address).map(drop))?;
         }
-        let types = output_types(&reader, &table, version, read_as.shown(), &columns, &pieces, form)?;
+        let types = output_types(&reader, &table, version, &read_as, &columns, &pieces, form)?;
         let fields: Vec<FieldRef> = columns[..width]
             .iter()
             .zip(&types)
