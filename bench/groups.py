@@ -28,7 +28,6 @@ os.environ["POLARS_MAX_THREADS"] = str(THREADS)
 os.environ.update({f"ARCTICDB_VersionStore_Num{kind}Threads_int": str(THREADS) for kind in ("CPU", "IO")})
 
 import arcticdb  # noqa: E402
-import drumlin  # noqa: E402
 import duckdb  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
@@ -37,6 +36,8 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 from duckdb_compare import Report, duckdb_open, lineitem, timed  # noqa: E402
 from vacuum import chain, forget, opened  # noqa: E402
+
+import drumlin  # noqa: E402
 
 #: The beginning of the last month.
 MONTH = dt.datetime(2026, 6, 1)

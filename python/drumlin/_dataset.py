@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from drumlin import _drumlin
-from drumlin._arguments import column_names, count, filter_text, names
+from drumlin._arguments import column_names, count, filter_text
 from drumlin._drumlin import DatasetPlan
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
-from drumlin._groups import Groups, buckets, key_names
+from drumlin._groups import Groupable
 from drumlin._named import names_arguments
 from drumlin._optional import have, need
 from drumlin._result import polars_frame
@@ -28,7 +28,7 @@ _D = TypeVar("_D", bound="Dataset")
 
 
 @names_arguments()
-class Dataset:
+class Dataset(Groupable):
     """A table, or all tables that a pattern matches, as of one instant; made by :meth:`Store.scan
     <drumlin.Store.scan>`. Nothing is read before rows are asked for, and it can be read any number of times.
 
@@ -153,54 +153,6 @@ class Dataset:
             self._unlimited("where")
         return self._core.count_rows(self._filters + ([] if text is None else [text]), self._limit)
 
-    def group_by(self, *keys: str, every: tuple[str, str] | None = None) -> Groups:
-        """Its rows in groups of those that are equal in the columns ``keys``: nulls are equal to each other, NaN to
-        itself, and -0.0 to 0.0. With ``every``, a pair of a column of times and a length such as ``"5m"`` (see
-        :meth:`resample`), each bucket of time is a group of its own, whose beginning is a column of that name. See
-        :meth:`Groups.agg <drumlin.Groups.agg>`.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write_many({"prices/AAPL": {"px": [1.0, 2.0]}, "prices/MSFT": {"px": [3.0]}})
-        >>> prices = store.scan("prices/*", path_columns=["symbol"])
-        >>> prices.group_by("symbol").agg(n="count", mean=("px", "mean")).to_arrow().to_pylist()
-        [{'symbol': 'AAPL', 'n': 2, 'mean': 1.5}, {'symbol': 'MSFT', 'n': 1, 'mean': 3.0}]
-        """
-        self._whole("group_by")
-        if every is not None and (not isinstance(every, tuple) or len(every) != 2):
-            raise TypeError(f"every is a pair of a column and a length, such as ('ts', '5m'), not {every!r}")
-        return Groups(self, key_names(keys), None if every is None else buckets(*every))
-
-    def resample(
-        self,
-        every: str,
-        *,
-        on: str,
-        by: Iterable[str] = (),
-        origin: dt.date | None = None,
-        closed: str = "left",
-        label: str = "left",
-    ) -> Groups:
-        """Its rows in buckets of time, by the column ``on`` of times or dates, and by the columns ``by``. ``every``
-        is a number and a unit: ``ns``, ``us``, ``ms``, ``s``, ``m``, ``h``; and of the calendar ``d``, ``w`` (from
-        Monday), ``mo``, ``q`` and ``y``, in the time zone of the column, where a day may have 23 or 25 hours. Buckets
-        without rows are not in the result.
-
-        One of them begins at ``origin``, by default the beginning of 1970, of days and longer ones where the column's
-        time zone has it; an origin of a column with a zone has one, too. Hours and shorter ones are counted on through
-        changes of clocks. ``closed`` says which of its ends, ``"left"`` or ``"right"``, belongs to a bucket, ``label`` which it is called by.
-
-        >>> import datetime, drumlin
-        >>> store = drumlin.open("memory://")
-        >>> at = [datetime.datetime(2026, 1, 2, 9, minute) for minute in (0, 2, 7)]
-        >>> _ = store.write("trades", {"ts": at, "px": [10.0, 12.0, 11.0]})
-        >>> bars = store.scan("trades").resample("5m", on="ts").agg(open=("px", "first"), close=("px", "last"))
-        >>> [(bar["ts"].minute, bar["open"], bar["close"]) for bar in bars.to_arrow().to_pylist()]
-        [(0, 10.0, 12.0), (5, 11.0, 11.0)]
-        """
-        self._whole("resample")
-        return Groups(self, names(by, "by"), buckets(on, every, origin, closed, label))
-
     def explain(self) -> DatasetPlan:
         """What reading it costs, and what its filter spares: tables, row groups and bytes. Reads no rows.
 
@@ -264,10 +216,11 @@ class Dataset:
         limits = [rows for rows in (limit, self._limit) if rows is not None]
         return self._core.stream(columns, [*self._filters, *filters], min(limits, default=None))
 
-    def _whole(self, what: str) -> None:
+    def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
         self._unlimited(what)
         if self._columns is not None:
             raise InvalidArgument(f"{what} comes before select: it reads the columns that it needs")
+        return self if where is None else self.where(where)
 
     def _unlimited(self, what: str) -> None:
         if self._limit is not None:

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from drumlin._arguments import since_epoch, text
+from drumlin._arguments import names, since_epoch, text
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._result import Result
@@ -22,8 +22,8 @@ _FUNCTIONS: dict[str, str | None] = {
     "weighted_mean": "the column of weights",
 }
 
-#: Column of times, length, origin (microseconds, nanoseconds beyond that, of a zone), closed on the right, called by the
-#: end.
+#: Column of times, length, origin (microseconds, nanoseconds beyond that, of a zone), closed on the right, called by
+#: the end.
 Buckets = tuple[str, str, tuple[int, int, bool] | None, bool, bool]
 
 
@@ -119,7 +119,7 @@ def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", 
     since = None
     if origin is not None:
         # Not a time, of pandas, is a datetime that is not equal to itself.
-        if not isinstance(origin, dt.date) or origin != origin:  # noqa: PLR0124
+        if not isinstance(origin, dt.date) or origin != origin:
             raise TypeError(f"origin is a date or a datetime, not {origin!r}")
         at = origin if isinstance(origin, dt.datetime) else dt.datetime(origin.year, origin.month, origin.day)
         since = (since_epoch(at), getattr(at, "nanosecond", 0), at.tzinfo is not None)
@@ -133,3 +133,63 @@ def key_names(keys: Iterable[Any]) -> list[str]:
         if not isinstance(key, str):
             raise TypeError(f"a key is the name of a column, not a {type(key).__name__}")
     return names
+
+
+class Groupable:
+    """What has rows that can be put in groups."""
+
+    __slots__ = ()
+
+    def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
+        """The rows for which ``where`` is true, for an operation called ``what``."""
+        raise NotImplementedError
+
+    def group_by(self, *keys: str, every: tuple[str, str] | None = None, where: str | Expr | None = None) -> Groups:
+        """Its rows, those for which ``where`` is true, in groups of those that are equal in the columns ``keys``:
+        nulls are equal to each other, NaN to itself, and -0.0 to 0.0. With ``every``, a pair of a column of times and
+        a length such as ``"5m"`` (see :meth:`resample`), each bucket of time is a group of its own, whose beginning is
+        a column of that name. See :meth:`Groups.agg <drumlin.Groups.agg>`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"prices/AAPL": {"px": [1.0, 2.0]}, "prices/MSFT": {"px": [3.0]}})
+        >>> prices = store.scan("prices/*", path_columns=["symbol"])
+        >>> prices.group_by("symbol").agg(n="count", mean=("px", "mean")).to_arrow().to_pylist()
+        [{'symbol': 'AAPL', 'n': 2, 'mean': 1.5}, {'symbol': 'MSFT', 'n': 1, 'mean': 3.0}]
+        """
+        if every is not None and (not isinstance(every, tuple) or len(every) != 2):
+            raise TypeError(f"every is a pair of a column and a length, such as ('ts', '5m'), not {every!r}")
+        made = None if every is None else buckets(*every)
+        return Groups(self._to_group("group_by", where), key_names(keys), made)
+
+    def resample(
+        self,
+        every: str,
+        *,
+        on: str,
+        by: Iterable[str] = (),
+        origin: dt.date | None = None,
+        closed: str = "left",
+        label: str = "left",
+        where: str | Expr | None = None,
+    ) -> Groups:
+        """Its rows, those for which ``where`` is true, in buckets of time, by the column ``on`` of times or dates, and
+        by the columns ``by``. ``every`` is a number and a unit: ``ns``, ``us``, ``ms``, ``s``, ``m``, ``h``; and of the
+        calendar ``d``, ``w`` (from Monday), ``mo``, ``q`` and ``y``, in the time zone of the column, where a day may
+        have 23 or 25 hours. Buckets without rows are not in the result.
+
+        One of them begins at ``origin``, by default the beginning of 1970, of days and longer ones where the column's
+        time zone has it; an origin of a column with a zone has one, too. Hours and shorter ones are counted on through
+        changes of clocks. ``closed`` says which of its ends, ``"left"`` or ``"right"``, belongs to a bucket, ``label``
+        which it is called by.
+
+        >>> import datetime, drumlin
+        >>> store = drumlin.open("memory://")
+        >>> at = [datetime.datetime(2026, 1, 2, 9, minute) for minute in (0, 2, 7)]
+        >>> _ = store.write("trades", {"ts": at, "px": [10.0, 12.0, 11.0]})
+        >>> bars = store.scan("trades").resample("5m", on="ts").agg(open=("px", "first"), close=("px", "last"))
+        >>> [(bar["ts"].minute, bar["open"], bar["close"]) for bar in bars.to_arrow().to_pylist()]
+        [(0, 10.0, 12.0), (5, 11.0, 11.0)]
+        """
+        made = buckets(on, every, origin, closed, label)
+        return Groups(self._to_group("resample", where), names(by, "by"), made)

@@ -4,8 +4,8 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from drumlin._drumlin import Schema
-from drumlin._errors import InvalidArgument
+from drumlin._drumlin import Schema, Table
+from drumlin._errors import InvalidArgument, NotFound
 from drumlin._names import check_arrow_names, check_name
 from drumlin._optional import have, loaded, need
 
@@ -52,6 +52,23 @@ _EXPECTED = (
 
 #: What a table's rows are ordered by: its sort columns, its key, or nothing.
 Order: TypeAlias = Literal["sort", "key"] | None
+
+
+def order_of(table: Table) -> Order:
+    """What orders the rows of a table, if it is there."""
+    try:
+        sort, key = table.order()
+    except NotFound:
+        return None
+    return "key" if key else "sort" if sort else None
+
+
+def schema_of(table: Table) -> Schema | None:
+    """The schema of a table, if it is there."""
+    try:
+        return table.schema(None)
+    except NotFound:
+        return None
 
 
 class Fit(NamedTuple):

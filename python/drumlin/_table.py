@@ -25,9 +25,10 @@ from drumlin._arguments import (
 from drumlin._constraints import Constraints, checks_of, defaults_of
 from drumlin._diff import Diff
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
-from drumlin._errors import InvalidArgument, NotFound
+from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
-from drumlin._input import Fit, FrameLike, Order, SchemaLike, to_schema, to_stream
+from drumlin._groups import Groupable
+from drumlin._input import Fit, FrameLike, SchemaLike, order_of, schema_of, to_schema, to_stream
 from drumlin._lookup import Lookup
 from drumlin._merge import Merge
 from drumlin._named import names_arguments, told
@@ -35,6 +36,7 @@ from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
 
 if TYPE_CHECKING:
+    from drumlin._dataset import Dataset
     from drumlin._tables import Tables
 
 __all__ = ["Table"]
@@ -45,7 +47,7 @@ _V = TypeVar("_V")
 
 @final
 @names_arguments("get")
-class Table(Generic[_V]):
+class Table(Groupable, Generic[_V]):
     """A handle on one table, in a store or in a transaction; made by :meth:`Store.table <drumlin.Store.table>` and
     :meth:`Transaction.table <drumlin.Transaction.table>`. Whether the table is there shows when the handle is used.
 
@@ -576,25 +578,13 @@ class Table(Generic[_V]):
         """Drops the table. See :meth:`Store.drop <drumlin.Store.drop>`."""
         return self._core.drop(missing_ok)
 
+    def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
+        return self._place.scan(self.path, where=where)
+
     def _fit_to_write(self, order: list[str] | None, coerce: bool) -> Fit:
         # An order that is given is that of the table, which a key may have made.
-        ordered = lambda: self._order() or ("sort" if order else None)  # noqa: E731
+        ordered = lambda: order_of(self._core) or ("sort" if order else None)  # noqa: E731
         return Fit(coerce, ordered=ordered, sort=tuple(order or ()))
 
     def _fit_to_add(self, coerce: bool) -> Fit:
-        return Fit(coerce, onto=self._schema)
-
-    def _order(self) -> Order:
-        """What orders its rows, if it is there."""
-        try:
-            sort, key = self._core.order()
-        except NotFound:
-            return None
-        return "key" if key else "sort" if sort else None
-
-    def _schema(self) -> Schema | None:
-        """Its schema, if it is there."""
-        try:
-            return self._core.schema(None)
-        except NotFound:
-            return None
+        return Fit(coerce, onto=lambda: schema_of(self._core))

@@ -11,6 +11,7 @@ use arrow::row::{RowConverter, SortField};
 use super::codes::{Codes, Combinations, picked};
 use super::keys::{self, Keys};
 use super::plan::Grouping;
+use super::runs::Run;
 use super::state::State;
 use crate::base::{Error, Result};
 
@@ -65,6 +66,7 @@ impl Groups {
         let plan = self.plan.clone();
         let (found, groups) = self.find(batch)?;
         let Combinations { of_rows: codes, .. } = found;
+        let runs = if groups.contains(&u32::MAX) { None } else { Run::all(&codes, &groups) };
         let mut ids: Vec<u32> = Vec::new();
         let mut ours = None;
         if groups.contains(&u32::MAX) {
@@ -81,6 +83,11 @@ impl Groups {
             if let Some(ours) = &ours {
                 // Their order is all that ranks say.
                 inputs = inputs.iter().map(|input| Ok(take(input, ours, None)?)).collect::<Result<_>>()?;
+            }
+            if let Some(runs) = &runs
+                && state.add_runs(runs, &inputs, rank)?
+            {
+                continue;
             }
             let wide =
                 |lanes: usize| lanes == 1 || (groups.len() <= APART_MAX && groups.len() * lanes * 4 <= codes.len());

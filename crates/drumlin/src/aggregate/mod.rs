@@ -4,12 +4,14 @@
 //! number of threads, each to its own, and these are merged. Sums are exact, so the answer is the same bit by bit however rows were
 //! divided: by threads, by row groups before and after a checkpoint, by tables.
 
+mod best;
 mod bucket;
 mod codes;
 mod exact;
 mod groups;
 mod keys;
 mod plan;
+mod runs;
 mod state;
 
 pub use bucket::{Every, Length};

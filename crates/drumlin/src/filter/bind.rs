@@ -61,8 +61,8 @@ pub fn data_type(expr: &Expr, schema: &Schema) -> Result<DataType> {
             binder.data_type(path).unwrap_or(DataType::Null)
         }
         Expr::Negate(_) | Expr::Chain { .. } => match binder.arithmetic(expr)?.kind() {
-            Some(Kind::Number { scale: 0 }) => DataType::Int64,
-            Some(Kind::Number { scale: scale @ 1..=38 }) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale as i8),
+            Some(Kind::Number { scale: 0 }) if !binder.has_decimals(expr) => DataType::Int64,
+            Some(Kind::Number { scale: scale @ 0..=38 }) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale as i8),
             _ => DataType::Float64,
         },
         Expr::Literal(Literal::Bool(_)) => DataType::Boolean,
@@ -83,6 +83,19 @@ enum Operand<'a> {
 }
 
 impl Binder<'_> {
+    /// Whether a calculation has a column of decimals, or a literal with a point.
+    fn has_decimals(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Literal(Literal::Number(number)) => number.is_fractional(),
+            Expr::Column(path) => self.data_type(path).is_some_and(|data_type| data_type.is_decimal()),
+            Expr::Negate(of) => self.has_decimals(of),
+            Expr::Chain { first, rest } => {
+                self.has_decimals(first) || rest.iter().any(|(_, term)| self.has_decimals(term))
+            }
+            _ => false,
+        }
+    }
+
     fn predicate(&self, expr: &Expr) -> Result<Node> {
         match expr {
             Expr::Literal(Literal::Bool(value)) => Ok(Node::Constant(Some(*value))),

@@ -151,8 +151,8 @@ impl Expression {
 }
 
 impl Expression {
-    /// The type of its values, of a schema's columns: that of the column if it is one, `Int64` or `Decimal128(38, scale)` of a calculation
-    /// with integers and decimals, `Float64` of others, `Boolean` of a predicate.
+    /// The type of its values, of a schema's columns: that of the column if it is one, `Int64` of a calculation with integers, `Decimal128(38, scale)`
+    /// of one with decimals, too, or with a literal that has a point, `Float64` of others, `Boolean` of a predicate.
     ///
     /// # Errors
     /// As [`Expression::bind`].

@@ -58,7 +58,7 @@ impl Dataset {
             debug_assert!(asked.aggregates.iter().all(|aggregate| aggregate.function == Function::Count));
             return Ok(RecordBatch::try_new(plan.schema.clone(), counts.collect())?);
         }
-        let options = ScanOptions { columns: Some(plan.columns.clone()), native: true, ..options.clone() };
+        let options = ScanOptions { columns: Some(plan.columns.clone()), ..options.clone() };
         // All rows are of one group, which has no shares.
         let most = if plan.width() == 0 { 1 } else { SHARES_MAX };
         let mut shares = 1;
@@ -110,7 +110,7 @@ impl Dataset {
                 if let Some(ahead) = parts.get(at + FETCH_AHEAD) {
                     ahead.prefetch();
                 }
-                let Some(batch) = part.decode()? else { continue };
+                let Some(batch) = part.decode_as_stored()? else { continue };
                 // No part has as many rows.
                 let rank = if planted(Bug::RankParts) { 0 } else { (at as u64) << 32 };
                 groups.add(&batch, rank)?;

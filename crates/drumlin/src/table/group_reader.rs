@@ -10,7 +10,7 @@ use super::column::repeated;
 use super::columns::into_type;
 use super::patch::{Layer, NewPatch, PATCHES_MAX};
 use super::patched::Located;
-use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats};
+use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
 use super::{RowGroup, StoredSchema, Table};
 use crate::base::{Error, Result, Version};
 use crate::block::{Address, BlockReader, Column, Directory};
@@ -186,8 +186,11 @@ impl<'a> GroupReader<'a> {
 
     /// Decodes `columns` (positions in `schema`); columns that it does not have are constant or null.
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
-        let rows = self.group.rows as usize;
+        let (rows, keyed) = (self.group.rows as usize, text_dictionary());
         self.each(schema, columns, |source| match source {
+            Source::Missing(name, _) if form == Form::Native && self.constants.contains_key(name) => {
+                self.missing(name, &keyed, rows)
+            }
             Source::Missing(name, wanted) => self.missing(name, wanted, rows),
             Source::Stored(bytes, own, wanted) => {
                 // Decimals of few digits are decoded to few bytes, whatever their type, and strings as they are kept.

@@ -50,6 +50,19 @@ impl PieceReader {
         self.named(|| self.read_piece(piece))
     }
 
+    /// The same rows, each column in the cheapest type with its values, which is not that of other pieces.
+    pub fn read_as_stored(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        match piece.groups.as_slice() {
+            [(group, rows)] if piece.rows.is_empty() => self.named(|| {
+                let Some(arrays) = self.columns_of(group, rows, Form::Native)? else { return Ok(None) };
+                let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
+                let named = names.zip(arrays).map(|(name, array)| (name, array, true));
+                Ok(Some(RecordBatch::try_from_iter_with_nullable(named)?))
+            }),
+            _ => self.read(piece),
+        }
+    }
+
     /// Has storage fetch the columns of a piece.
     pub fn prefetch(&self, piece: &Piece) {
         let table = &self.view.table;
@@ -142,6 +155,11 @@ impl PieceReader {
     }
 
     fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
+        self.columns_of(group, rows, self.form)?.map(|arrays| self.batch(arrays)).transpose()
+    }
+
+    /// The columns of those rows of a group that are kept, in any type with their values; `None` if there are none.
+    fn columns_of(&self, group: &RowGroup, rows: &Rows, form: Form) -> Result<Option<Vec<ArrayRef>>> {
         let reader = self.open(group)?;
         let rows = self.kept(&reader, rows)?;
         if rows == Rows::None {
@@ -152,19 +170,19 @@ impl PieceReader {
             && picked.len() <= u64::from(group.rows) / PICK_SHARE
         {
             let picked: Vec<u32> = picked.iter().collect();
-            return Ok(Some(self.batch(reader.pick(schema, &self.columns, &picked)?)?));
+            return Ok(Some(reader.pick(schema, &self.columns, &picked)?));
         }
         let Rows::Some(rows) = &rows else {
-            return Ok(Some(self.batch(reader.decode(schema, &self.columns, self.form)?)?));
+            return Ok(Some(reader.decode(schema, &self.columns, form)?));
         };
-        // In their cheapest types there is less to move; then what is left gets its own.
+        // In their cheapest types there is less to move.
         let arrays = reader.decode(schema, &self.columns, Form::Native)?;
         let named = self.columns.iter().map(|index| schema.field(*index).name()).zip(arrays);
         let kept = filter_batch(
             &RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))?,
             &mask(rows, group.rows),
         )?;
-        Ok(Some(self.batch(kept.columns().to_vec())?))
+        Ok(Some(kept.columns().to_vec()))
     }
 
     /// Rows written by key since.

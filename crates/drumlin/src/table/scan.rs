@@ -554,6 +554,15 @@ impl ScanPart {
         self.shared.read(&self.piece)
     }
 
+    /// The same rows, each column in the cheapest type with its values, which need not be that of other parts.
+    ///
+    /// # Errors
+    /// As [`ScanPart::decode`].
+    pub fn decode_as_stored(&self) -> Result<Option<RecordBatch>> {
+        self.cancel.check()?;
+        self.shared.read_as_stored(&self.piece)
+    }
+
     /// Decodes parts on all threads, and passes each result to `take`, with the value that came with the part.
     ///
     /// # Errors
