@@ -77,7 +77,7 @@ impl Groups {
                 .unzip();
             (ours, ids) = (Some(UInt32Array::from(places)), some);
         }
-        let mut apart: Option<(Vec<u32>, Vec<u32>)> = None;
+        let mut apart: Option<Places> = None;
         for ((_, bound), state) in plan.needed().zip(self.states.values_mut()) {
             let mut inputs = bound.inputs.iter().map(|input| input.of(batch)).collect::<Result<Vec<_>>>()?;
             if let Some(ours) = &ours {
@@ -106,12 +106,13 @@ impl Groups {
                     state.merge(some, &groups);
                 }
                 Some(lanes) => {
-                    let (places, groups) =
-                        apart.get_or_insert_with(|| (spread(&codes, groups.len(), lanes), groups.repeat(lanes)));
-                    let mut some = some();
-                    some.grow(groups.len());
-                    some.add(places, &inputs, rank)?;
-                    state.merge(some, groups);
+                    let apart = apart.get_or_insert_with(|| Places::new(&codes, &groups, lanes));
+                    if !state.add_places(&apart.of_rows, &apart.groups, &apart.counts, &inputs)? {
+                        let mut some = some();
+                        some.grow(apart.groups.len());
+                        some.add(&apart.of_rows, &inputs, rank)?;
+                        state.merge(some, &apart.groups);
+                    }
                 }
             }
         }
@@ -200,13 +201,25 @@ impl Groups {
     }
 }
 
-/// Codes below `count`, of which neighbouring rows have each another place in `lanes` times as many.
-fn spread(codes: &[u32], count: usize, lanes: usize) -> Vec<u32> {
-    let mut places = codes.to_vec();
-    for some in places.chunks_mut(lanes) {
-        some.iter_mut().zip(0_u32..).for_each(|(place, lane)| *place += lane * count as u32);
+/// Several places for each group of a batch.
+struct Places {
+    of_rows: Vec<u32>,
+    /// The group of each place, and how many rows have it.
+    groups: Vec<u32>,
+    counts: Vec<u64>,
+}
+
+impl Places {
+    /// Neighbouring rows have each another of `lanes` places.
+    fn new(codes: &[u32], groups: &[u32], lanes: usize) -> Self {
+        let mut of_rows = codes.to_vec();
+        for some in of_rows.chunks_mut(lanes) {
+            some.iter_mut().zip(0_u32..).for_each(|(place, lane)| *place += lane * groups.len() as u32);
+        }
+        let mut counts = vec![0; groups.len() * lanes];
+        of_rows.iter().for_each(|place| counts[*place as usize] += 1);
+        Self { of_rows, groups: groups.repeat(lanes), counts }
     }
-    places
 }
 
 /// Rows of several shares of groups, in the order of the whole.

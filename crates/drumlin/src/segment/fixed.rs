@@ -24,7 +24,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BinaryArray, BooleanArray, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, IntervalUnit, i256};
+use arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, IntervalUnit, i256,
+};
 use vortex_array::dtype::PType;
 
 use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
@@ -178,6 +180,15 @@ pub(super) fn read_decimal(input: &mut Reader, rows: usize, data_type: &DataType
             };
             let words = Words::read(input, rows, ptype)?;
             let native = native_type(data_type, std::iter::empty());
+            if form == Form::Stored
+                && let DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) = native
+            {
+                let stored = match ptype {
+                    PType::I32 => DataType::Decimal32(DECIMAL32_MAX_PRECISION, scale),
+                    _ => DataType::Decimal64(DECIMAL64_MAX_PRECISION, scale),
+                };
+                return Ok(make_array(words.into_array(rows, &stored)?));
+            }
             match machine_type(&native).filter(|_| form == Form::Native) {
                 Some(PType::I64) if ptype == PType::I32 => {
                     let values = words.typed::<i32>().iter().map(|value| i64::from(*value)).collect();

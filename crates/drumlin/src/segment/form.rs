@@ -14,6 +14,9 @@ pub enum Form {
     /// or as a dictionary with keys of 8, 16 or 32 bits if they are stored as one; everything else, all nested types,
     /// and decimals beyond their precision as the column's own type.
     Native,
+    /// The same, but decimals of as many bits as they are stored in, and strings with offsets where they are decoded to such: types that
+    /// differ between segments of one column.
+    Stored,
 }
 
 /// How a segment stores values, as far as it matters to the types in which they are handed out.

@@ -290,7 +290,7 @@ pub(super) fn read(
             let bytes = input.count()?;
             let array = plain_array(input, lengths.typed::<u32>(), bytes, nulls, utf8)?;
             match (form, data_type) {
-                (Form::Exact, DataType::Utf8 | DataType::Binary) => Ok(array),
+                (Form::Exact, DataType::Utf8 | DataType::Binary) | (Form::Stored, _) => Ok(array),
                 (Form::Native, _) | (_, DataType::Utf8View | DataType::BinaryView) => Ok(if utf8 {
                     Arc::new(StringViewArray::from(array.as_string::<i32>()))
                 } else {
@@ -304,7 +304,7 @@ pub(super) fn read(
             let count = dictionary::read_count(input)?;
             let (key, ptype) =
                 if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) };
-            if form == Form::Native {
+            if form != Form::Exact {
                 return dictionary::read_parts(input, rows, count, &key, &plain, read_column);
             }
             let keys = Words::read(input, rows, ptype)?;
@@ -331,8 +331,13 @@ pub(super) fn read_compressed(
     let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
     let array = tree::read(codec, input, &dtype, rows)?;
     let mut context = codec.context();
-    if form == Form::Native {
+    if form != Form::Exact {
         if let Some(array) = as_dictionary(codec, &array, &mut context)? {
+            return Ok(array);
+        }
+        if form == Form::Stored
+            && let Some(array) = from_codes(&array, &mut context)?
+        {
             return Ok(array);
         }
         return export(codec, array, &view, &mut context);

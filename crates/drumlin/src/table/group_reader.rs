@@ -188,7 +188,7 @@ impl<'a> GroupReader<'a> {
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
         let (rows, keyed) = (self.group.rows as usize, text_dictionary());
         self.each(schema, columns, |source| match source {
-            Source::Missing(name, _) if form == Form::Native && self.constants.contains_key(name) => {
+            Source::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
                 self.missing(name, &keyed, rows)
             }
             Source::Missing(name, wanted) => self.missing(name, wanted, rows),

@@ -30,7 +30,7 @@ pub(super) fn matching(
         Verdict::All => return Ok(rows.clone()),
         Verdict::Some => {}
     }
-    let arrays = reader.decode(schema, filter.columns(), Form::Native)?;
+    let arrays = reader.decode(schema, filter.columns(), Form::Stored)?;
     let truth = truth(filter, schema, total as usize, arrays)?;
     let mut hits = bitmap(&truth);
     if let Rows::Some(rows) = rows {

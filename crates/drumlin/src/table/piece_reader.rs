@@ -50,11 +50,11 @@ impl PieceReader {
         self.named(|| self.read_piece(piece))
     }
 
-    /// The same rows, each column in the cheapest type with its values, which is not that of other pieces.
+    /// The same rows, each column in the type that costs least, [`Form::Stored`], which need not be that of other pieces.
     pub fn read_as_stored(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         match piece.groups.as_slice() {
             [(group, rows)] if piece.rows.is_empty() => self.named(|| {
-                let Some(arrays) = self.columns_of(group, rows, Form::Native)? else { return Ok(None) };
+                let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(None) };
                 let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
                 let named = names.zip(arrays).map(|(name, array)| (name, array, true));
                 Ok(Some(RecordBatch::try_from_iter_with_nullable(named)?))
@@ -176,7 +176,8 @@ impl PieceReader {
             return Ok(Some(reader.decode(schema, &self.columns, form)?));
         };
         // In their cheapest types there is less to move.
-        let arrays = reader.decode(schema, &self.columns, Form::Native)?;
+        let form = if form == Form::Stored { form } else { Form::Native };
+        let arrays = reader.decode(schema, &self.columns, form)?;
         let named = self.columns.iter().map(|index| schema.field(*index).name()).zip(arrays);
         let kept = filter_batch(
             &RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))?,

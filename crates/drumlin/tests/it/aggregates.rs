@@ -147,7 +147,7 @@ fn expected(rows: &[&Row]) -> Vec<String> {
         if integers.is_empty() { String::new() } else { sum_i.to_string() },
         if decimals.is_empty() { String::new() } else { decimal(sum_d) },
         some(floats.len(), sum / floats.len() as f64),
-        some(decimals.len(), sum_d as f64 / decimals.len() as f64 / 100.0),
+        some(decimals.len(), sum_d as f64 / (decimals.len() * 100) as f64),
         shown(floats.iter().copied().min_by(f64::total_cmp)),
         shown(floats.iter().copied().max_by(f64::total_cmp)),
         names.iter().min().map_or(String::new(), |s| (*s).to_owned()),
@@ -410,7 +410,7 @@ fn what_cannot_be_made_is_refused() {
         (grouped(&[], None, vec![nothing]), "needs a column"),
         (grouped(&[], None, vec![]), "say by which columns"),
         (every("1y"), "too far away"),
-        (every("1500ns"), "shorter than its units"),
+        (every("1500ns"), "of a whole number of its units"),
     ] {
         let error = find(&store, "t", &asked, None).unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{words}: {error}");
