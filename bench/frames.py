@@ -1,9 +1,10 @@
-"""Frames of doubles, and wide and small ones, beside ArcticDB on LMDB: written, and read whole, by columns, by range and
-by filter.
+"""Frames of doubles, and wide and small ones, beside ArcticDB on LMDB: written, and read whole, by columns, by range
+and by filter.
 
 Both run in this process with two threads each, in turn, on the same disk; medians, and the median of the ratios round
-by round. A ratio above 1 means that Drumlin was as many times faster. ArcticDB's LMDB does not wait for
-the disk, so its file is synced where both are to be durable; Drumlin always is. Cold is a store, or library, just opened, whose files the system has in memory.
+by round. A ratio above 1 means that Drumlin was as many times faster. ArcticDB's LMDB does not wait for the disk, so
+its file is synced where both are to be durable; Drumlin always is. Cold is a store, or library, just opened, whose
+files the system has in memory.
 
     python bench/frames.py [--scale 1] [--runs 7] [--folder FOLDER] [--only normal,cents,shapes]
 """
@@ -27,9 +28,10 @@ THREADS = 2
 os.environ.update({f"ARCTICDB_VersionStore_Num{kind}Threads_int": str(THREADS) for kind in ("CPU", "IO")})
 
 import arcticdb  # noqa: E402
-import drumlin  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+
+import drumlin  # noqa: E402
 
 COLUMNS = [f"c{at}" for at in range(6)]
 

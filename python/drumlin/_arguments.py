@@ -21,6 +21,8 @@ AsOf: TypeAlias = int | str | dt.datetime
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 #: Which columns rows may have that are brought into a table: those of the table, or others too.
 SchemaMode: TypeAlias = Literal["strict", "evolve"]
+#: How rows are compressed.
+Compression: TypeAlias = Literal["balanced", "small", "fast"]
 
 _SETTINGS = (
     "memory_bytes",
@@ -210,6 +212,11 @@ def text(value: Any, name: str) -> str:
     return value
 
 
+def optional_text(value: Any, name: str) -> str | None:
+    """A text, if there is one."""
+    return None if value is None else text(value, name)
+
+
 def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
     """The columns to sort by, if they are given. Names that are no text were written as their text."""
     return None if columns is None else [field_name(name) for name in listed(columns, "sort")]
@@ -341,5 +348,6 @@ def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
     """How a store is opened of which nothing but the settings of its bucket is given."""
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
     settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None, "writer": None}
+    settings |= {"compression": None}
     settings["storage_options"] = bucket_options(options)
     return settings

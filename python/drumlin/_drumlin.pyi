@@ -35,7 +35,7 @@ from drumlin._nodes import (
     TriggerFailure,
     Walk,
 )
-from drumlin._plans import RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
+from drumlin._plans import DatasetPlan, RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
 from drumlin._purge_reports import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
 from drumlin._reports import (
     CheckpointReport,
@@ -279,35 +279,6 @@ class Dataset:
         """A description, from which a store makes it again."""
 
 @final
-class DatasetPlan:
-    """What reading a data set costs, and what its filter spares. Its text is for people."""
-
-    @property
-    def tables(self) -> list[str]:
-        """The paths of the tables that are opened."""
-    @property
-    def pruned_tables(self) -> list[str]:
-        """The paths of those that are not."""
-    @property
-    def row_groups(self) -> int:
-        """Row groups with visible rows in the tables that are opened."""
-    @property
-    def pruned_row_groups(self) -> int:
-        """Those among them of which nothing is read: their statistics rule the filter out."""
-    @property
-    def whole_row_groups(self) -> int:
-        """Those among them whose rows the filter all keeps, as statistics say."""
-    @property
-    def bytes(self) -> int:
-        """Encoded bytes that are read."""
-    @property
-    def pruned_bytes(self) -> int:
-        """Encoded bytes of the same columns in row groups that are pruned."""
-    @property
-    def memory_rows(self) -> int:
-        """Rows in memory that are looked at."""
-
-@final
 class Stream:
     """A scan under way: its batches come one by one, here or to the consumer of its Arrow stream."""
 
@@ -405,9 +376,16 @@ class Table:
     @property
     def path(self) -> str: ...
     def exists(self) -> bool: ...
-    def create(self, schema: Any, sort: _List[str], key: _List[str]) -> Version | None: ...
+    def create(
+        self, schema: Any, sort: _List[str], key: _List[str], compression: str | None = None
+    ) -> Version | None: ...
     def write(
-        self, frame: Any, metadata: str | None = None, sort: _List[str] | None = None, progress: _Progress | None = None
+        self,
+        frame: Any,
+        metadata: str | None = None,
+        sort: _List[str] | None = None,
+        compression: str | None = None,
+        progress: _Progress | None = None,
     ) -> Version | None: ...
     def append(
         self, frame: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
@@ -495,6 +473,7 @@ class Tables:
         frames: _List[tuple[str, Any]],
         metadata: str | None = None,
         sort: _List[str] | None = None,
+        compression: str | None = None,
         progress: _Progress | None = None,
         each: bool = False,
     ) -> _List[Any]: ...

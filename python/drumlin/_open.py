@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from drumlin import _drumlin
-from drumlin._arguments import Progress, bucket_options, count, micros, optional_micros, storage_settings, text
+from drumlin._arguments import (
+    Compression,
+    Progress,
+    bucket_options,
+    count,
+    micros,
+    optional_micros,
+    optional_text,
+    storage_settings,
+)
 from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._named import flag, function
@@ -38,6 +47,7 @@ def open(
     block_grace: dt.timedelta | None = None,
     accept_loss: bool = False,
     retry_for: dt.timedelta | None = None,
+    compression: Compression | None = None,
     writer: str | None = None,
 ) -> Store:
     """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://``
@@ -78,6 +88,10 @@ def open(
     about ``sync_interval``: if the machine fails the last commits may be lost, though none from between others; if just
     the process fails none are.
 
+    ``compression`` says how tables made here are compressed, unless they say: ``"balanced"`` (the default) weighs what
+    values take and what it costs to read them, and keeps floats that hardly compress as they are; ``"small"`` looks for
+    the smallest form; ``"fast"`` does without a search.
+
     ``writer`` is a name, of a program or a person, that the versions made here tell (:attr:`Version.writer`).
 
     >>> import drumlin
@@ -102,7 +116,8 @@ def open(
     checked["retry_micros"] = optional_micros(retry_for, "retry_for")
     for name, value in (("shared", shared), ("fresh", fresh), ("accept_loss", accept_loss)):
         checked[name] = flag(value, name)
-    checked["writer"] = None if writer is None else text(writer, "writer")
+    checked["compression"] = optional_text(compression, "compression")
+    checked["writer"] = optional_text(writer, "writer")
     checked["storage_options"] = bucket_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
     return Store(_drumlin.open(_place(uri, "uri"), mode, checked))

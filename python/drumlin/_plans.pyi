@@ -1,8 +1,9 @@
-"""What a checkpoint would do."""
+"""What a checkpoint would do, and what reading costs."""
 
 from typing import ClassVar, final
 
 __all__ = [
+    "DatasetPlan",
     "RepackPlan",
     "TableVacuumPlan",
     "VacuumPlan",
@@ -103,3 +104,32 @@ class VacuumPlan:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class DatasetPlan:
+    """What reading a data set costs, and what its filter spares. Its text is for people."""
+
+    @property
+    def tables(self) -> list[str]:
+        """The paths of the tables that are opened."""
+    @property
+    def pruned_tables(self) -> list[str]:
+        """The paths of those that are not."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups with visible rows in the tables that are opened."""
+    @property
+    def pruned_row_groups(self) -> int:
+        """Those among them of which nothing is read: their statistics rule the filter out."""
+    @property
+    def whole_row_groups(self) -> int:
+        """Those among them whose rows the filter all keeps, as statistics say."""
+    @property
+    def bytes(self) -> int:
+        """Encoded bytes that are read."""
+    @property
+    def pruned_bytes(self) -> int:
+        """Encoded bytes of the same columns in row groups that are pruned."""
+    @property
+    def memory_rows(self) -> int:
+        """Rows in memory that are looked at."""

@@ -7,6 +7,7 @@ from drumlin import _drumlin
 from drumlin._applied import ColumnFunction, applied
 from drumlin._arguments import (
     AsOf,
+    Compression,
     Progress,
     SchemaMode,
     as_of_argument,
@@ -17,6 +18,7 @@ from drumlin._arguments import (
     names,
     new_columns,
     note,
+    optional_text,
     renamed,
     rows_filter,
     selection,
@@ -36,7 +38,6 @@ from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
 
 if TYPE_CHECKING:
-    from drumlin._dataset import Dataset
     from drumlin._tables import Tables
 
 __all__ = ["Table"]
@@ -93,7 +94,14 @@ class Table(Groupable, Generic[_V]):
         """Whether there is a table at the path."""
         return self._core.exists()
 
-    def create(self, schema: SchemaLike, *, sort: Iterable[str] = (), key: Iterable[str] = ()) -> _V:
+    def create(
+        self,
+        schema: SchemaLike,
+        *,
+        sort: Iterable[str] = (),
+        key: Iterable[str] = (),
+        compression: Compression | None = None,
+    ) -> _V:
         """Makes an empty table, ordered by the columns ``sort`` when read; or one with a key: no two rows are equal in
         the columns ``key``, by which they are ordered, and rows are written and looked up by it (:meth:`upsert`,
         :meth:`insert`, :meth:`delete_keys`, :meth:`get_many`).
@@ -107,7 +115,8 @@ class Table(Groupable, Generic[_V]):
         >>> store.table("people").stat().key
         ['id']
         """
-        return cast(_V, self._core.create(to_schema(schema), names(sort, "sort"), names(key, "key")))
+        asked = optional_text(compression, "compression")
+        return cast(_V, self._core.create(to_schema(schema), names(sort, "sort"), names(key, "key"), asked))
 
     def write(
         self,
@@ -115,14 +124,15 @@ class Table(Groupable, Generic[_V]):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        compression: Compression | None = None,
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
         """Makes a version that holds exactly the rows of ``data``; makes the table if needed. See :meth:`Store.write
         <drumlin.Store.write>`."""
         order = sort_columns(sort)
-        stream = to_stream(data, self._fit_to_write(order, coerce))
-        return cast(_V, self._core.write(stream, note(metadata), order, progress))
+        asked = note(metadata), order, optional_text(compression, "compression")
+        return cast(_V, self._core.write(to_stream(data, self._fit_to_write(order, coerce)), *asked, progress))
 
     def append(
         self,
@@ -578,7 +588,7 @@ class Table(Groupable, Generic[_V]):
         """Drops the table. See :meth:`Store.drop <drumlin.Store.drop>`."""
         return self._core.drop(missing_ok)
 
-    def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
+    def _to_group(self, what: str, where: str | Expr | None) -> Any:
         return self._place.scan(self.path, where=where)
 
     def _fit_to_write(self, order: list[str] | None, coerce: bool) -> Fit:

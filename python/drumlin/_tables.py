@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from drumlin import _drumlin
 from drumlin._arguments import (
     AsOf,
+    Compression,
     Progress,
     SchemaMode,
     as_of_argument,
@@ -15,6 +16,7 @@ from drumlin._arguments import (
     filter_text,
     names,
     note,
+    optional_text,
     path_argument,
     paths_to_drop,
     selection,
@@ -78,11 +80,15 @@ class Tables(Generic[_V]):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        compression: Compression | None = None,
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
         """Makes a version of the table at ``path`` that holds exactly the rows of ``data``; makes the table if needed,
         ordered by the columns ``sort`` when read (by default rows keep their order).
+
+        ``compression`` is how these rows and later ones of the table are compressed, ``"balanced"``, ``"small"`` or
+        ``"fast"`` (see :func:`drumlin.open`; by default as before, or as the store's tables are).
 
         ``metadata`` is a JSON value noted with the version. Numbers of NumPy become Python's, pandas Timestamps become
         ISO 8601 text; anything else is refused.
@@ -97,7 +103,9 @@ class Tables(Generic[_V]):
         >>> store.read("numbers").to_arrow()["n"].to_pylist()
         [1, 2, 3]
         """
-        return self.table(path).write(data, metadata=metadata, sort=sort, coerce=coerce, progress=progress)
+        return self.table(path).write(
+            data, metadata=metadata, sort=sort, compression=compression, coerce=coerce, progress=progress
+        )
 
     def append(
         self,
@@ -266,6 +274,7 @@ class Tables(Generic[_V]):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        compression: Compression | None = None,
         return_exceptions: Literal[False] = False,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -277,6 +286,7 @@ class Tables(Generic[_V]):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        compression: Compression | None = None,
         return_exceptions: bool,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -287,6 +297,7 @@ class Tables(Generic[_V]):
         *,
         metadata: Any = None,
         sort: Iterable[str] | None = None,
+        compression: Compression | None = None,
         return_exceptions: bool = False,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -309,7 +320,8 @@ class Tables(Generic[_V]):
         wrong: dict[str, Any] | None = {} if return_exceptions else None
         order = sort_columns(sort)
         streams = to_streams(frames, wrong, lambda path: self.table(path)._fit_to_write(order, coerce))
-        answers = self._tables.write_many(streams, note(metadata), order, progress, return_exceptions)
+        asked = optional_text(compression, "compression")
+        answers = self._tables.write_many(streams, note(metadata), order, asked, progress, return_exceptions)
         return _by_path(frames, streams, answers, wrong)
 
     @overload

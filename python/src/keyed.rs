@@ -351,7 +351,7 @@ pub fn write<T: Send>(
     let few = progress.is_none() && given.is_few();
     let write = |task: Task| {
         let rows = given.into_frame(task.cancel.clone());
-        call(rows, &WriteOptions { metadata, sort: None, schema, task })
+        call(rows, &WriteOptions { metadata, schema, task, ..WriteOptions::default() })
     };
     if few { detached(py, || write(Task::default())) } else { with_progress(py, progress, write) }
 }

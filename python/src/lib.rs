@@ -96,7 +96,7 @@ mod _drumlin {
     /// Opens the store at `uri`.
     #[pyfunction]
     fn open(py: Python<'_>, uri: &str, mode: options::ModeName, settings: options::Settings) -> PyResult<Store> {
-        let options = options::open(mode, settings);
+        let options = options::open(mode, settings)?;
         let told = options.bucket.told();
         Ok(Store::new(told, call::detached(py, || drumlin::Store::open(uri, options))?))
     }
@@ -111,7 +111,7 @@ mod _drumlin {
         settings: options::Settings,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<SalvageReport> {
-        let options = options::open(options::ModeName::create(), settings);
+        let options = options::open(options::ModeName::create(), settings)?;
         let salvage = |task: drumlin::base::Task| drumlin::salvage(uri, new, options, &task);
         Ok(call::with_progress(py, progress, salvage)?.into())
     }

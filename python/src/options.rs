@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use drumlin::SchemaMode;
 use drumlin::base::{Timestamp, Version};
 use drumlin::catalog::Retention;
 use drumlin::filter::Filter;
 use drumlin::store::{AsOf, BucketOptions, LookupOptions, Missing, Mode, Options, Sync};
 use drumlin::table::{PlanOptions, ScanOptions};
+use drumlin::{Compression, SchemaMode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -54,6 +54,7 @@ pub struct Settings {
     shared: bool,
     fresh: bool,
     accept_loss: bool,
+    compression: Option<String>,
     writer: Option<String>,
     storage_options: BTreeMap<String, String>,
     /// The interval of syncs.
@@ -61,9 +62,10 @@ pub struct Settings {
 }
 
 /// How a store is opened.
-pub fn open(mode: ModeName, settings: Settings) -> Options {
+pub fn open(mode: ModeName, settings: Settings) -> PyResult<Options> {
     let default = Options::default();
-    Options {
+    let compression = settings.compression.as_deref().map(Compression::parse).transpose().map_err(raise)?;
+    Ok(Options {
         mode: mode.0,
         memory_bytes: settings.memory_bytes.unwrap_or(default.memory_bytes),
         cache_bytes: settings.cache_bytes.unwrap_or(default.cache_bytes),
@@ -78,11 +80,12 @@ pub fn open(mode: ModeName, settings: Settings) -> Options {
         shared: settings.shared,
         fresh: settings.fresh,
         accept_loss: settings.accept_loss,
+        compression: compression.unwrap_or(default.compression),
         writer: settings.writer,
         bucket: BucketOptions(settings.storage_options),
         sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
         ..default
-    }
+    })
 }
 
 /// A version's number, a snapshot's name or a time.

@@ -95,7 +95,7 @@ pub struct SplitReader(drumlin::SplitReader);
 impl SplitReader {
     #[new]
     fn new(py: Python<'_>, uri: &str, settings: Settings) -> PyResult<Self> {
-        let options = open(ModeName::create(), settings);
+        let options = open(ModeName::create(), settings)?;
         Ok(Self(detached(py, || drumlin::SplitReader::open(uri, &options))?))
     }
 

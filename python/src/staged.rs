@@ -158,7 +158,7 @@ impl Token {
 impl Stage {
     #[new]
     fn new(py: Python<'_>, uri: &str, settings: Settings) -> PyResult<Self> {
-        let options = open(ModeName::create(), settings);
+        let options = open(ModeName::create(), settings)?;
         Ok(Self(Detached::new(detached(py, || drumlin::Stage::open(uri, &options))?)))
     }
 

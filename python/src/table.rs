@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use drumlin::base::Task;
 use drumlin::{
-    Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
-    Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched,
-    WriteOptions,
+    Alter, AsOf, Cancel, Compression, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression,
+    Fill, Filter, Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched,
+    WhenNotMatched, WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -49,10 +49,14 @@ impl Table {
         metadata: Option<String>,
         sort: Option<Vec<String>>,
         schema: SchemaMode,
+        compression: Option<String>,
         progress: Option<Py<PyAny>>,
         write: impl FnOnce(&drumlin::Table, &WriteOptions) -> Result<Option<drumlin::VersionInfo>> + Send,
     ) -> PyResult<Option<Version>> {
-        let write = |task| write(&self.core, &WriteOptions { metadata, sort, schema, task });
+        let write = |task| {
+            let compression = compression.as_deref().map(Compression::parse).transpose()?;
+            write(&self.core, &WriteOptions { metadata, sort, schema, compression, task })
+        };
         Ok(with_progress(py, progress, write)?.map(Version::from))
     }
 
@@ -131,27 +135,35 @@ impl Table {
         detached(py, || self.core.exists())
     }
 
+    #[pyo3(signature = (schema, sort, key, compression=None))]
     fn create(
         &self,
         py: Python<'_>,
         schema: GivenSchema,
         sort: Vec<String>,
         key: Vec<String>,
+        compression: Option<String>,
     ) -> PyResult<Option<Version>> {
         let schema = schema.into_inner();
-        Ok(detached(py, || self.core.create(schema, TableOptions { sort, key }))?.map(Version::from))
+        let create = || {
+            let compression = compression.as_deref().map(Compression::parse).transpose()?;
+            self.core.create(schema, TableOptions { sort, key, compression })
+        };
+        Ok(detached(py, create)?.map(Version::from))
     }
 
-    #[pyo3(signature = (frame, metadata=None, sort=None, progress=None))]
+    #[pyo3(signature = (frame, metadata=None, sort=None, compression=None, progress=None))]
     fn write(
         &self,
         py: Python<'_>,
         frame: Input,
         metadata: Option<String>,
         sort: Option<Vec<String>>,
+        compression: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, sort, SchemaMode::Strict, progress, |table, options| table.write(frame, options))
+        let mode = SchemaMode::Strict;
+        self.write_by(py, metadata, sort, mode, compression, progress, |table, options| table.write(frame, options))
     }
 
     #[pyo3(signature = (frame, metadata=None, evolve=false, progress=None))]
@@ -163,7 +175,9 @@ impl Table {
         evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| table.append(frame, options))
+        self.write_by(py, metadata, None, schema_mode(evolve), None, progress, |table, options| {
+            table.append(frame, options)
+        })
     }
 
     #[pyo3(signature = (frame, filter=None, metadata=None, evolve=false, progress=None))]
@@ -176,7 +190,7 @@ impl Table {
         evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, schema_mode(evolve), progress, |table, options| match filter {
+        self.write_by(py, metadata, None, schema_mode(evolve), None, progress, |table, options| match filter {
             Some(filter) => table.replace_where(frame, filter, options),
             None => table.replace(frame, options),
         })
@@ -468,7 +482,7 @@ impl Table {
 
     /// The sort columns and the key.
     fn order(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
-        let TableOptions { sort, key } = detached(py, || self.core.order())?;
+        let TableOptions { sort, key, .. } = detached(py, || self.core.order())?;
         Ok((sort, key))
     }
 

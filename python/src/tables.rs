@@ -1,6 +1,6 @@
 //! Operations on tables by path, in a store or in a transaction.
 
-use drumlin::{Place, Result, Tables as _, WriteOptions};
+use drumlin::{Compression, Place, Result, Tables as _, WriteOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -49,19 +49,21 @@ impl Tables {
     }
 
     /// With `each`, one result per frame: its version, or the exception.
-    #[pyo3(signature = (frames, metadata=None, sort=None, progress=None, each=false))]
+    #[pyo3(signature = (frames, metadata=None, sort=None, compression=None, progress=None, each=false))]
     fn write_many<'py>(
         &self,
         py: Python<'py>,
         frames: Vec<(String, Handed)>,
         metadata: Option<String>,
         sort: Option<Vec<String>>,
+        compression: Option<String>,
         progress: Option<Py<PyAny>>,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let write = |frames, task| {
-            let (frames, options) =
-                (to_frames(frames), WriteOptions { metadata, sort, task, ..WriteOptions::default() });
+            let compression = compression.as_deref().map(Compression::parse).transpose()?;
+            let options = WriteOptions { metadata, sort, compression, task, ..WriteOptions::default() };
+            let frames = to_frames(frames);
             match each {
                 true => self.place.write_each(frames, &options),
                 false => all(self.place.write_many(frames, &options)),
@@ -82,8 +84,10 @@ impl Tables {
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let append = |frames, task| {
-            let (frames, options) =
-                (to_frames(frames), WriteOptions { metadata, sort: None, schema: schema_mode(evolve), task });
+            let (frames, options) = (
+                to_frames(frames),
+                WriteOptions { metadata, schema: schema_mode(evolve), task, ..WriteOptions::default() },
+            );
             match each {
                 true => self.place.append_each(frames, &options),
                 false => all(self.place.append_many(frames, &options)),

@@ -374,3 +374,17 @@ def test_origins_are_exact() -> None:
     bars = store.scan("n").resample("10ns", on="ts", origin=pd.Timestamp(5)).agg(n="count").to_arrow()
     assert bars["ts"].cast(pa.int64()).to_pylist() == [5]
     assert agg(pa.table({"self": [1]}), self=("self", "sum")) == [{"self": 1}]
+
+
+def test_the_first_is_that_of_the_order() -> None:
+    store = drumlin.open("memory://")
+    store.write("t", {"n": list(range(99, 0, -2)), "x": list(range(50))}, sort=["n"])
+    store.append("t", {"n": list(range(98, -1, -2)), "x": list(range(50))})
+    there = store.read("t").to_arrow()
+    (found,) = (
+        store.table("t").group_by().agg(a=("n", "first"), b=("n", "last"), c=("x", "first")).to_arrow().to_pylist()
+    )
+    assert found == {"a": there["n"][0].as_py(), "b": there["n"][-1].as_py(), "c": there["x"][0].as_py()}
+    assert store.table("t").group_by(where="n > 50").agg(n="count").to_arrow().to_pylist() == [
+        {"n": sum(n > 50 for n in there["n"].to_pylist())}
+    ]

@@ -70,7 +70,7 @@ pub use catalog::{
 };
 pub use filter::{Expression, Filter};
 pub use log::LogOptions;
-pub use segment::Stat;
+pub use segment::{Compression, Stat};
 pub use store::*;
 pub use table::{
     Alter, ConstraintNames, Constraints, ConstraintsInfo, Fill, LeftAlone, Lookup, Merge, NewColumn, Note, Plan,

@@ -142,7 +142,7 @@ impl Import {
         let paths: Vec<String> = frames.iter().map(|(path, _)| path.clone()).collect();
         let (metadata, sort, task) = (self.metadata.clone(), self.sort.clone(), bar.task_beside(&cancel));
         let schema = if self.evolve { SchemaMode::Evolve } else { SchemaMode::Strict };
-        let options = WriteOptions { metadata, sort, schema, task };
+        let options = WriteOptions { metadata, sort, schema, task, ..WriteOptions::default() };
         let done = if let Some(filter) = &self.filter {
             let (path, frame) = frames.remove(0);
             let version = store.table(&path).replace_where(frame, filter, &options);

@@ -14,7 +14,7 @@ use arrow::row::{RowConverter, SortField};
 
 use super::codes::{picked, plain_floats};
 use super::plan::scale_of;
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::filter::{float_key, key_float, narrow_integers};
 
 /// Values of one row in bytes that compare like them.

@@ -1,28 +1,23 @@
 //! What is known of groups while rows come: one state an aggregate, with a place for each group.
 
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, UInt32Array, UInt64Array,
-    new_null_array,
-};
-use arrow::buffer::{NullBuffer, ScalarBuffer};
-use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Decimal32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, UInt64Type};
-use arrow::row::{RowConverter, SortField};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, UInt64Array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal32Type, Decimal128Type, Int32Type, Int64Type, UInt64Type};
 
 use super::best::{
     BestNumber, Bytes, Kind, NOWHERE, add_best, add_numbers, doubles, each, from_bytes, from_keys, in_bytes, is_number,
     offer,
 };
-use super::codes::{Codes, Combinations, expanded, picked, plain_floats};
+use super::codes::{Codes, Combinations, expanded};
 use super::exact::{ExactSum, WideSum, variance};
 use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result};
-use crate::filter::{float_key, key_float, narrow_integers};
+use crate::filter::narrow_integers;
 
 /// Where groups are.
 #[derive(Debug)]

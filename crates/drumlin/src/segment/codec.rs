@@ -13,6 +13,7 @@ use vortex_alp::{ALP, ALPArrayExt, ALPArraySlotsExt, ALPFloat, Exponents, alp_en
 use vortex_array::arrays::Primitive;
 use vortex_array::dtype::{DType, PType};
 use vortex_array::{ArrayRef, ExecutionCtx, IntoArray, VortexSessionExecute, array_session};
+use vortex_btrblocks::schemes::float::ALPRDScheme;
 use vortex_btrblocks::schemes::string::{FSSTScheme, OnPairScheme};
 use vortex_btrblocks::{
     BtrBlocksCompressor, BtrBlocksCompressorBuilder, CompressionSessionExt, Scheme, SchemeExt, compress_patches,
@@ -22,6 +23,7 @@ use vortex_session::VortexSession;
 use vortex_session::registry::Id;
 
 use super::hint::{Encodings, Hint};
+use super::scheme::{Compression, Search};
 use crate::base::Error;
 
 /// The encodings that a segment may hold, stored as their positions in this list.
@@ -66,8 +68,11 @@ pub(super) struct Codec {
     pub(super) session: VortexSession,
     /// The interned names of [`ENCODINGS`].
     pub(super) ids: [Id; ENCODINGS.len()],
-    /// For all but long texts: without OnPair, whose dictionary is too large for few rows.
+    /// For all but long texts: without OnPair, whose dictionary is too large for few rows, and without ALP-RD, which makes a fifth
+    /// of doubles go away for most of the time that reading them takes.
     compressor: BtrBlocksCompressor,
+    /// The same with ALP-RD.
+    small: BtrBlocksCompressor,
     /// For long texts, in addition to OnPair (see onpair.rs): without OnPair and FSST.
     texts: BtrBlocksCompressor,
     /// Compressors limited to some encodings, by these encodings.
@@ -103,9 +108,10 @@ impl Codec {
         let builder = BtrBlocksCompressorBuilder::from_session(&session);
         let builder = builder.exclude_schemes([OnPairScheme.id()]);
         let texts = builder.clone().exclude_schemes([FSSTScheme.id()]).build();
-        let compressor = builder.build();
+        let small = builder.clone().build();
+        let compressor = builder.exclude_schemes([ALPRDScheme.id()]).build();
         let restricted = Mutex::default();
-        Self { session, ids: ENCODINGS.map(Id::new_static), compressor, texts, restricted }
+        Self { session, ids: ENCODINGS.map(Id::new_static), compressor, small, texts, restricted }
     }
 
     /// A compressor limited to the encodings `only`, and those that cost nothing to try.
@@ -135,32 +141,35 @@ impl Codec {
         self.session.create_execution_ctx()
     }
 
-    /// The smallest form that Vortex finds, limited to the encodings `only` if they are given; `None` if it fails, and
-    /// then the plain form is stored.
-    pub(super) fn compress(&self, array: &ArrayRef, only: Option<Hint>) -> Option<ArrayRef> {
+    /// The smallest form that Vortex finds; `None` if it fails, and then the plain form is stored.
+    pub(super) fn compress(&self, array: &ArrayRef, search: Search) -> Option<ArrayRef> {
+        // Without a search, what is cheap to evaluate is tried.
+        let only = search.only.or((search.compression == Compression::Fast).then_some(Hint::CHEAP));
         if let Some(only) = only
             && let Some(exponents) = only.exponents
             && fits(exponents, array.dtype())
         {
-            return self.compress_floats(array, exponents, only);
+            return self.compress_floats(array, exponents, Search { only: Some(only), ..search });
         }
         let restricted = only.map(|only| self.restricted(only.encodings));
         let compressor = match &restricted {
             Some(restricted) => restricted,
             None if array.dtype().is_utf8() && array.len() >= LONG_ROWS_MIN => &self.texts,
+            None if search.compression == Compression::Small => &self.small,
             None => &self.compressor,
         };
         catch_unwind(AssertUnwindSafe(|| compressor.compress(array, &mut self.context()).ok())).ok().flatten()
     }
 
     /// Encodes floats as integers, with known powers of ten.
-    fn compress_floats(&self, array: &ArrayRef, exponents: Exponents, only: Hint) -> Option<ArrayRef> {
+    fn compress_floats(&self, array: &ArrayRef, exponents: Exponents, search: Search) -> Option<ArrayRef> {
         let compress = || {
             let mut context = self.context();
             let floats = array.as_opt::<Primitive>()?;
             let encoded = alp_encode(floats, Some(exponents), &mut context).ok()?;
             let patches = encoded.patches().map(|patches| compress_patches(patches, &mut context)).transpose().ok()?;
-            let integers = self.compress(encoded.encoded(), Some(Hint { exponents: None, ..only }))?;
+            let only = search.only.map(|only| Hint { exponents: None, ..only });
+            let integers = self.compress(encoded.encoded(), Search { only, ..search })?;
             Some(ALP::try_new(integers, exponents, patches).ok()?.into_array())
         };
         catch_unwind(AssertUnwindSafe(compress)).ok().flatten()

@@ -20,6 +20,7 @@ use super::bits::packed;
 use super::codec::{Codec, LONG_ROWS_MIN, refused};
 use super::hint::Hint;
 use super::onpair::{Dictionary, Text};
+use super::scheme::{Compression, Search};
 use super::tree::Tree;
 use crate::base::{Error, Result};
 
@@ -113,7 +114,7 @@ impl Codes {
             plain(self.dictionary.offsets),
             codes,
             plain(self.offsets.into()),
-            codec.compress(&lengths, Some(Hint::CHEAP))?,
+            codec.compress(&lengths, Search { only: Some(Hint::CHEAP), compression: Compression::default() })?,
             validity,
         );
         Some(array.ok()?.into_array())

@@ -231,7 +231,7 @@ pub(super) fn write_bools(out: &mut Writer, array: &BooleanArray) {
     let bitmap = array.len().div_ceil(8);
     if bitmap > PLAIN_MAX {
         let bytes: Vec<u8> = values.iter().map(u8::from).collect();
-        let words = Words::new(PType::U8, bytes, None).prepare(out.only());
+        let words = Words::new(PType::U8, bytes, None).prepare(out.search());
         if words.size() < bitmap {
             Tag::Narrow.write(out, nulls.is_some());
             write_nulls(out, nulls);
@@ -273,7 +273,7 @@ pub(super) fn write_fixed(out: &mut Writer, array: &ArrayRef, size: usize) {
             valid.flat_map(|row| values[row * size..(row + 1) * size].iter().copied()).collect()
         };
         let binary = BinaryArray::new(OffsetBuffer::from_lengths(lengths), bytes, nulls.cloned());
-        if let Some(tree) = text::compress(&(Arc::new(binary) as ArrayRef), out.only())
+        if let Some(tree) = text::compress(&(Arc::new(binary) as ArrayRef), out.search())
             && tree.size() < values.len()
         {
             Tag::Vortex.write(out, nulls.is_some());

@@ -64,7 +64,7 @@ pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
 pub use rewrite::{Source, decode_with_scheme, rewrite};
-pub use scheme::Scheme;
+pub use scheme::{Compression, Scheme};
 pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 use tag::Tag;
@@ -95,7 +95,7 @@ pub fn encode(array: &ArrayRef) -> Result<Segment> {
 /// still compresses well. Also returns how it was encoded.
 pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
     // What was found on few rows says little about many.
-    let unknown = Scheme::default();
+    let unknown = Scheme::default().with_compression(like.compression);
     let like = if like.says_of(array.len()) { like } else { &unknown };
     let known = encode_once(array, data_type, like)?;
     if like.found.is_none() || like.holds_up(known.0.bytes.len(), array.len()) {
@@ -153,7 +153,7 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
             array.len()
         )));
     }
-    let scheme = Scheme::new(found, bytes.len(), array.len(), text);
+    let scheme = Scheme::new(found, bytes.len(), array.len(), text).with_compression(like.compression);
     Ok((Segment { bytes, stats, kept }, scheme))
 }
 

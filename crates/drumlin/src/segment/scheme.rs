@@ -8,14 +8,60 @@ use std::sync::Arc;
 
 use super::hint::Hint;
 use super::onpair::Text;
+use crate::base::{Error, Result};
 
 /// How much larger per row the results of a scheme may be than the data it was found on.
 const GROWTH_MAX: f64 = 1.15;
+
+/// What decides how values are encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// What they take, and what it costs to read them: floats that hardly compress are kept as they are.
+    #[default]
+    Balanced,
+    /// What they take.
+    Small,
+    /// What it costs to write and to read them: only forms that are found without a search.
+    Fast,
+}
+
+impl Compression {
+    /// All there are.
+    const ALL: [Self; 3] = [Self::Balanced, Self::Small, Self::Fast];
+
+    /// By its name: `balanced`, `small` or `fast`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for others.
+    pub fn parse(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
+            Error::invalid(format!("there is no compression '{name}'; expected 'balanced', 'small' or 'fast'"))
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::Small => "small",
+            Self::Fast => "fast",
+        }
+    }
+}
 
 /// How an earlier part of a column was encoded. The default is empty: a form is searched for.
 #[derive(Clone, Debug, Default)]
 pub struct Scheme {
     pub(super) found: Option<Found>,
+    pub(super) compression: Compression,
+}
+
+/// What to try.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Search {
+    /// Only these encodings; `None` for all.
+    pub only: Option<Hint>,
+    pub compression: Compression,
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +76,13 @@ pub(super) struct Found {
 
 impl Scheme {
     pub(super) fn new(hint: Hint, bytes: usize, rows: usize, text: Option<Arc<Text>>) -> Self {
-        Self { found: Some(Found { hint, bytes: bytes as u64, rows: rows as u64, text }) }
+        let found = Some(Found { hint, bytes: bytes as u64, rows: rows as u64, text });
+        Self { found, compression: Compression::default() }
+    }
+
+    /// The same with another compression.
+    pub fn with_compression(self, compression: Compression) -> Self {
+        Self { compression, ..self }
     }
 
     /// Whether it was found on enough rows to be used for `rows` rows.

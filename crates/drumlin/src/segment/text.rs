@@ -28,8 +28,8 @@ use super::dictionary;
 use super::expand::expand;
 use super::export::{as_dictionary, contiguous, export, export_unchecked, from_codes, of_offsets};
 use super::form::Form;
-use super::hint::Hint;
 use super::onpair::Text;
+use super::scheme::{Compression, Search};
 use super::tag::{NULLS, Tag};
 use super::tree::{self, Tree};
 use super::types::plain_type;
@@ -85,12 +85,13 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColum
     }
     // The plain form's lengths compress, so what Vortex makes of the bytes must be smaller than bytes and compressed
     // lengths together.
-    let lengths = Words::new(PType::U32, lengths, None).prepare(out.only());
+    let search = out.search();
+    let lengths = Words::new(PType::U32, lengths, None).prepare(search);
     let mut tree = None;
-    if bytes >= COMPRESSED_MIN {
-        tree = compress(&packed(array, &values)?, out.only());
+    if bytes >= COMPRESSED_MIN && search.compression != Compression::Fast {
+        tree = compress(&packed(array, &values)?, search);
         let long = array.len() >= LONG_ROWS_MIN && plain_type(array.data_type()) == Some(DataType::Utf8);
-        if long && out.only().is_none() {
+        if long && search.only.is_none() {
             let smallest = tree.as_ref().map_or(usize::MAX, Tree::size);
             match encode_text(out, None, &values, nulls).filter(|text| text.size() < smallest) {
                 Some(text) => tree = Some(text),
@@ -264,11 +265,11 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<
 }
 
 /// Vortex's compressed form of strings or binary of any Arrow type.
-pub(super) fn compress(array: &ArrayRef, only: Option<Hint>) -> Option<Tree> {
+pub(super) fn compress(array: &ArrayRef, search: Search) -> Option<Tree> {
     let codec = Codec::get();
     let nullable = array.null_count() > 0;
     let array = codec.session.arrow().from_arrow_array(Arc::clone(array), nullable).ok()?;
-    Tree::compress(codec, &array, only)
+    Tree::compress(codec, &array, search)
 }
 
 /// Reads what [`write`] wrote.

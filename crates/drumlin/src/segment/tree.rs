@@ -31,6 +31,7 @@ use vortex_error::{VortexResult, vortex_bail, vortex_ensure, vortex_err};
 
 use super::codec::{Codec, refused};
 use super::hint::{Hint, STEPS_BIT};
+use super::scheme::{Compression, Search};
 use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::{Error, Result};
 
@@ -54,30 +55,31 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Compresses `array`, limited to the encodings `only` if they are given; `None` if Vortex fails or uses an encoding
-    /// that segments may not hold, or if the result could not be read back.
-    pub(super) fn compress(codec: &Codec, array: &ArrayRef, only: Option<Hint>) -> Option<Self> {
-        let tree = match only {
-            Some(only) if only.encodings & STEPS_BIT != 0 => Self::steps(codec, array, DEPTH_MAX, Some(only)),
+    /// Compresses `array`; `None` if Vortex fails or uses an encoding that segments may not hold, or if the result could not be
+    /// read back.
+    pub(super) fn compress(codec: &Codec, array: &ArrayRef, search: Search) -> Option<Self> {
+        let tree = match search.only {
+            Some(only) if only.encodings & STEPS_BIT != 0 => Self::steps(codec, array, DEPTH_MAX, search),
             _ => None,
         };
         let tree = match tree {
             Some(steps) => steps,
-            None => Self::of(codec, &codec.compress(array, only)?, DEPTH_MAX, only)?,
+            None => Self::of(codec, &codec.compress(array, search)?, DEPTH_MAX, search)?,
         };
         tree.checked(array.len())
     }
 
     /// The tree of an array that is already encoded; its ascending children may still be stored as steps.
     pub(super) fn of_encoded(codec: &Codec, array: &ArrayRef) -> Option<Self> {
-        Self::of(codec, array, DEPTH_MAX, Some(Hint::STEPS))?.checked(array.len())
+        let search = Search { only: Some(Hint::STEPS), compression: Compression::default() };
+        Self::of(codec, array, DEPTH_MAX, search)?.checked(array.len())
     }
 
     fn checked(self, rows: usize) -> Option<Self> {
         (self.elements <= elements_max(rows, self.size())).then_some(self)
     }
 
-    fn of(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Hint>) -> Option<Self> {
+    fn of(codec: &Codec, array: &ArrayRef, depth: usize, search: Search) -> Option<Self> {
         let depth = depth.checked_sub(1)?;
         let parts = codec.session.array_serialize(array).ok()??;
         let encoding = codec.ids.iter().position(|id| *id == parts.serialized_id)?;
@@ -96,12 +98,12 @@ impl Tree {
         let found = Hint { encodings: 1 << encoding, exponents };
         let mut tree = Self { nodes: nodes.finish(), buffers: parts.buffers, elements: array.len(), found };
         for child in &parts.children {
-            tree.append(Self::of(codec, child, depth, only)?);
+            tree.append(Self::of(codec, child, depth, search)?);
         }
-        if only.is_some_and(|only| only.encodings & STEPS_BIT == 0) {
+        if search.only.is_some_and(|only| only.encodings & STEPS_BIT == 0) {
             return Some(tree);
         }
-        match Self::steps(codec, array, depth, only) {
+        match Self::steps(codec, array, depth, search) {
             // Summing the steps takes time, so it must be worth it.
             Some(steps) if steps.size() < tree.size() / 4 * 3 => Some(steps),
             _ => Some(tree),
@@ -109,7 +111,7 @@ impl Tree {
     }
 
     /// The array as steps, if it ascends.
-    fn steps(codec: &Codec, array: &ArrayRef, depth: usize, only: Option<Hint>) -> Option<Self> {
+    fn steps(codec: &Codec, array: &ArrayRef, depth: usize, search: Search) -> Option<Self> {
         if array.len() < STEPS_MIN || !array.dtype().is_int() || array.dtype().is_nullable() {
             return None;
         }
@@ -126,8 +128,8 @@ impl Tree {
         });
         let steps = steps.reinterpret_cast(array.ptype().to_unsigned()).into_array();
         // Steps of steps are not tried.
-        let only = only.map(Hint::below_steps);
-        let steps = Self::of(codec, &codec.compress(&steps, only)?, depth, only)?;
+        let search = Search { only: search.only.map(Hint::below_steps), ..search };
+        let steps = Self::of(codec, &codec.compress(&steps, search)?, depth, search)?;
         let mut nodes = Writer::default();
         nodes.u8(STEPS);
         nodes.varint(8);

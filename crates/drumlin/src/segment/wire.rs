@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::form::Form;
 use super::hint::Hint;
 use super::onpair::Text;
-use super::scheme::Scheme;
+use super::scheme::{Scheme, Search};
 use crate::base::{Error, Result, read_varint, write_varint};
 
 /// Writes a column of any type. Columns that hold others get it for these, since only the layer as a whole knows all types.
@@ -46,9 +46,9 @@ impl Writer {
         Self { like: like.clone(), ..Self::default() }
     }
 
-    /// What to try; `None` for everything.
-    pub(super) fn only(&self) -> Option<Hint> {
-        self.like.found.as_ref().map(|found| found.hint)
+    /// What to try.
+    pub(super) fn search(&self) -> Search {
+        Search { only: self.like.found.as_ref().map(|found| found.hint), compression: self.like.compression }
     }
 
     /// The number of bytes so far.

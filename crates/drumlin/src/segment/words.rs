@@ -23,8 +23,8 @@ use vortex_buffer::{Alignment, ByteBuffer};
 
 use super::bits::{packed, read_nulls, write_nulls};
 use super::codec::{Codec, refused};
-use super::hint::Hint;
 use super::plain::Plain;
+use super::scheme::{Compression, Search};
 use super::tag::{NULLS, Tag};
 use super::tree::{self, Tree};
 use super::wire::{Reader, Writer};
@@ -112,8 +112,8 @@ impl Words {
         self
     }
 
-    /// Chooses the smaller form, limited to the encodings `only` if they are given.
-    pub(super) fn prepare(self, only: Option<Hint>) -> Prepared {
+    /// Chooses the smaller form; of floats, one that is much smaller, unless they are to be small.
+    pub(super) fn prepare(self, search: Search) -> Prepared {
         let words = self.without_garbage();
         let rows = words.rows();
         if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
@@ -122,26 +122,35 @@ impl Words {
         let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(words.ptype, &words.values));
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
         if plain_size > PLAIN_MAX
-            && let Some(tree) = words.compress(only)
-            && tree.size() < plain_size + words.nulls.as_ref().map_or(0, |_| rows.div_ceil(8))
+            && let Some(tree) = words.compress(search)
+            && tree.size() < words.worth(plain_size, search.compression)
         {
             return Prepared::Vortex(tree, words.nulls.is_some());
         }
         Prepared::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
     }
 
-    fn compress(&self, only: Option<Hint>) -> Option<Tree> {
+    /// The size from which on an encoded form is not worth it, where the plain one takes `plain`.
+    fn worth(&self, plain: usize, compression: Compression) -> usize {
+        let plain = plain + self.nulls.as_ref().map_or(0, |_| self.rows().div_ceil(8));
+        match compression {
+            Compression::Balanced | Compression::Fast if self.ptype.is_float() => plain / 5 * 4,
+            _ => plain,
+        }
+    }
+
+    fn compress(&self, search: Search) -> Option<Tree> {
         let codec = Codec::get();
         let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
         let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
         let validity = validity_of(self.nulls.as_ref().map(packed).as_ref(), self.nulls.is_some()).ok()?;
         let array = PrimitiveArray::from_byte_buffer(bytes, self.ptype, validity).into_array();
-        Tree::compress(codec, &array, only)
+        Tree::compress(codec, &array, search)
     }
 
     /// Writes the smaller form.
     pub(super) fn write(self, out: &mut Writer) {
-        self.prepare(out.only()).write(out);
+        self.prepare(out.search()).write(out);
     }
 
     /// Reads `rows` words of `ptype`.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::log::LogOptions;
+use crate::segment::Compression;
 
 /// What a store is opened for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +100,8 @@ pub struct Options {
     /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and
     /// continue without them. They cannot be recovered afterwards. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
+    /// How the rows of tables are compressed that are made here, unless they say. Default: balanced.
+    pub compression: Compression,
     /// The name by which versions tell who wrote them. Default: none.
     pub writer: Option<String>,
     /// The commit log.
@@ -106,6 +109,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// What new tables say of their compression, if they do not say it themselves.
+    pub(super) fn of_new_tables(&self) -> Option<Compression> {
+        Some(self.compression).filter(|compression| *compression != Compression::default())
+    }
+
     /// Whether a store that was opened with these options is like one opened with `other`.
     pub(super) fn same_settings(&self, other: &Options) -> bool {
         let alike = |options: &Options| Options { mode: Mode::Write, accept_loss: false, ..options.clone() };
@@ -133,6 +141,7 @@ impl Default for Options {
             fresh: false,
             sync: Sync::Commit,
             accept_loss: false,
+            compression: Compression::default(),
             writer: None,
             log: LogOptions::default(),
         }

@@ -22,8 +22,11 @@ use crate::base::{BlockId, Env, Error, Result, SessionId, TableId, Task, Timesta
 use crate::block::{BlockNumbers, BlockWriter};
 use crate::catalog::{HoldKind, Path, State, ended};
 use crate::filter::column_meant;
+use crate::segment::Compression;
 use crate::storage::InlineStorage;
-use crate::table::{NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, sorted_schema};
+use crate::table::{
+    NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, compressed_as, sorted_schema,
+};
 
 /// Of tickets and tokens of tables without constraints, and with some, which builds of before do not know.
 const VERSION: u8 = 1;
@@ -130,7 +133,8 @@ impl Ticket {
         }
         let mut targets: Vec<Target> = Vec::with_capacity(tables.len());
         for (path, schema) in tables {
-            let target = Target::new(&state, Path::new(path)?, schema.as_ref(), options)?;
+            let new = store.inner.options.of_new_tables();
+            let target = Target::new(&state, Path::new(path)?, schema.as_ref(), options, new)?;
             if targets.iter().any(|other| other.path == target.path) {
                 return Err(Error::invalid(format!("'{path}' is given twice")));
             }
@@ -202,7 +206,13 @@ fn version_of<'a>(mut targets: impl Iterator<Item = &'a Target>) -> u8 {
 }
 
 impl Target {
-    fn new(state: &State, path: Path, schema: Option<&SchemaRef>, options: &StageOptions) -> Result<Self> {
+    fn new(
+        state: &State,
+        path: Path,
+        schema: Option<&SchemaRef>,
+        options: &StageOptions,
+        new: Option<Compression>,
+    ) -> Result<Self> {
         let mode = options.mode;
         let named = |e: Error| e.context(format!("'{path}'"));
         let existing = state.table_at(&path);
@@ -228,7 +238,7 @@ impl Target {
         let own = existing.and_then(|table| table.schema()).is_some_and(|own| *own == schema);
         let schema = match (own, existing) {
             (true, _) => Ok(schema),
-            (false, None) => StoredSchema::new(sorted_schema(&schema.0, &sort)),
+            (false, None) => StoredSchema::new(sorted_schema(&compressed_as(&schema.0, None, new), &sort)),
             (false, Some(table)) => {
                 StoredSchema::new(sorted_schema(&schema.0, &sort)).and_then(|schema| table.constrained(schema))
             }

@@ -51,7 +51,9 @@ impl Table {
     /// `AlreadyExists` if the path holds one; `InvalidArgument` if the schema, the sort order or the key is not sound.
     pub fn create(&self, schema: SchemaRef, options: TableOptions) -> Result<Option<VersionInfo>> {
         let path = Path::new(&self.path)?;
-        let mut build = create_table(path.clone(), &schema, options).map_err(|e| e.context(format!("'{path}'")))?;
+        let default = self.place.store().inner.options.of_new_tables();
+        let mut build =
+            create_table(path.clone(), &schema, options, default).map_err(|e| e.context(format!("'{path}'")))?;
         match &self.place {
             Place::Store(store) => Ok(Some(store.newest_info(&*store.commit_effects(build)?, &path)?)),
             Place::Transaction(transaction) => transaction.change_tables(|_, open| {

@@ -6,9 +6,10 @@ use arrow::datatypes::SchemaRef;
 use crate::base::{Error, Pool, Result, Task};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::column_meant;
+use crate::segment::Compression;
 use crate::table::{
     SchemaMode, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
-    sorted_schema,
+    compressed_as, sorted_schema,
 };
 
 /// Rows to be written: a schema, and batches that have it.
@@ -92,6 +93,8 @@ pub struct TableOptions {
     /// The key: columns in which no two rows are equal, and by which rows are ordered when read. Not together with
     /// `sort`. Default: none.
     pub key: Vec<String>,
+    /// How its rows are compressed. Default: that of the store.
+    pub compression: Option<Compression>,
 }
 
 /// How rows are written.
@@ -104,6 +107,9 @@ pub struct WriteOptions {
     /// Which columns rows may have that are brought into a table. A write that replaces all rows brings its own in any case.
     /// Default: those of the table.
     pub schema: SchemaMode,
+    /// How the rows are compressed that a write brings which replaces all rows, and later ones of the table. Default: that of the table
+    /// or, of a new one, of the store.
+    pub compression: Option<Compression>,
     /// Progress in row groups, and cancellation.
     pub task: Task,
 }
@@ -113,6 +119,7 @@ pub(super) fn create_table(
     path: Path,
     schema: &SchemaRef,
     mut options: TableOptions,
+    default: Option<Compression>,
 ) -> Result<impl FnMut(&State) -> Result<Vec<Effect>> + use<>> {
     let keyed = !options.key.is_empty();
     for name in options.key.iter_mut().chain(&mut options.sort) {
@@ -127,7 +134,8 @@ pub(super) fn create_table(
         TableCodec::new(schema, &options.key)?.check()?;
         options.sort = options.key;
     }
-    let schema = StoredSchema::new(sorted_schema(schema, &options.sort))?;
+    let schema = compressed_as(schema, options.compression, default);
+    let schema = StoredSchema::new(sorted_schema(&schema, &options.sort))?;
     check_sort(&options.sort, &schema.0)?;
     Ok(move |state: &State| {
         if state.table_at(&path).is_some() {

@@ -20,9 +20,10 @@ use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
+use crate::segment::Compression;
 use crate::table::{
     Conform, Kill, NewGroup, RowGroups, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec,
-    VersionKind, batch_bytes, check_key, check_sort, encode_group, sorted_schema,
+    VersionKind, batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
 };
 
 /// What happens to a call if one of its tables cannot be written.
@@ -307,7 +308,8 @@ impl Store {
         let mut keyed = Vec::new();
         for (at, path, frame) in distinct(frames, on_error)? {
             let table = state.table_at(&path);
-            match target(at, path, frame, state, kind, options) {
+            let new = self.inner.options.of_new_tables();
+            match target(at, path, frame, state, kind, options, new) {
                 Err(e) => on_error.note(at, e)?,
                 Ok(target) => match table.filter(|table| table.key().is_some()) {
                     Some(table) => keyed.push((table, target)),
@@ -464,6 +466,7 @@ fn target<'a>(
     state: &State,
     kind: VersionKind,
     options: &WriteOptions,
+    new: Option<Compression>,
 ) -> Result<TableFrame<'a>> {
     let own = state.table_at(&path).map(|table| table.order().to_vec());
     let came = frame.schema();
@@ -482,7 +485,9 @@ fn target<'a>(
             evolved.unwrap_or_else(|| table.schema().expect("every table has a version").clone())
         }
         _ => {
-            let schema = StoredSchema::new(sorted_schema(frame.schema(), &sort)).and_then(|schema| {
+            let new = new.filter(|_| state.table_at(&path).is_none());
+            let came = compressed_as(&came, options.compression, new);
+            let schema = StoredSchema::new(sorted_schema(&came, &sort)).and_then(|schema| {
                 check_sort(&sort, &schema.0)?;
                 match state.table_at(&path) {
                     Some(table) => table.constrained(schema),

@@ -10,6 +10,7 @@ use roaring::RoaringBitmap;
 
 use super::checks::{Checks, values_of};
 use super::columns::{find, into_type, mask};
+use super::compression::compression_of;
 use super::group_reader::GroupReader;
 use super::{Matches, NewPatch, ReadPoint, RowGroup, Table, matching_rows};
 use crate::base::{Error, Pool, Result, Task, Version};
@@ -165,6 +166,7 @@ pub fn replace_group(
     let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
     let columns: BTreeSet<u32> = changes.iter().map(|new| new.column as u32).collect();
     let patch = may_patch.then(|| reader.patch(schema, columns.into_iter().collect())).flatten();
+    let compression = compression_of(schema)?.unwrap_or_default();
     let segment = |at: usize| -> Result<Segment> {
         let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == at).collect();
         if own.is_empty()
@@ -173,7 +175,7 @@ pub fn replace_group(
             return Ok(segment);
         }
         let (new, scheme) = changed_column(&reader, schema, at, &own)?;
-        let encoded = encode_like(&new, schema.field(at).data_type(), &scheme);
+        let encoded = encode_like(&new, schema.field(at).data_type(), &scheme.with_compression(compression));
         Ok(encoded.map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))?.0)
     };
     let columns = match &patch {

@@ -3,6 +3,7 @@
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
+use super::compression::compression_of;
 use super::{Conform, ROWS_MAX, order};
 use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
@@ -93,6 +94,7 @@ pub fn encode_group(
     if !sort.is_empty() {
         sorted = Some(order::sorted(join_batches(schema, &parts)?, sort)?);
     }
+    let unknown = Scheme::default().with_compression(compression_of(schema)?.unwrap_or_default());
     let segments = pool.map(columns, |index| -> Result<(Segment, Scheme)> {
         let whole = match &sorted {
             Some(batch) => batch.column(index).clone(),
@@ -101,7 +103,6 @@ pub fn encode_group(
                 join(&pieces).map_err(|e| named(index, e))?
             }
         };
-        let unknown = Scheme::default();
         let like = like.and_then(|like| like.get(index)).unwrap_or(&unknown);
         encode_like(&whole, whole.data_type(), like).map_err(|e| named(index, e))
     })?;

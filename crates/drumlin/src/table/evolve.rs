@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use super::checks::{Check, ConstraintNames, Constraints};
 use super::column::Column;
 use super::columns::find;
+use super::compression::{compressed_as, compression_of};
 use super::conform::{conform_value, first_misfit, may_be_exact};
 use super::frame_metadata::{Changed, adapted};
 use super::group_reader::GroupReader;
@@ -378,9 +379,11 @@ impl Table {
         Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden }))
     }
 
-    /// The schema of a frame that replaces all rows, with the constraints of this table, in its order. `SchemaMismatch` if the frame lacks a column
+    /// The schema of a frame that replaces all rows, with the constraints and the compression of this table, in its order. `SchemaMismatch` if the frame lacks a column
     /// that a check refers to.
     pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
+        let own = self.schema().map(|own| compression_of(&own.0)).transpose()?.flatten();
+        let came = came.with_metadata(compressed_as(&came.0, None, own).metadata().clone());
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
         let Some(own) = self.schema().filter(|own| own.is_constrained()) else { return Ok(came) };
         for check in own.checks() {

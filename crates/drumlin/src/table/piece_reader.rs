@@ -11,7 +11,7 @@ use super::columns::{into_type, mask};
 use super::group_reader::GroupReader;
 use super::matching::{matching, truth};
 use super::overlay::OverlayRows;
-use super::pieces::Piece;
+use super::pieces::{PICK_SHARE, Piece};
 use super::read_as::ReadAs;
 use super::{RowGroup, Rows, TableCodec, View, order};
 use crate::base::{ErrorKind, Pool, Result, caught};
@@ -19,9 +19,6 @@ use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Form, filter_batch, join_batches};
-
-/// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
-const PICK_SHARE: u64 = 128;
 
 /// What a scan reads, of each of its pieces.
 pub(super) struct PieceReader {
@@ -53,7 +50,7 @@ impl PieceReader {
     /// The same rows, each column in the type that costs least, [`Form::Stored`], which need not be that of other pieces.
     pub fn read_as_stored(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         match piece.groups.as_slice() {
-            [(group, rows)] if piece.rows.is_empty() => self.named(|| {
+            [(group, rows)] if !piece.needs_sort() => self.named(|| {
                 let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(None) };
                 let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
                 let named = names.zip(arrays).map(|(name, array)| (name, array, true));

@@ -1,9 +1,12 @@
 //! The pieces of a scan: row groups, and rows written by key, in the order of the result.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::DataType;
+
+use roaring::RoaringBitmap;
 
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
@@ -13,6 +16,9 @@ use super::{RowGroup, Rows, Table, TableCodec, order};
 use crate::base::{Error, Result, Version};
 use crate::block::BlockReader;
 use crate::segment::{Form, Kept, native_type};
+
+/// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
+pub(super) const PICK_SHARE: u64 = 128;
 
 /// Row groups whose rows interleave in the sort order, or a single one; and rows written by key since that belong among
 /// them.
@@ -28,6 +34,25 @@ impl Piece {
     pub fn needs_sort(&self) -> bool {
         let sources = self.groups.len() + usize::from(!self.rows.is_empty());
         sources > 1 || self.groups.iter().any(|(group, _)| !group.ordered)
+    }
+
+    /// Keeps `most` of its rows from the one at `from` on, if they are so few that they are decoded one by one; says whether it did.
+    pub fn cut(&mut self, from: u64, most: u64) -> bool {
+        let needs_sort = self.needs_sort();
+        let [(group, rows)] = self.groups.as_mut_slice() else { return false };
+        if needs_sort || most == 0 || most > u64::from(group.rows) / PICK_SHARE {
+            return false;
+        }
+        let mut kept = rows.positions(group.rows);
+        let at = |kept: &RoaringBitmap, nth: u64| u32::try_from(nth).ok().and_then(|nth| kept.select(nth));
+        if let Some(end) = at(&kept, from + most) {
+            kept.remove_range(end..);
+        }
+        if let Some(begin) = at(&kept, from) {
+            kept.remove_range(..begin);
+        }
+        *rows = Rows::of(kept, group.rows);
+        true
     }
 
     /// Rows of row groups.
@@ -78,6 +103,49 @@ pub(super) fn arrange(
         pieces.push(Piece { rows: done..overlay.keys.len(), ..Piece::default() });
     }
     Ok(pieces)
+}
+
+/// Drops the pieces that a limit, offset or tail leaves out, of which the row counts are known, and of the first and the last what is
+/// left out, if little is left: `skip` rows at the beginning, all but `left` including those, all but the last `tail`.
+pub(super) fn keep_for_limit(pieces: &mut VecDeque<Piece>, skip: &mut u64, left: &mut Option<u64>, tail: Option<u64>) {
+    let rows = Piece::stored_rows;
+    while let Some(piece) = pieces.pop_front_if(|piece| rows(piece) <= *skip) {
+        *skip -= rows(&piece);
+        *left = left.map(|left| left.saturating_sub(rows(&piece)));
+    }
+    if let Some(limit) = *left {
+        let mut seen = 0;
+        let enough = pieces.iter().take_while(|piece| {
+            let before = seen;
+            seen += rows(piece);
+            before < limit
+        });
+        let n = enough.count();
+        pieces.truncate(n);
+        let others: u64 = pieces.iter().rev().skip(1).map(rows).sum();
+        let from = if n == 1 { *skip } else { 0 };
+        if let Some(last) = pieces.back_mut()
+            && last.cut(from, limit - others.max(from))
+        {
+            *skip -= from;
+            *left = Some(limit - from);
+        }
+    }
+    if let Some(tail) = tail {
+        let mut seen = 0;
+        let beyond = pieces.iter().rev().take_while(|piece| {
+            let behind = seen;
+            seen += rows(piece);
+            behind < tail
+        });
+        let n = beyond.count();
+        pieces.drain(..pieces.len() - n);
+        let stored: u64 = pieces.iter().map(rows).sum();
+        let others: u64 = pieces.iter().skip(1).map(rows).sum();
+        if let Some(first) = pieces.front_mut() {
+            first.cut(stored.saturating_sub(tail), tail.saturating_sub(others));
+        }
+    }
 }
 
 /// The Arrow types to return; the same for every batch.

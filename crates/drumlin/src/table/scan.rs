@@ -13,7 +13,7 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use super::columns::find;
 use super::overlay::{Overlay, OverlayRows};
 use super::piece_reader::PieceReader;
-use super::pieces::{Piece, arrange, output_types};
+use super::pieces::{Piece, arrange, keep_for_limit, output_types};
 use super::read_as::{Constants, ReadAs};
 use super::{Renew, RowGroup, Rows, TableCodec, View};
 use crate::base::planted::{Bug, planted};
@@ -217,7 +217,7 @@ impl Scan {
             renewals: 0,
         };
         if scan.shared.filter.is_none() && scan.shared.overlay.is_none() {
-            scan.keep_pieces_for_limit();
+            keep_for_limit(&mut scan.pieces, &mut scan.skip, &mut scan.left, scan.tail);
         }
         Ok(scan)
     }
@@ -245,35 +245,6 @@ impl Scan {
     /// What it reads.
     pub fn view(&self) -> &View {
         &self.shared.view
-    }
-
-    /// Drops the pieces that a limit, offset or tail leaves out: without a filter, the row counts are known.
-    fn keep_pieces_for_limit(&mut self) {
-        let rows = Piece::stored_rows;
-        while let Some(piece) = self.pieces.pop_front_if(|piece| rows(piece) <= self.skip) {
-            self.skip -= rows(&piece);
-            self.left = self.left.map(|left| left.saturating_sub(rows(&piece)));
-        }
-        if let Some(limit) = self.left {
-            let mut seen = 0;
-            let enough = self.pieces.iter().take_while(|piece| {
-                let before = seen;
-                seen += rows(piece);
-                before < limit
-            });
-            let n = enough.count();
-            self.pieces.truncate(n);
-        }
-        if let Some(tail) = self.tail {
-            let mut seen = 0;
-            let beyond = self.pieces.iter().rev().take_while(|piece| {
-                let behind = seen;
-                seen += rows(piece);
-                behind < tail
-            });
-            let n = beyond.count();
-            self.pieces.drain(..self.pieces.len() - n);
-        }
     }
 
     /// All rows, or all rows left, at once, decoded by all threads.

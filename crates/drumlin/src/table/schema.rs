@@ -23,6 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::checks::{Check, Checks, ConstraintsInfo};
 use super::column::{self, Column};
+use super::compression::compression_of;
 use super::order::TableSpec;
 use crate::base::{Error, Result};
 use crate::segment::{children, holds};
@@ -178,6 +179,7 @@ impl StoredSchema {
         if let Some(key) = [CHECKS, ORDER].into_iter().find(|key| stored.0.metadata().contains_key(*key)) {
             return Err(Error::invalid(format!("the schema has metadata under '{key}', which is reserved")));
         }
+        compression_of(&stored.0)?;
         for field in stored.0.fields() {
             if let Some(key) = column::RESERVED.into_iter().find(|key| field.metadata().contains_key(*key)) {
                 let name = field.name();
