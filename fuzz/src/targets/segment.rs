@@ -10,7 +10,11 @@ pub fn segment(bytes: &[u8]) {
     let mut cursor = Cursor(bytes);
     let (data_type, how, rows) = (data_type(cursor.byte().into()), cursor.byte(), usize::from(cursor.short()) % 5000);
     let bytes = Bytes::copy_from_slice(cursor.0);
-    let form = if how & 1 == 0 { Form::Exact } else { Form::Native };
+    let form = match (how & 1, how & 8) {
+        (0, _) => Form::Exact,
+        (_, 0) => Form::Native,
+        _ => Form::Stored,
+    };
     if let Ok(array) = decode(bytes.clone(), rows, &data_type, form) {
         assert_eq!(array.len(), rows);
         array.to_data().validate_full().expect("a sound array");

@@ -200,6 +200,9 @@ pub fn add_best(
     rank: u64,
 ) -> Result<()> {
     let nulls = array.logical_nulls();
+    if nulls.as_ref().map_or(0, NullBuffer::null_count) == array.len() {
+        return Ok(());
+    }
     let mut chosen = vec![u32::MAX; ids.iter().max().map_or(0, |most| *most as usize + 1)];
     let mut touched = Vec::new();
     let mut choose = |better: &dyn Fn(usize, usize) -> bool| {

@@ -24,9 +24,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BinaryArray, BooleanArray, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
-use arrow::datatypes::{
-    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, IntervalUnit, i256,
-};
+use arrow::datatypes::{DECIMAL32_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, IntervalUnit, i256};
 use vortex_array::dtype::PType;
 
 use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
@@ -181,15 +179,17 @@ pub(super) fn read_decimal(input: &mut Reader, rows: usize, data_type: &DataType
             let words = Words::read(input, rows, ptype)?;
             let native = native_type(data_type, std::iter::empty());
             if form == Form::Stored
-                && let DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) = native
+                && ptype == PType::I32
+                && let DataType::Decimal64(_, scale) = native
             {
-                let stored = match ptype {
-                    PType::I32 => DataType::Decimal32(DECIMAL32_MAX_PRECISION, scale),
-                    _ => DataType::Decimal64(DECIMAL64_MAX_PRECISION, scale),
-                };
-                return Ok(make_array(words.into_array(rows, &stored)?));
+                // No more digits than the narrower type may have.
+                let most = words.typed::<i32>().iter().fold(0, |most, value| most.max(value.unsigned_abs()));
+                if most < 10_u32.pow(DECIMAL32_MAX_PRECISION.into()) {
+                    let stored = DataType::Decimal32(DECIMAL32_MAX_PRECISION, scale);
+                    return Ok(make_array(words.into_array(rows, &stored)?));
+                }
             }
-            match machine_type(&native).filter(|_| form == Form::Native) {
+            match machine_type(&native).filter(|_| form != Form::Exact) {
                 Some(PType::I64) if ptype == PType::I32 => {
                     let values = words.typed::<i32>().iter().map(|value| i64::from(*value)).collect();
                     let words = Words::new::<i64>(PType::I64, values, words.nulls);

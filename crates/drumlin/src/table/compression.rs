@@ -1,4 +1,4 @@
-//! How the rows of a table are compressed: said in the metadata of its schema, so that whoever writes it does the same.
+//! How the rows of a table are compressed: said in the metadata of its schema, so that all who write it do the same.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use broken::RULES;
 use bytes::Bytes;
 use codec::{Codec, REAL};
 use columns::{SHAPES, Shape, column, dictionaries, extremes, flat_types, nested_types, others};
-use drumlin::segment::{Form, Scheme, Segment, encode};
+use drumlin::segment::{Compression, Form, Scheme, Segment, encode, encode_like};
 use drumlin::{ErrorKind, Result};
 use fastrand::Rng;
 
@@ -73,12 +73,14 @@ fn is_of(codec: &Codec, segment: &Segment, array: &ArrayRef, what: &str) {
     sound(&exact, array.len(), array.data_type(), what);
     // Arrow compares floats bit by bit.
     assert!(&exact == array, "{what}");
-    let native = (codec.decode)(bytes_of(segment), array.len(), array.data_type(), Form::Native);
-    let native = native.unwrap_or_else(|e| panic!("{what}: {e}"));
-    sound(&native, array.len(), native.data_type(), what);
-    let same = native.data_type() == array.data_type();
-    let widened = if same { native } else { cast(&native, array.data_type()).unwrap() };
-    assert!(&widened == array, "{what}, native");
+    for form in [Form::Native, Form::Stored] {
+        let cheap = (codec.decode)(bytes_of(segment), array.len(), array.data_type(), form);
+        let cheap = cheap.unwrap_or_else(|e| panic!("{what}: {e}"));
+        sound(&cheap, array.len(), cheap.data_type(), what);
+        let same = cheap.data_type() == array.data_type();
+        let widened = if same { cheap } else { cast(&cheap, array.data_type()).unwrap() };
+        assert!(&widened == array, "{what}, {form:?}");
+    }
 }
 
 fn every_type(codec: &Codec) {
@@ -178,7 +180,9 @@ fn schemes(codec: &Codec) {
     for data_type in all_types() {
         let columns: Vec<(Shape, ArrayRef)> =
             SHAPES.map(|shape| (shape, column(&mut rng, &data_type, shape, 1200, shape == Shape::Few))).into();
+        let others = [Compression::Small, Compression::Fast].map(|other| Scheme::default().with_compression(other));
         let mut found = vec![Scheme::default()];
+        found.extend(others);
         for (shape, array) in &columns {
             let (segment, scheme) = (codec.encode_like)(array, &data_type, &Scheme::default()).unwrap();
             is_of(codec, &segment, array, &format!("{data_type}, {shape:?}"));
@@ -271,7 +275,7 @@ fn damage(codec: &Codec) {
             let cuts =
                 (0..whole.len().min(20)).chain((0..20).map(|_| rng.usize(..whole.len()))).chain([whole.len() - 1]);
             for cut in cuts {
-                for form in [Form::Exact, Form::Native] {
+                for form in [Form::Exact, Form::Native, Form::Stored] {
                     corrupt(decode(&whole[..cut], form), &format!("{what}, cut at {cut} of {}", whole.len()));
                 }
             }
@@ -281,7 +285,7 @@ fn damage(codec: &Codec) {
                 let mut damaged = whole.clone();
                 damaged[at] ^= 1 << rng.u8(..8);
                 let what = format!("{what}, byte {at} of {} is {}", whole.len(), damaged[at]);
-                for form in [Form::Exact, Form::Native] {
+                for form in [Form::Exact, Form::Native, Form::Stored] {
                     match decode(&damaged, form) {
                         Ok(array) if form == Form::Exact => sound(&array, rows, data_type, &what),
                         Ok(array) => sound(&array, rows, array.data_type(), &what),
@@ -374,7 +378,11 @@ fn the_columns_meet_every_type_and_every_encoding() {
     // Long texts, and floats that are packed by the thousand.
     for data_type in LONG {
         for shape in SHAPES {
-            met.add(&encode(&column(&mut rng, &data_type, shape, 20_000, false)).unwrap().bytes);
+            let array = column(&mut rng, &data_type, shape, 20_000, false);
+            for compression in [Compression::Balanced, Compression::Small] {
+                let scheme = Scheme::default().with_compression(compression);
+                met.add(&encode_like(&array, &data_type, &scheme).unwrap().0.bytes);
+            }
         }
     }
     self::others().iter().for_each(|array| met.add(&encode(array).unwrap().bytes));

@@ -117,6 +117,7 @@ fn everywhere(disk: &SimDisk, kind: usize, sorted: usize, inline: u64, shared: b
     let spec = |n: usize| TableOptions {
         sort: if n == 1 { sort.to_vec() } else { Vec::new() },
         key: if n == 2 { sort.to_vec() } else { Vec::new() },
+        ..TableOptions::default()
     };
     let none = WriteOptions::default();
     let few = |id: i64| id % 50 == 5;
