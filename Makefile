@@ -88,6 +88,8 @@ bench: build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	$(BIN)/python bench/engines.py --scale $(SCALE)
 	$(BIN)/python bench/changes.py --scale $(SCALE)
+	$(BIN)/python bench/groups.py --scale $(SCALE)
+	$(BIN)/python bench/frames.py --scale $(SCALE)
 	$(BIN)/python bench/rows.py --scale $(SCALE)
 	$(BIN)/python bench/purge.py
 	$(BIN)/python bench/copies.py --scale $(SCALE)

@@ -202,8 +202,14 @@ impl Operand {
                     _ => Arc::new(Int64Array::try_new(values, nulls)?),
                 }
             }
-            (Data::Exact(values, _), DataType::Decimal128(..)) => {
-                let values = (0..rows).map(|at| values[at * stride]).collect();
+            (Data::Exact(values, _), DataType::Decimal128(digits, _)) => {
+                let most = 10_u128.pow(u32::from(*digits)) - 1;
+                let fit = |at: usize| match values[at * stride] {
+                    value if value.unsigned_abs() <= most => Ok(value),
+                    _ if nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) => Ok(0),
+                    value => Err(Error::invalid(format!("{value}, in units of the last place, is beyond {wanted}"))),
+                };
+                let values = (0..rows).map(fit).collect::<Result<_>>()?;
                 Arc::new(Decimal128Array::try_new(values, nulls)?.with_data_type(wanted.clone()))
             }
             (Data::Exact(values, _), _) => {

@@ -182,9 +182,11 @@ pub(super) fn read_decimal(input: &mut Reader, rows: usize, data_type: &DataType
                 && ptype == PType::I32
                 && let DataType::Decimal64(_, scale) = native
             {
-                // No more digits than the narrower type may have.
-                let most = words.typed::<i32>().iter().fold(0, |most, value| most.max(value.unsigned_abs()));
-                if most < 10_u32.pow(DECIMAL32_MAX_PRECISION.into()) {
+                // No more digits than the narrower type may have. Bits cost less to put together than numbers to compare.
+                let values = words.typed::<i32>();
+                let few_bits = values.iter().fold(0, |bits, value| bits | (value ^ (value >> 31))) < 1 << 29;
+                let digits = 10_u32.pow(DECIMAL32_MAX_PRECISION.into());
+                if few_bits || values.iter().all(|value| value.unsigned_abs() < digits) {
                     let stored = DataType::Decimal32(DECIMAL32_MAX_PRECISION, scale);
                     return Ok(make_array(words.into_array(rows, &stored)?));
                 }
