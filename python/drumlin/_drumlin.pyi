@@ -471,9 +471,8 @@ class Tables:
     def write_many(
         self,
         frames: _List[tuple[str, Any]],
-        metadata: str | None = None,
-        sort: _List[str] | None = None,
-        compression: str | None = None,
+        metadata: str | None,
+        kept: tuple[_List[str] | None, str | None],
         progress: _Progress | None = None,
         each: bool = False,
     ) -> _List[Any]: ...

@@ -321,7 +321,7 @@ class Tables(Generic[_V]):
         order = sort_columns(sort)
         streams = to_streams(frames, wrong, lambda path: self.table(path)._fit_to_write(order, coerce))
         asked = optional_text(compression, "compression")
-        answers = self._tables.write_many(streams, note(metadata), order, asked, progress, return_exceptions)
+        answers = self._tables.write_many(streams, note(metadata), (order, asked), progress, return_exceptions)
         return _by_path(frames, streams, answers, wrong)
 
     @overload

@@ -61,10 +61,15 @@ pub struct Settings {
     sync_micros: Option<u64>,
 }
 
+/// A compression, by its name.
+pub fn compression_of(name: Option<String>) -> PyResult<Option<Compression>> {
+    name.as_deref().map(Compression::parse).transpose().map_err(raise)
+}
+
 /// How a store is opened.
 pub fn open(mode: ModeName, settings: Settings) -> PyResult<Options> {
     let default = Options::default();
-    let compression = settings.compression.as_deref().map(Compression::parse).transpose().map_err(raise)?;
+    let compression = compression_of(settings.compression)?;
     Ok(Options {
         mode: mode.0,
         memory_bytes: settings.memory_bytes.unwrap_or(default.memory_bytes),

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use drumlin::base::Task;
 use drumlin::{
-    Alter, AsOf, Cancel, Compression, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression,
-    Fill, Filter, Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched,
-    WhenNotMatched, WriteOptions,
+    Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
+    Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched,
+    WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -22,7 +22,7 @@ use crate::foreign::GivenSchema;
 use crate::input::Input;
 use crate::keyed::{self, Keys, Lookup, Rows};
 use crate::open_store::Store;
-use crate::options::{When, lookup_options, missing, schema_mode};
+use crate::options::{When, compression_of, lookup_options, missing, schema_mode};
 use crate::reports::{DropReport, Version};
 use crate::result::{Batches, Prepared, Reading, Stream};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
@@ -46,17 +46,11 @@ impl Table {
     fn write_by(
         &self,
         py: Python<'_>,
-        metadata: Option<String>,
-        sort: Option<Vec<String>>,
-        schema: SchemaMode,
-        compression: Option<String>,
+        options: WriteOptions,
         progress: Option<Py<PyAny>>,
         write: impl FnOnce(&drumlin::Table, &WriteOptions) -> Result<Option<drumlin::VersionInfo>> + Send,
     ) -> PyResult<Option<Version>> {
-        let write = |task| {
-            let compression = compression.as_deref().map(Compression::parse).transpose()?;
-            write(&self.core, &WriteOptions { metadata, sort, schema, compression, task })
-        };
+        let write = |task| write(&self.core, &WriteOptions { task, ..options });
         Ok(with_progress(py, progress, write)?.map(Version::from))
     }
 
@@ -145,11 +139,8 @@ impl Table {
         compression: Option<String>,
     ) -> PyResult<Option<Version>> {
         let schema = schema.into_inner();
-        let create = || {
-            let compression = compression.as_deref().map(Compression::parse).transpose()?;
-            self.core.create(schema, TableOptions { sort, key, compression })
-        };
-        Ok(detached(py, create)?.map(Version::from))
+        let options = TableOptions { sort, key, compression: compression_of(compression)? };
+        Ok(detached(py, || self.core.create(schema, options))?.map(Version::from))
     }
 
     #[pyo3(signature = (frame, metadata=None, sort=None, compression=None, progress=None))]
@@ -162,8 +153,9 @@ impl Table {
         compression: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        let mode = SchemaMode::Strict;
-        self.write_by(py, metadata, sort, mode, compression, progress, |table, options| table.write(frame, options))
+        let compression = compression_of(compression)?;
+        let options = WriteOptions { metadata, sort, compression, ..WriteOptions::default() };
+        self.write_by(py, options, progress, |table, options| table.write(frame, options))
     }
 
     #[pyo3(signature = (frame, metadata=None, evolve=false, progress=None))]
@@ -175,9 +167,8 @@ impl Table {
         evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, schema_mode(evolve), None, progress, |table, options| {
-            table.append(frame, options)
-        })
+        let options = WriteOptions { metadata, schema: schema_mode(evolve), ..WriteOptions::default() };
+        self.write_by(py, options, progress, |table, options| table.append(frame, options))
     }
 
     #[pyo3(signature = (frame, filter=None, metadata=None, evolve=false, progress=None))]
@@ -190,7 +181,8 @@ impl Table {
         evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        self.write_by(py, metadata, None, schema_mode(evolve), None, progress, |table, options| match filter {
+        let options = WriteOptions { metadata, schema: schema_mode(evolve), ..WriteOptions::default() };
+        self.write_by(py, options, progress, |table, options| match filter {
             Some(filter) => table.replace_where(frame, filter, options),
             None => table.replace(frame, options),
         })

@@ -1,6 +1,6 @@
 //! Operations on tables by path, in a store or in a transaction.
 
-use drumlin::{Compression, Place, Result, Tables as _, WriteOptions};
+use drumlin::{Place, Result, Tables as _, WriteOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -10,12 +10,15 @@ use crate::dataset::Dataset;
 use crate::errors::{all, answers};
 use crate::input::{Handed, to_frames, write_each};
 use crate::open_store::Store;
-use crate::options::{Versions, When, existing, missing, scan_options, schema_mode};
+use crate::options::{Versions, When, compression_of, existing, missing, scan_options, schema_mode};
 use crate::pattern::PatternLike;
 use crate::reports::{CopyReport, DropReport, Version, VersionsReport};
 use crate::result::Reading;
 use crate::table::Table;
 use crate::tree::Tree;
+
+/// How rows are kept: the columns to sort by, and the compression.
+type Kept = (Option<Vec<String>>, Option<String>);
 
 /// The tables of a store, or of a transaction.
 #[pyclass(frozen, module = "drumlin._drumlin")]
@@ -49,19 +52,18 @@ impl Tables {
     }
 
     /// With `each`, one result per frame: its version, or the exception.
-    #[pyo3(signature = (frames, metadata=None, sort=None, compression=None, progress=None, each=false))]
+    #[pyo3(signature = (frames, metadata, kept, progress=None, each=false))]
     fn write_many<'py>(
         &self,
         py: Python<'py>,
         frames: Vec<(String, Handed)>,
         metadata: Option<String>,
-        sort: Option<Vec<String>>,
-        compression: Option<String>,
+        kept: Kept,
         progress: Option<Py<PyAny>>,
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (sort, compression) = (kept.0, compression_of(kept.1)?);
         let write = |frames, task| {
-            let compression = compression.as_deref().map(Compression::parse).transpose()?;
             let options = WriteOptions { metadata, sort, compression, task, ..WriteOptions::default() };
             let frames = to_frames(frames);
             match each {

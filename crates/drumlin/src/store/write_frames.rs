@@ -486,7 +486,7 @@ fn target<'a>(
         }
         _ => {
             let new = new.filter(|_| state.table_at(&path).is_none());
-            let came = compressed_as(&came, options.compression, new);
+            let came = compressed_as(came, options.compression, new);
             let schema = StoredSchema::new(sorted_schema(&came, &sort)).and_then(|schema| {
                 check_sort(&sort, &schema.0)?;
                 match state.table_at(&path) {
