@@ -24,8 +24,18 @@ class Wrong:
 
 #: For each method, valid arguments. Those named in ``ANYTHING`` accept any value.
 TABLE: dict[str, dict[str, Any]] = {
-    "create": {"schema": SCHEMA, "sort": ["id"], "key": ()},
-    "write": {"data": ROWS, "sort": None, "coerce": False, "progress": None},
+    "create": {"schema": SCHEMA, "sort": ["id"], "key": (), "compression": None},
+    "write": {"data": ROWS, "sort": None, "compression": None, "coerce": False, "progress": None},
+    "group_by": {"every": None, "where": None},
+    "resample": {
+        "every": "5m",
+        "on": "id",
+        "by": (),
+        "origin": None,
+        "closed": "left",
+        "label": "left",
+        "where": None,
+    },
     "append": {"data": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "replace": {"data": ROWS, "where": None, "schema": "strict", "coerce": False, "progress": None},
     "update": {"set": {"s": "'y'"}, "where": None, "progress": None},
@@ -94,7 +104,14 @@ BOTH: dict[str, dict[str, Any]] = {
     **{name: {"path": "t", **TABLE[name]} for name in ("write", "append", "replace", "read")},
     "table": {"path": "t"},
     "tables": {"pattern": "n"},
-    "write_many": {"frames": {"t": ROWS}, "sort": None, "return_exceptions": False, "coerce": False, "progress": None},
+    "write_many": {
+        "frames": {"t": ROWS},
+        "sort": None,
+        "compression": None,
+        "return_exceptions": False,
+        "coerce": False,
+        "progress": None,
+    },
     "append_many": {
         "frames": {"t": ROWS},
         "schema": "strict",
@@ -154,7 +171,8 @@ def public(kind: type) -> set[str]:
 
 
 def parameters(method: Any) -> list[str]:
-    return list(inspect.signature(method).parameters)
+    several = inspect.Parameter.VAR_POSITIONAL
+    return [name for name, parameter in inspect.signature(method).parameters.items() if parameter.kind != several]
 
 
 #: Each of them has a type that no argument accepts.
