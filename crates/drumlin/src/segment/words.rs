@@ -33,6 +33,9 @@ use crate::base::{Error, Result};
 /// Up to this many bytes, the plain form is used without trying Vortex, whose envelope alone takes about 10.
 pub(super) const PLAIN_MAX: usize = 48;
 
+/// The same where not every byte counts: trying Vortex takes longer than writing, and reading, as many bytes.
+const PLAIN_ENOUGH: usize = 256;
+
 /// From this many rows on, Vortex is assumed to beat the narrowed plain form.
 const NARROW_ROWS_MAX: usize = 4096;
 
@@ -121,7 +124,8 @@ impl Words {
         }
         let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(words.ptype, &words.values));
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
-        if plain_size > PLAIN_MAX
+        let plain_max = if search.compression == Compression::Small { PLAIN_MAX } else { PLAIN_ENOUGH };
+        if plain_size > plain_max
             && let Some(tree) = words.compress(search)
             && tree.size() < words.worth(plain_size, search.compression)
         {

@@ -118,18 +118,16 @@ pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
 fn conform_from(batch: &RecordBatch, schema: &SchemaRef, first: u64) -> Result<RecordBatch> {
     let came = batch.schema();
     let same = Arc::ptr_eq(&came, schema);
-    if !same {
+    let in_order = same || came.fields().iter().map(|f| f.name()).eq(schema.fields().iter().map(|f| f.name()));
+    if !in_order {
         check_names(&came, schema)?;
     }
     let columns = schema.fields().iter().enumerate().map(|(at, field)| {
-        let column = match same {
-            true => batch.column(at),
-            false => batch.column_by_name(field.name()).expect("names were checked"),
-        };
+        let at = if in_order { at } else { came.index_of(field.name())? };
         if !same {
-            check_extension(came.field_with_name(field.name())?, field)?;
+            check_extension(came.field(at), field)?;
         }
-        conform_column(column, field, first)
+        conform_column(batch.column(at), field, first)
     });
     let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
     if same {
