@@ -136,6 +136,17 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def compared(times: dict[str, list[float]]) -> str:
+    """The medians, and those of the ratios of Drumlin's to the others' round by round."""
+    told = [f"{kind} {statistics.median(t) * 1e3:.1f} ms" for kind, t in times.items()]
+    ratios = [
+        f"{kind} {statistics.median(a / b for a, b in zip(times['drumlin'], t, strict=True)):.2f}"
+        for kind, t in times.items()
+        if kind != "drumlin"
+    ]
+    return f"{', '.join(told)}; ratio to {', '.join(ratios)}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1)
@@ -179,13 +190,7 @@ def run(scale: float, runs: int, folder: Path, only: list[str]) -> None:
                 connection.close()
         assert all(answer == answers["drumlin"] for answer in answers.values()), answers
         for how, times in (("warm", warm), ("cold", cold)):
-            told = [f"{kind} {statistics.median(t) * 1e3:.1f} ms" for kind, t in times.items()]
-            ratios = [
-                f"{kind} {statistics.median(a / b for a, b in zip(times['drumlin'], t, strict=True)):.2f}"
-                for kind, t in times.items()
-                if kind != "drumlin"
-            ]
-            print(f"{name:10} {how}: {', '.join(told)}; ratio to {', '.join(ratios)}", flush=True)
+            print(f"{name:10} {how}: {compared(times)}", flush=True)
 
 
 if __name__ == "__main__":

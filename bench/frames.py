@@ -18,7 +18,6 @@ import os
 import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,11 @@ os.environ.update({f"ARCTICDB_VersionStore_Num{kind}Threads_int": str(THREADS) f
 import arcticdb  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+from duckdb_compare import timed  # noqa: E402
 
 import drumlin  # noqa: E402
 
 COLUMNS = [f"c{at}" for at in range(6)]
-
-
-def timed(work: Callable[[], object]) -> float:
-    gc.collect()
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 class Drumlin:

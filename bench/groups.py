@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import os
-import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +37,7 @@ from duckdb_compare import Report, duckdb_open, lineitem, timed  # noqa: E402
 from vacuum import chain, forget, opened  # noqa: E402
 
 import drumlin  # noqa: E402
+from engines import compared  # noqa: E402
 
 #: The beginning of the last month.
 MONTH = dt.datetime(2026, 6, 1)
@@ -108,13 +108,7 @@ def compare(what: str, runs: int, ways: dict[str, Callable[[], Any]]) -> None:
     for _ in range(runs):
         for name, way in ways.items():
             times[name].append(timed(way))
-    told = [f"{name} {statistics.median(t) * 1e3:.1f} ms" for name, t in times.items()]
-    ratios = {
-        name: statistics.median(a / b for a, b in zip(times["drumlin"], t, strict=True))
-        for name, t in times.items()
-        if name != "drumlin"
-    }
-    print(f"{what}: {', '.join(told)}; ratio to {', '.join(f'{n} {r:.2f}' for n, r in ratios.items())}", flush=True)
+    print(f"{what}: {compared(times)}", flush=True)
 
 
 def over_the_chain(folder: Path, scale: float, runs: int) -> None:
@@ -138,9 +132,7 @@ def over_the_chain(folder: Path, scale: float, runs: int) -> None:
 
             cold[0].append(timed(mine))
             cold[1].append(timed(duck))
-        ratio = statistics.median(a / b for a, b in zip(*cold, strict=True))
-        mine_ms, duck_ms = (statistics.median(t) * 1e3 for t in cold)
-        print(f"{name} cold: drumlin {mine_ms:.1f} ms, duckdb {duck_ms:.1f} ms; ratio {ratio:.2f}", flush=True)
+        print(f"{name} cold: {compared(dict(zip(('drumlin', 'duckdb'), cold, strict=True)))}", flush=True)
         with opened(ours) as store, duckdb_open(theirs) as connection:
             ways = {
                 "drumlin": lambda asked=asked, store=store: asked(store),

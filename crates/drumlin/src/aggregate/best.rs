@@ -47,30 +47,13 @@ impl Kind {
 
     /// The better of two.
     pub fn better(self, old: BestNumber, new: BestNumber) -> BestNumber {
-        match self {
-            _ if new.rank == NOWHERE => old,
-            _ if old.rank == NOWHERE => new,
-            Self::Least => BestNumber { key: old.key.min(new.key), rank: 0 },
-            Self::Greatest => BestNumber { key: old.key.max(new.key), rank: 0 },
-            Self::First => {
-                if new.rank < old.rank {
-                    new
-                } else {
-                    old
-                }
-            }
-            Self::Last => {
-                if new.rank > old.rank {
-                    new
-                } else {
-                    old
-                }
-            }
-        }
+        let of = |best: BestNumber| (best.key, best.rank);
+        let takes = old.rank == NOWHERE || self.is_better(of(new), of(old));
+        if new.rank != NOWHERE && takes { new } else { old }
     }
 
     /// Whether something is better than what there is.
-    fn is_better(self, new: (&[u8], u64), old: (&[u8], u64)) -> bool {
+    fn is_better<T: Ord>(self, new: (T, u64), old: (T, u64)) -> bool {
         match self {
             Self::Least => new.0 < old.0,
             Self::Greatest => new.0 > old.0,
@@ -93,7 +76,7 @@ pub fn doubles(array: &ArrayRef) -> Result<Float64Array> {
 }
 
 /// Whether values are integers of at most 64 bits, or compare like such.
-pub fn is_number(data_type: &DataType) -> bool {
+pub fn has_keys(data_type: &DataType) -> bool {
     match data_type {
         DataType::Decimal128(precision, _) => *precision <= DECIMAL64_MAX_PRECISION,
         DataType::Boolean | DataType::Decimal32(..) | DataType::Decimal64(..) => true,

@@ -2,8 +2,7 @@
 //! already, as have integers that lie close together; others are hashed, and neighbours that are equal are not looked up again.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-use std::hash::Hasher;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, PrimitiveArray, UInt32Array};
@@ -14,9 +13,8 @@ use arrow::datatypes::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::row::{RowConverter, SortField};
-use hashbrown::HashTable;
+use foldhash::fast::FixedState;
 
-use super::keys::hash;
 use crate::base::Result;
 use crate::filter::{float_key, narrow_integers};
 
@@ -33,87 +31,25 @@ pub struct Combinations {
     pub first: Vec<u32>,
 }
 
-/// Mixes the bits of a number.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        let product = u128::from(self.0 ^ n ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-}
-
-type Known = HashMap<u64, u32, BuildHasherDefault<Mix>>;
-
 /// Up to this number of possible values or combinations, each has its place in a table.
 const TABLE_MAX: usize = 1 << 17;
 
-/// Numbers numbers in the order in which they first come. `None` is a null.
-fn number(values: impl Iterator<Item = Option<u64>>, rows: usize) -> Codes {
-    let (mut known, mut of_null) = (Known::default(), None);
-    let (mut of_rows, mut distinct) = (Vec::with_capacity(rows), 0);
-    let mut next = || {
-        distinct += 1;
-        distinct - 1
-    };
+/// Numbers values in the order in which they first come. `None` is a null.
+fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, rows: usize) -> Codes {
+    // Only the time that looking a value up takes depends on its hash.
+    let mut known: HashMap<Option<T>, u32, FixedState> = HashMap::default();
+    let mut of_rows = Vec::with_capacity(rows);
     let mut last = None;
     for value in values {
-        let code = match (last, value) {
-            (Some((before, code)), _) if before == value => code,
-            (_, None) => *of_null.get_or_insert_with(&mut next),
-            (_, Some(value)) => *known.entry(value).or_insert_with(&mut next),
+        let next = known.len() as u32;
+        let code = match last {
+            Some((before, code)) if before == value => code,
+            _ => *known.entry(value).or_insert(next),
         };
         last = Some((value, code));
         of_rows.push(code);
     }
-    Codes { of_rows, distinct: distinct as usize }
-}
-
-/// Numbers values that are bytes, in the order in which they first come.
-fn number_bytes<'a>(rows: usize, nulls: Option<&NullBuffer>, value: impl Fn(usize) -> &'a [u8]) -> Codes {
-    let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-    // The hash of each, its first row, and its number.
-    let mut known: HashTable<(u64, u32, u32)> = HashTable::new();
-    let mut of_rows: Vec<u32> = Vec::with_capacity(rows);
-    let (mut distinct, mut of_null, mut last) = (0, None, None);
-    for row in 0..rows {
-        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-            of_rows.push(*of_null.get_or_insert_with(|| {
-                distinct += 1;
-                distinct - 1
-            }));
-            last = None;
-            continue;
-        }
-        let bytes = value(row);
-        let code = match last {
-            Some((before, code)) if before == bytes => code,
-            _ => {
-                let hash = hash(bytes);
-                let same = |(other, first, _): &(u64, u32, u32)| *other == hash && value(*first as usize) == bytes;
-                match known.find(hash, same) {
-                    Some((_, _, code)) => *code,
-                    None => {
-                        known.insert_unique(hash, (hash, row as u32, distinct), |(hash, ..)| *hash);
-                        distinct += 1;
-                        distinct - 1
-                    }
-                }
-            }
-        };
-        last = Some((bytes, code));
-        of_rows.push(code);
-    }
-    Codes { of_rows, distinct: distinct as usize }
+    Codes { of_rows, distinct: known.len() }
 }
 
 /// The values of a dictionary, row by row.
@@ -124,12 +60,16 @@ pub fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
+/// The zero and the NaN that stand for all.
+pub fn plain_double(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value + 0.0 }
+}
+
 /// Floats in which equal numbers have equal bits: there is one zero, and one NaN. Other arrays are as they are.
 pub fn plain_floats(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float64 => {
-            let plain = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
-            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(plain)) as ArrayRef
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(plain_double)) as ArrayRef
         }
         DataType::Float32 => {
             let plain = |v: f32| if v.is_nan() { f32::NAN } else { v + 0.0 };
@@ -167,17 +107,17 @@ impl Codes {
                 Ok(number(values.iter().map(|v| v.map(|v| float_key(f64::from(v)).cast_unsigned())), rows))
             }
             UInt64 => Ok(number(array.as_primitive::<UInt64Type>().iter(), rows)),
-            Utf8 => Ok(number_bytes(rows, array.nulls(), |row| array.as_string::<i32>().value(row).as_bytes())),
-            LargeUtf8 => Ok(number_bytes(rows, array.nulls(), |row| array.as_string::<i64>().value(row).as_bytes())),
-            Utf8View => Ok(number_bytes(rows, array.nulls(), |row| array.as_string_view().value(row).as_bytes())),
-            Binary => Ok(number_bytes(rows, array.nulls(), |row| array.as_binary::<i32>().value(row))),
-            LargeBinary => Ok(number_bytes(rows, array.nulls(), |row| array.as_binary::<i64>().value(row))),
-            BinaryView => Ok(number_bytes(rows, array.nulls(), |row| array.as_binary_view().value(row))),
-            FixedSizeBinary(_) => Ok(number_bytes(rows, array.nulls(), |row| array.as_fixed_size_binary().value(row))),
+            Utf8 => Ok(number(array.as_string::<i32>().iter(), rows)),
+            LargeUtf8 => Ok(number(array.as_string::<i64>().iter(), rows)),
+            Utf8View => Ok(number(array.as_string_view().iter(), rows)),
+            Binary => Ok(number(array.as_binary::<i32>().iter(), rows)),
+            LargeBinary => Ok(number(array.as_binary::<i64>().iter(), rows)),
+            BinaryView => Ok(number(array.as_binary_view().iter(), rows)),
+            FixedSizeBinary(_) => Ok(number(array.as_fixed_size_binary().iter(), rows)),
             data_type => {
                 let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
                 let converted = converter.convert_columns(&[plain_floats(array)?])?;
-                Ok(number_bytes(rows, None, |row| converted.row(row).data()))
+                Ok(number((0..rows).map(|row| Some(converted.row(row).data())), rows))
             }
         }
     }

@@ -181,12 +181,6 @@ pub struct WideSum {
 }
 
 impl WideSum {
-    /// Adds an integer of which 2^64 do not reach the end of 128 bits.
-    #[inline]
-    pub fn add_narrow(&mut self, value: i64) {
-        self.low += i128::from(value);
-    }
-
     /// Adds an integer.
     #[inline]
     pub fn add(&mut self, value: i128) {
@@ -455,7 +449,7 @@ mod tests {
         assert_eq!(twice.value().unwrap_err().to_string(), "340282366920938463463374607431768211454");
         assert_eq!(twice.mean(2, 0), i128::MAX as f64);
         let mut small = WideSum::default();
-        small.add_narrow(-5);
+        small.add(-5);
         assert_eq!((small.mean(30, 0), small.mean(3, 1), small.mean(3, -1)), (-1.0 / 6.0, -1.0 / 6.0, -50.0 / 3.0));
     }
 }

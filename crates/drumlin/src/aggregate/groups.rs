@@ -66,10 +66,10 @@ impl Groups {
         let plan = self.plan.clone();
         let (found, groups) = self.find(batch)?;
         let Combinations { of_rows: codes, .. } = found;
-        let runs = if groups.contains(&u32::MAX) { None } else { Run::all(&codes, &groups) };
-        let mut ids: Vec<u32> = Vec::new();
-        let mut ours = None;
-        if groups.contains(&u32::MAX) {
+        let (mut ids, mut ours, mut runs) = (Vec::new(), None, None);
+        if !groups.contains(&u32::MAX) {
+            runs = Run::all(&codes, &groups);
+        } else {
             let (places, some): (Vec<u32>, Vec<u32>) = (0..)
                 .zip(&codes)
                 .map(|(at, code)| (at, groups[*code as usize]))
@@ -91,30 +91,27 @@ impl Groups {
             }
             let wide =
                 |lanes: usize| lanes == 1 || (groups.len() <= APART_MAX && groups.len() * lanes * 4 <= codes.len());
-            let some = || State::new(&bound.function, &bound.data_type);
-            match state.places().filter(|lanes| ours.is_none() && wide(*lanes)) {
+            let (places, of_places) = match state.places().filter(|lanes| ours.is_none() && wide(*lanes)) {
                 None => {
                     if ours.is_none() && ids.is_empty() {
                         ids.extend(codes.iter().map(|code| groups[*code as usize]));
                     }
                     state.add(&ids, &inputs, rank)?;
+                    continue;
                 }
-                Some(1) => {
-                    let mut some = some();
-                    some.grow(groups.len());
-                    some.add(&codes, &inputs, rank)?;
-                    state.merge(some, &groups);
-                }
+                Some(1) => (&codes, &groups),
                 Some(lanes) => {
                     let apart = apart.get_or_insert_with(|| Places::new(&codes, &groups, lanes));
-                    if !state.add_places(&apart.of_rows, &apart.groups, &apart.counts, &inputs)? {
-                        let mut some = some();
-                        some.grow(apart.groups.len());
-                        some.add(&apart.of_rows, &inputs, rank)?;
-                        state.merge(some, &apart.groups);
+                    if state.add_places(&apart.of_rows, &apart.groups, &apart.counts, &inputs)? {
+                        continue;
                     }
+                    (&apart.of_rows, &apart.groups)
                 }
-            }
+            };
+            let mut some = State::new(&bound.function, &bound.data_type);
+            some.grow(of_places.len());
+            some.add(places, &inputs, rank)?;
+            state.merge(some, of_places);
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! The keys of groups: bytes, each with a number, in the order in which they came.
 
+use std::hash::BuildHasher;
+use std::ops::Range;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use std::hash::BuildHasher;
 
 /// Distinct keys, found by a hash of their bytes. The bytes lie one after the other, without an allocation each.
 #[derive(Default)]
@@ -18,6 +20,11 @@ pub fn hash(key: &[u8]) -> u64 {
     FixedState::default().hash_one(key)
 }
 
+/// Where one of several lies, of which these are the ends.
+fn range(ends: &[usize], at: usize) -> Range<usize> {
+    at.checked_sub(1).map_or(0, |before| ends[before])..ends[at]
+}
+
 impl Keys {
     /// How many there are.
     pub fn count(&self) -> usize {
@@ -26,17 +33,13 @@ impl Keys {
 
     /// A key, by its number.
     pub fn get(&self, at: usize) -> &[u8] {
-        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.bytes[begin..self.ends[at]]
+        &self.bytes[range(&self.ends, at)]
     }
 
     /// The number of a key, whose hash is `hash`, and which is new if it was not known.
     pub fn number(&mut self, key: &[u8], hash: u64) -> u32 {
         let Self { known, bytes, ends } = self;
-        let same = |(other, at): &(u64, u32)| {
-            let begin = if *at == 0 { 0 } else { ends[*at as usize - 1] };
-            *other == hash && bytes[begin..ends[*at as usize]] == *key
-        };
+        let same = |(other, at): &(u64, u32)| *other == hash && bytes[range(ends, *at as usize)] == *key;
         if let Some((_, at)) = known.find(hash, same) {
             return *at;
         }

@@ -10,10 +10,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal32Type, Decimal128Type, Int32Type, Int64Type, UInt64Type};
 
 use super::best::{
-    BestNumber, Bytes, Kind, NOWHERE, add_best, add_numbers, doubles, each, from_bytes, from_keys, in_bytes, is_number,
+    BestNumber, Bytes, Kind, NOWHERE, add_best, add_numbers, doubles, each, from_bytes, from_keys, has_keys, in_bytes,
     offer,
 };
-use super::codes::{Codes, Combinations, expanded};
+use super::codes::{Codes, Combinations, expanded, plain_double};
 use super::exact::{ExactSum, WideSum, variance};
 use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result};
@@ -59,7 +59,7 @@ fn is_integer(data_type: &DataType) -> bool {
 impl State {
     /// For an aggregate of values of type `data_type`.
     pub fn new(function: &Function, data_type: &DataType) -> Self {
-        let best = |kind| match is_number(data_type) {
+        let best = |kind| match has_keys(data_type) {
             true => Self::Number(Vec::new(), kind),
             false => Self::Best(Vec::new(), kind, data_type.clone()),
         };
@@ -115,7 +115,7 @@ impl State {
                 let Some(small) = small_sums(array, places, groups.len()) else { return Ok(false) };
                 for ((small, group), count) in small.into_iter().zip(groups).zip(counts) {
                     let sum = &mut sums[*group as usize];
-                    sum.sum.add_narrow(small);
+                    sum.sum.add(small.into());
                     sum.n += count;
                 }
                 Ok(true)
@@ -183,8 +183,7 @@ impl State {
             }
             (Self::Values(all), Some(array)) => {
                 let values = doubles(array)?;
-                let plain = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
-                each(values.values(), values.nulls(), ids, |id, value| all[id].push(plain(value)));
+                each(values.values(), values.nulls(), ids, |id, value| all[id].push(plain_double(value)));
             }
             (Self::Truth(truth), Some(array)) => {
                 let array = cast(array, &DataType::Boolean)?;
@@ -374,7 +373,7 @@ fn small_sums(array: &ArrayRef, places: &[u32], count: usize) -> Option<Vec<i64>
 fn add_integers(sums: &mut [Sum<WideSum>], ids: &[u32], array: &ArrayRef) -> Result<()> {
     if let Some(values) = narrow_integers(array) {
         each(&values, array.nulls(), ids, |id, value| {
-            sums[id].sum.add_narrow(value);
+            sums[id].sum.add(value.into());
             sums[id].n += 1;
         });
         return Ok(());

@@ -67,10 +67,9 @@ impl Narrow {
     }
 }
 
-/// What comes of the values of two operands, row by row; each has one value, or `rows`.
-fn zipped<T: Copy, U>(a: &[T], b: &[T], rows: usize, of: impl Fn(T, T) -> U) -> Vec<U> {
+/// What comes of the values of two operands, row by row; a constant has one value.
+fn zipped<T: Copy, U>(a: &[T], b: &[T], of: impl Fn(T, T) -> U) -> Vec<U> {
     match (a, b) {
-        ([a], [b]) if rows == 1 => vec![of(*a, *b)],
         ([a], b) => b.iter().map(|b| of(*a, *b)).collect(),
         (a, [b]) => a.iter().map(|a| of(*a, *b)).collect(),
         (a, b) => a.iter().zip(b).map(|(a, b)| of(*a, *b)).collect(),
@@ -295,7 +294,7 @@ fn apply(op: ArithmeticOp, left: &Operand, right: &Operand) -> Result<Operand> {
     let stride = left.stride.max(right.stride);
     let rows = if left.stride == 1 { left.len() } else { right.len() };
     let mut nulls = NullBuffer::union(left.spread_nulls(rows).as_ref(), right.spread_nulls(rows).as_ref());
-    if let Some((narrow, scale)) = apply_narrow(op, left, right, rows) {
+    if let Some((narrow, scale)) = apply_narrow(op, left, right) {
         return Ok(Operand { data: Data::Narrow(narrow, scale), nulls, stride });
     }
     let data = match (left.wide(), right.wide()) {
@@ -321,11 +320,11 @@ fn apply(op: ArithmeticOp, left: &Operand, right: &Operand) -> Result<Operand> {
                 nulls = without(nulls, &zeros, rows);
             }
             Data::Float(match op {
-                ArithmeticOp::Add => zipped(&a, &b, rows, |a, b| a + b),
-                ArithmeticOp::Subtract => zipped(&a, &b, rows, |a, b| a - b),
-                ArithmeticOp::Multiply => zipped(&a, &b, rows, |a, b| a * b),
-                ArithmeticOp::Divide => zipped(&a, &b, rows, |a, b| a / b),
-                ArithmeticOp::Remainder => zipped(&a, &b, rows, |a, b| a % b),
+                ArithmeticOp::Add => zipped(&a, &b, |a, b| a + b),
+                ArithmeticOp::Subtract => zipped(&a, &b, |a, b| a - b),
+                ArithmeticOp::Multiply => zipped(&a, &b, |a, b| a * b),
+                ArithmeticOp::Divide => zipped(&a, &b, |a, b| a / b),
+                ArithmeticOp::Remainder => zipped(&a, &b, |a, b| a % b),
             })
         }
     };
@@ -343,22 +342,22 @@ fn without(nulls: Option<NullBuffer>, more: &[usize], rows: usize) -> Option<Nul
 }
 
 /// A sum, difference or product that is known to fit into 64 bits.
-fn apply_narrow(op: ArithmeticOp, left: &Operand, right: &Operand, rows: usize) -> Option<(Narrow, i32)> {
+fn apply_narrow(op: ArithmeticOp, left: &Operand, right: &Operand) -> Option<(Narrow, i32)> {
     let (Data::Narrow(a, a_scale), Data::Narrow(b, b_scale)) = (&left.data, &right.data) else { return None };
     let scale = Exact::new(op, *a_scale, *b_scale).scale;
     let fits = |most: Option<u64>| most.filter(|most| i64::try_from(*most).is_ok());
     let (values, most) = match op {
         ArithmeticOp::Multiply => {
             let most = fits(a.most.checked_mul(b.most))?;
-            (zipped(&a.values, &b.values, rows, i64::wrapping_mul), most)
+            (zipped(&a.values, &b.values, i64::wrapping_mul), most)
         }
         ArithmeticOp::Add | ArithmeticOp::Subtract => {
             let a = a.clone().times(power_of_ten(scale - a_scale)?)?;
             let b = b.clone().times(power_of_ten(scale - b_scale)?)?;
             let most = fits(a.most.checked_add(b.most))?;
             let values = match op {
-                ArithmeticOp::Add => zipped(&a.values, &b.values, rows, i64::wrapping_add),
-                _ => zipped(&a.values, &b.values, rows, i64::wrapping_sub),
+                ArithmeticOp::Add => zipped(&a.values, &b.values, i64::wrapping_add),
+                _ => zipped(&a.values, &b.values, i64::wrapping_sub),
             };
             (values, most)
         }

@@ -383,7 +383,10 @@ impl Table {
     /// that a check refers to.
     pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
         let own = self.schema().map(|own| compression_of(&own.0)).transpose()?.flatten();
-        let came = came.with_metadata(compressed_as(&came.0, None, own).metadata().clone());
+        let came = match own {
+            None => came,
+            own => came.with_metadata(compressed_as(&came.0, None, own).metadata().clone()),
+        };
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
         let Some(own) = self.schema().filter(|own| own.is_constrained()) else { return Ok(came) };
         for check in own.checks() {
