@@ -10,8 +10,8 @@ import pytest
 
 BUDGET = 256 << 20
 
-# The most memory that this process has used. `ru_maxrss` would not do: it begins with what the parent has used, here all tests
-# that ran before.
+# The most memory that this process has used. `ru_maxrss` would not do: it begins with what the parent has used, here
+# all tests that ran before.
 PEAK = """
 def peak():
     with open("/proc/self/status") as status:
