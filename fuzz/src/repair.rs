@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use drumlin::base::{checksum, checksum_at};
 use drumlin::block::{Address, Directory};
-use drumlin::catalog::{ChunkAddress, Index, TransactionRecord};
+use drumlin::catalog::{ChunkAddress, Index, TransactionRecord, pack_page, unpack_page};
 use drumlin::log::Opened;
 use drumlin::storage::names;
 
@@ -40,7 +40,8 @@ struct Catalog {
     seq: u64,
     header: Vec<u8>,
     places: Vec<ChunkAddress>,
-    chunks: Vec<Vec<u8>>,
+    /// Each with whether it is a page, which is compressed where it is stored.
+    chunks: Vec<(bool, Vec<u8>)>,
     index: Vec<u8>,
 }
 
@@ -70,8 +71,14 @@ impl Parts {
                 let decoded = Index::decode(&index).expect("a sound index");
                 let places: Vec<ChunkAddress> = decoded.places().copied().collect();
                 let own = |place: &&ChunkAddress| place.object == base.seq;
-                let chunk =
-                    |place: &ChunkAddress| bytes[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
+                let pages: std::collections::BTreeSet<u64> = decoded.page_places().map(|place| place.offset).collect();
+                let chunk = |place: &ChunkAddress| {
+                    let stored = &bytes[place.offset as usize..(place.offset + place.bytes) as usize];
+                    match pages.contains(&place.offset) {
+                        true => (true, unpack_page(stored).expect("a sound page")),
+                        false => (false, stored.to_vec()),
+                    }
+                };
                 let chunks = places.iter().filter(own).map(chunk).collect();
                 let places = places.iter().filter(own).copied().collect();
                 parts.catalog = Some(Catalog { seq: base.seq.0, header: bytes[..16].to_vec(), places, chunks, index });
@@ -95,7 +102,7 @@ impl Parts {
         }
         if let Some(catalog) = &mut self.catalog {
             all.push((&mut catalog.index, true));
-            all.extend(catalog.chunks.iter_mut().map(|chunk| (chunk, true)));
+            all.extend(catalog.chunks.iter_mut().map(|(_, chunk)| (chunk, true)));
         }
         all.extend(self.blocks.iter_mut().map(|(_, block)| (block, false)));
         all.extend(self.rest.values_mut().map(|bytes| (bytes, true)));
@@ -165,7 +172,7 @@ impl Parts {
     /// Replaces the checksum of a directory in the catalog and in commits, if it takes the same number of bytes.
     fn replace_checksum(&mut self, old: u32, new: u32) {
         let (Ok(old), Ok(new)) = (postcard::to_stdvec(&old), postcard::to_stdvec(&new)) else { return };
-        let chunks = self.catalog.iter_mut().flat_map(|catalog| catalog.chunks.iter_mut());
+        let chunks = self.catalog.iter_mut().flat_map(|catalog| catalog.chunks.iter_mut().map(|(_, chunk)| chunk));
         let records = self.logs.iter_mut().flat_map(|(_, _, records)| records.iter_mut());
         let of_root = self.root.iter_mut().flat_map(|(_, records)| records.iter_mut());
         for bytes in chunks.chain(records).chain(of_root) {
@@ -182,7 +189,8 @@ impl Catalog {
     fn put_together(mut self, objects: &mut Objects) -> (u64, u64, u32, u32) {
         let name = names::catalog(drumlin::base::Seq(self.seq));
         let mut object = self.header;
-        for (place, chunk) in self.places.into_iter().zip(&self.chunks) {
+        for (place, (is_page, chunk)) in self.places.into_iter().zip(self.chunks) {
+            let chunk = &if is_page { pack_page(&chunk) } else { chunk };
             let offset = object.len() as u64;
             let new = ChunkAddress {
                 offset,
@@ -278,8 +286,8 @@ fn addresses(objects: &Objects, opened: &Opened) -> Vec<Address> {
         }
     }
     let mut all: Vec<Address> = Vec::new();
-    for (_, table) in state.tables() {
-        all.extend(table.addresses());
+    for table in state.tables() {
+        all.extend(table.expect("a sound page").addresses());
     }
     all.sort_unstable();
     all.dedup();

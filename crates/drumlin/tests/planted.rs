@@ -41,6 +41,8 @@ mod log_faults;
 mod merges;
 #[path = "it/model.rs"]
 mod model;
+#[path = "it/pages.rs"]
+mod pages;
 #[path = "it/patches.rs"]
 mod patches;
 #[path = "it/random.rs"]
@@ -334,7 +336,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 76] = [
+    let single: [(Bug, Check); 79] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
@@ -410,6 +412,9 @@ fn main() {
         (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
+        (Bug::KeepPages, || pages::run(0)),
+        (Bug::ForgetDue, || pages::run(0)),
+        (Bug::ForgetWaiting, pages::what_a_vacuum_would_change_is_known),
         (Bug::IgnoreGrace, rules::grace_is_given),
     ];
     for (bug, check) in single {

@@ -7,7 +7,7 @@ use drumlin::base::{Seq, Timestamp};
 use drumlin::block::Directory;
 use drumlin::catalog::{
     ChunkAddress, Condition, Content, Effect, Field, Glob, Index, Keep, Path, Pattern, Payload, Projection, State,
-    TransactionRecord, TriggerFilter,
+    TransactionRecord, TriggerFilter, pack_page, unpack_page,
 };
 use drumlin::log::FileLog;
 use drumlin::storage::SimDisk;
@@ -70,7 +70,12 @@ pub fn snapshot(bytes: &[u8]) {
     };
     let Ok(index) = Index::decode(&part(&mut cursor)) else { return };
     let _ = index.encode().expect("what was decoded");
-    let chunks: Vec<Bytes> = index.places().take(1000).map(|_| part(&mut cursor)).collect();
+    let mut chunks: Vec<Bytes> = index.places().take(1000).map(|_| part(&mut cursor)).collect();
+    // The pages of tables come last. Compressed bytes would rarely be sound after a change.
+    let plain = chunks.len().saturating_sub(index.page_places().count());
+    for page in &mut chunks[plain..] {
+        *page = pack_page(page).into();
+    }
     let partly: Vec<Option<Bytes>> = chunks.iter().map(|chunk| (!chunk.is_empty()).then(|| chunk.clone())).collect();
     let _ = index.read_partly(&partly);
     if let Ok(mut state) = index.read(&chunks) {
@@ -78,6 +83,7 @@ pub fn snapshot(bytes: &[u8]) {
         if state.check().is_ok() {
             state.catch_up(None);
         }
+        state.tables().for_each(drop);
     }
 }
 
@@ -89,9 +95,15 @@ pub fn snapshot_seeds() -> Vec<Vec<u8>> {
         let objects = stores::objects(&disk);
         let object = &objects[&drumlin::storage::names::catalog(base.seq)];
         let index = &object[base.offset as usize..];
-        let chunk =
-            |place: &ChunkAddress| object[place.offset as usize..(place.offset + place.bytes) as usize].to_vec();
         let decoded = Index::decode(index).expect("a sound index");
+        let pages: Vec<u64> = decoded.page_places().map(|place| place.offset).collect();
+        let chunk = |place: &ChunkAddress| {
+            let stored = &object[place.offset as usize..(place.offset + place.bytes) as usize];
+            match pages.contains(&place.offset) {
+                true => unpack_page(stored).expect("a sound page"),
+                false => stored.to_vec(),
+            }
+        };
         let parts = [index.to_vec()].into_iter().chain(decoded.places().map(chunk));
         seeds.push(parts.flat_map(|part| [&(part.len() as u16).to_le_bytes()[..], &part].concat()).collect());
     }

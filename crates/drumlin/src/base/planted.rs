@@ -180,6 +180,12 @@ pub enum Bug {
     RoundSums = 121,
     /// The first value of a group is that of the part which was added first.
     RankParts = 122,
+    /// Tables that changed while a catalog snapshot was written go back to what it says of them.
+    KeepPages = 123,
+    /// A changed retention does not concern tables in pages.
+    ForgetDue = 124,
+    /// A page does not say which of its tables a vacuum would change.
+    ForgetWaiting = 125,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

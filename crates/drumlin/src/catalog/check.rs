@@ -1,25 +1,46 @@
 //! Checks that a state read from storage is consistent. Checksums find damage; this finds forged data, so that no later
 //! code needs to guard against it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inline, Ledger, State};
+use super::{Inline, Ledger, State, Totals};
 use crate::base::{BlockId, Error, Result, SessionId, TableId};
 
+/// How many tables are decoded to check a store when it is opened.
+const CHECKED_MAX: u64 = 4096;
+
 impl State {
-    /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups).
+    /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups); but of more than [`CHECKED_MAX`] tables
+    /// only what is decoded anyway is looked at: each of the others is checked by itself when it is decoded.
     pub fn check(&self) -> Result<()> {
+        match self.totals().tables <= CHECKED_MAX {
+            true => self.check_all(),
+            false => self.check_tree(None),
+        }
+    }
+
+    /// The same, of all tables.
+    pub fn check_all(&self) -> Result<()> {
         let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
         let mut ledger = Ledger::default();
         for (block, used) in self.ledger.blocks() {
             ledger.add_block(*block, used.bytes)?;
         }
         let mut named = BTreeMap::new();
-        for (id, table) in self.tables() {
-            if table.id != *id || *id >= self.next_table() {
-                return bad(format!("table {id} has an impossible number"));
+        let (mut ids, mut pins) = (BTreeSet::new(), BTreeMap::new());
+        let (mut totals, mut history_bytes) = (Totals::default(), 0);
+        for table in self.tables() {
+            let table = table?;
+            if table.id >= self.next_table() {
+                return bad(format!("table {} has an impossible number", table.id));
             }
             table.check()?;
+            ids.insert(table.id);
+            totals.add(&table);
+            if !self.trash.contains_key(&table.id) {
+                history_bytes += table.history_bytes(self.path_of(table.id).is_some());
+            }
+            pins.extend(table.pins.iter().map(|(version, pin)| ((table.id, *version), pin.holds)));
             for address in table.addresses() {
                 if *named.entry(*address).and_modify(|n| *n += 1).or_insert(0_u64) == 0 {
                     ledger.add(address)?;
@@ -41,24 +62,27 @@ impl State {
         for (name, snapshot) in &self.snapshots {
             for pin in snapshot.pins.values() {
                 *held.entry(*pin).or_insert(0) += 1;
-                if self.table(pin.0).is_none_or(|table| !table.pins.contains_key(&pin.1)) {
+                if !pins.contains_key(pin) {
                     return bad(format!("snapshot '{name}' holds a version that does not exist"));
                 }
             }
         }
-        let pins =
-            self.tables().flat_map(|(id, table)| table.pins.iter().map(|(version, pin)| ((*id, *version), pin.holds)));
-        if !pins.eq(held) {
+        if totals != self.totals() || history_bytes != self.history_bytes()? {
+            return bad("the tables are not as many, or as large, as their pages say".into());
+        }
+        if pins != held {
             return bad("the versions held do not match the snapshots".into());
         }
         let impossible = |hold: &SessionId| *hold > self.sessions.last || self.sessions.is_open(*hold);
         if let Some(hold) = self.holds.open.keys().find(|hold| impossible(hold)) {
             return bad(format!("hold {hold} has an impossible number"));
         }
-        self.check_tree()
+        self.check_tree(Some(&ids))
     }
 
-    fn check_tree(&self) -> Result<()> {
+    /// Checks the tree, and that tables of it and of the trash are among those with `ids`, if these are known.
+    fn check_tree(&self, ids: Option<&BTreeSet<TableId>>) -> Result<()> {
+        let is_missing = |id: TableId| ids.is_some_and(|ids| !ids.contains(&id));
         let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
         let mut tables = 0;
         let mut stray = None;
@@ -66,7 +90,7 @@ impl State {
             if let Some(id) = node.table() {
                 tables += 1;
                 let linked = self.path_of(id).is_some_and(|known| known.as_str() == path);
-                if !linked || self.table(id).is_none() || self.trash.contains_key(&id) {
+                if !linked || is_missing(id) || self.trash.contains_key(&id) {
                     stray = Some(format!("'{path}' holds table {id}, which does not exist"));
                 }
             }
@@ -77,7 +101,7 @@ impl State {
         if tables != self.linked() {
             return bad("tables have paths that the tree does not have".into());
         }
-        match self.trash.keys().find(|id| self.table(**id).is_none()) {
+        match self.trash.keys().find(|id| is_missing(**id)) {
             Some(id) => bad(format!("table {id} in the trash does not exist")),
             None => self.check_definitions(),
         }

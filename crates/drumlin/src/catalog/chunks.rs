@@ -5,14 +5,16 @@
 //! Changes are found by comparing two states, which skips the parts that they share. An object of which little is still
 //! in use is emptied into the next snapshot, and so are the smallest ones beyond [`OBJECTS_MAX`].
 
+mod pages;
 mod partly;
+mod section;
 
 pub use partly::LostChunk;
+pub use section::ChunkAddress;
+use section::{Chunk, Chunks, Pack, Section, damaged};
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,46 +25,15 @@ use serde::{Deserialize, Serialize};
 
 use super::state::SmallState;
 use super::stored::{Builder, Writer};
-use super::{FEATURES_KNOWN, Holds, State};
-use crate::base::{BlockId, Error, Result, Seq, TableId, checksum_at};
+use super::{FEATURES_KNOWN, Holds, Packed, State, Tables};
+use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::storage::names;
 use crate::table::{Instants, Past, Table};
+use pages::{PageChunk, write_pages};
 
-/// A chunk is closed once it holds this many bytes.
-const CHUNK_BYTES: usize = if cfg!(test) { 512 } else { 64 << 10 };
-/// A rewritten chunk with fewer bytes is merged with the next one.
-const SPARSE_BYTES: usize = CHUNK_BYTES / 4;
 /// The maximum number of objects over which one snapshot's chunks are spread.
 const OBJECTS_MAX: usize = 8;
-
-/// Where a chunk is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChunkAddress {
-    /// The snapshot whose object holds it.
-    pub object: Seq,
-    /// Where it begins in the object.
-    pub offset: u64,
-    /// Its length.
-    pub bytes: u64,
-    /// CRC32C over its bytes, its object's name and its offset.
-    pub checksum: u32,
-}
-
-impl ChunkAddress {
-    /// Its range in the object; `Corrupt` if it is impossible.
-    pub fn range(&self) -> Result<Range<u64>> {
-        let end = self.offset.checked_add(self.bytes);
-        Ok(self.offset..end.ok_or_else(|| damaged(self, &"its end is too far off"))?)
-    }
-}
-
-/// A piece of a section: the items from `first` up to the next chunk's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Chunk<K> {
-    first: K,
-    place: ChunkAddress,
-}
 
 /// A path that compares in tree order: name by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,8 +54,6 @@ impl PartialOrd for TreePath {
         Some(self.cmp(other))
     }
 }
-
-type Chunks<K> = Vec<Chunk<K>>;
 
 /// What a catalog snapshot consists of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,6 +81,9 @@ pub struct Index {
     /// Since version 9, after those, if there are any.
     #[serde(skip)]
     pasts: Chunks<TableId>,
+    /// Since version 10, after those: the tables, with their times and pasts, instead of the three sections of these.
+    #[serde(skip)]
+    pages: Vec<PageChunk>,
 }
 
 impl Index {
@@ -119,15 +91,9 @@ impl Index {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let encode = || {
             let bytes = postcard::to_extend(&self.instants, postcard::to_stdvec(self)?)?;
-            if !self.has_holds() && !self.has_features() {
-                return Ok(bytes);
-            }
             let bytes = postcard::to_extend(&self.holds, bytes)?;
-            if !self.has_features() {
-                return Ok(bytes);
-            }
             let bytes = postcard::to_extend(&self.uses, bytes)?;
-            if self.has_pasts() { postcard::to_extend(&self.pasts, bytes) } else { Ok(bytes) }
+            postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -140,7 +106,8 @@ impl Index {
             let (holds, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (uses, rest) = if rest.is_empty() { (0, rest) } else { postcard::take_from_bytes(rest)? };
             let (pasts, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, ..index }, rest))
+            let (pages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, pages, ..index }, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index: {e}")))?;
         let unknown = index.uses & !FEATURES_KNOWN;
@@ -155,16 +122,18 @@ impl Index {
 
     /// The snapshot of `now`: its index, and the chunks to write for it, contiguously, from `offset` of its object on.
     /// What it shares with `before` is referred to, not written.
-    pub fn of(now: &State, before: Option<(&Index, &State)>, offset: u64) -> Result<(Index, Vec<Bytes>)> {
+    /// Also returns the pages of its tables.
+    pub fn of(now: &State, before: Option<(&Index, &State)>, offset: u64) -> Result<(Index, Vec<Bytes>, Arc<Packed>)> {
         let nothing = (&Index::default(), &State::default());
         let (old, then) = before.unwrap_or(nothing);
         let emptied = old.to_empty();
         let mut pack = Pack { object: now.seq, name: names::catalog(now.seq), offset, parts: Vec::new() };
+        let (pages, packed) = write_pages(&old.pages, &emptied, then, now, &mut pack)?;
         let mut index = Index {
             rest: now.small_state(),
             objects: BTreeMap::new(),
             nodes: write_nodes(Section::new(&old.nodes, &emptied), then, now, &mut pack)?,
-            tables: write_map(Section::new(&old.tables, &emptied), &then.tables, &now.tables, &mut pack)?,
+            tables: Vec::new(),
             trash: write_map(Section::new(&old.trash, &emptied), &then.trash, &now.trash, &mut pack)?,
             snapshots: write_map(Section::new(&old.snapshots, &emptied), &then.snapshots, &now.snapshots, &mut pack)?,
             blocks: write_map(Section::new(&old.blocks, &emptied), &then.ledger.blocks, &now.ledger.blocks, &mut pack)?,
@@ -176,20 +145,9 @@ impl Index {
                 &mut pack,
             )?,
             inline: write_map(Section::new(&old.inline, &emptied), &then.ledger.inline, &now.ledger.inline, &mut pack)?,
-            instants: write_part(
-                Section::new(&old.instants, &emptied),
-                &then.tables,
-                &now.tables,
-                |table| (!table.instants.is_empty()).then_some(Cow::Borrowed(&*table.instants)),
-                &mut pack,
-            )?,
-            pasts: write_part(
-                Section::new(&old.pasts, &emptied),
-                &then.tables,
-                &now.tables,
-                |table| Past::of(table).map(Cow::<Past>::Owned),
-                &mut pack,
-            )?,
+            instants: Vec::new(),
+            pasts: Vec::new(),
+            pages,
             holds: now.holds.clone(),
             uses: now.uses,
         };
@@ -197,7 +155,7 @@ impl Index {
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
         let older = old.objects.iter().map(|(object, bytes)| (*object, *bytes));
         index.objects = older.chain([(now.seq, written)]).filter(|(object, _)| needed.contains(object)).collect();
-        Ok((index, pack.parts))
+        Ok((index, pack.parts, packed))
     }
 
     /// The places of all chunks, in the order in which [`Index::read`] takes them.
@@ -207,7 +165,12 @@ impl Index {
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
-        catalog.chain(ledger).chain(of(&self.instants)).chain(of(&self.pasts))
+        catalog.chain(ledger).chain(of(&self.instants)).chain(of(&self.pasts)).chain(self.page_places())
+    }
+
+    /// The places of those chunks that are pages of tables, see [`super::unpack_page`].
+    pub fn page_places(&self) -> impl Iterator<Item = &ChunkAddress> {
+        self.pages.iter().map(|page| &page.chunk.place)
     }
 
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
@@ -221,7 +184,7 @@ impl Index {
         let mut state = State::from_small_state(self.rest.clone(), tree);
         state.holds = self.holds.clone();
         state.uses = self.uses;
-        state.tables = read_map(chunks.by_ref().take(self.tables.len()))?;
+        let mut tables: OrdMap<TableId, Arc<Table>> = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
         state.ledger.blocks = read_map(chunks.by_ref().take(self.blocks.len()))?;
@@ -230,28 +193,22 @@ impl Index {
         state.ledger.inline = read_map(chunks.by_ref().take(self.inline.len()))?;
         let instants: OrdMap<TableId, Instants> = read_map(chunks.by_ref().take(self.instants.len()))?;
         for (id, instants) in instants {
-            table_of(&mut state, id, "times")?.instants = Arc::new(instants);
+            table_of(&mut tables, id, "times")?.instants = Arc::new(instants);
         }
         let pasts: OrdMap<TableId, Past> = read_map(chunks.by_ref().take(self.pasts.len()))?;
         for (id, past) in pasts {
-            past.give(table_of(&mut state, id, "the past")?)?;
+            past.give(table_of(&mut tables, id, "the past")?)?;
         }
+        if let Some((id, _)) = tables.iter().find(|(id, table)| **id != table.id) {
+            return Err(Error::corrupt(format!("table {id}: its record is of another table")));
+        }
+        state.tables = match self.pages.is_empty() {
+            true => Tables::of(tables),
+            false => Tables::of_pages(
+                self.pages.iter().zip(chunks).map(|(page, (_, bytes))| page.page(bytes.clone())).collect(),
+            )?,
+        };
         Ok(state)
-    }
-
-    /// Whether it has a section of holds.
-    pub fn has_holds(&self) -> bool {
-        !self.holds.is_unused()
-    }
-
-    /// Whether it has a section of features.
-    pub fn has_features(&self) -> bool {
-        self.uses != 0 || self.has_pasts()
-    }
-
-    /// Whether it has a section of tables' pasts.
-    pub fn has_pasts(&self) -> bool {
-        !self.pasts.is_empty()
     }
 
     /// The commit whose state this is.
@@ -281,108 +238,10 @@ impl Index {
 }
 
 /// The table to which `what` belongs.
-fn table_of<'a>(state: &'a mut State, id: TableId, what: &str) -> Result<&'a mut Table> {
-    let table = state.tables.get_mut(&id);
+fn table_of<'a>(tables: &'a mut OrdMap<TableId, Arc<Table>>, id: TableId, what: &str) -> Result<&'a mut Table> {
+    let table = tables.get_mut(&id);
     let table = table.ok_or_else(|| Error::corrupt(format!("table {id}: {what} of a table that does not exist")))?;
     Ok(Arc::make_mut(table))
-}
-
-fn damaged(place: &ChunkAddress, what: &dyn std::fmt::Display) -> Error {
-    Error::corrupt(format!("{}: chunk at offset {}: {what}", names::catalog(place.object), place.offset))
-}
-
-/// The chunks being written.
-struct Pack {
-    object: Seq,
-    name: String,
-    offset: u64,
-    parts: Vec<Bytes>,
-}
-
-impl Pack {
-    fn add<K>(&mut self, first: K, bytes: Vec<u8>) -> Chunk<K> {
-        let checksum = checksum_at(&bytes, &self.name, self.offset);
-        let place = ChunkAddress { object: self.object, offset: self.offset, bytes: bytes.len() as u64, checksum };
-        self.offset += place.bytes;
-        self.parts.push(bytes.into());
-        Chunk { first, place }
-    }
-}
-
-/// Cuts items into chunks.
-struct Cutter<'a, K> {
-    pack: &'a mut Pack,
-    done: Chunks<K>,
-    first: Option<K>,
-    bytes: Vec<u8>,
-}
-
-impl<K> Cutter<'_, K> {
-    /// Adds an item; `write` gets the chunk that it goes to, which is empty for the first item.
-    fn item(&mut self, key: impl FnOnce() -> K, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
-        if self.bytes.len() >= CHUNK_BYTES {
-            self.cut();
-        }
-        if self.first.is_none() {
-            self.first = Some(key());
-        }
-        write(&mut self.bytes)
-    }
-
-    fn cut(&mut self) {
-        if let Some(first) = self.first.take() {
-            let bytes = std::mem::take(&mut self.bytes);
-            self.done.push(self.pack.add(first, bytes));
-        }
-    }
-}
-
-/// A section's previous chunks, and which of them must be rewritten.
-struct Section<'a, K> {
-    old: &'a [Chunk<K>],
-    stale: Vec<bool>,
-    /// If there are no old chunks: whether there is anything to write.
-    fresh: bool,
-}
-
-impl<'a, K: Ord + Clone> Section<'a, K> {
-    fn new(old: &'a [Chunk<K>], emptied: &[Seq]) -> Self {
-        let stale = old.iter().map(|chunk| emptied.contains(&chunk.place.object)).collect();
-        Self { old, stale, fresh: false }
-    }
-
-    /// Notes that an item differs.
-    fn touch(&mut self, key: &K) {
-        let at = self.old.partition_point(|chunk| chunk.first <= *key).saturating_sub(1);
-        match self.stale.get_mut(at) {
-            Some(stale) => *stale = true,
-            None => self.fresh = true,
-        }
-    }
-
-    /// The section's new chunks. `items` returns those of a range, from the first key up to, but excluding, the second.
-    fn write(
-        self,
-        pack: &mut Pack,
-        items: impl Fn(Option<&K>, Option<&K>, &mut Cutter<'_, K>) -> Result<()>,
-    ) -> Result<Chunks<K>> {
-        let mut cutter = Cutter { pack, done: Vec::new(), first: None, bytes: Vec::new() };
-        if self.fresh {
-            items(None, None, &mut cutter)?;
-        }
-        for (at, chunk) in self.old.iter().enumerate() {
-            let sparse = cutter.first.is_some() && cutter.bytes.len() < SPARSE_BYTES;
-            if self.stale[at] || sparse {
-                let from = (at > 0).then_some(&chunk.first);
-                items(from, self.old.get(at + 1).map(|next| &next.first), &mut cutter)?;
-            } else {
-                cutter.cut();
-                cutter.done.push(chunk.clone());
-            }
-        }
-        cutter.cut();
-        Ok(cutter.done)
-    }
 }
 
 fn write_nodes(
@@ -418,7 +277,7 @@ fn write_nodes(
 }
 
 fn write_map<K, V>(
-    section: Section<'_, K>,
+    mut section: Section<'_, K>,
     then: &OrdMap<K, V>,
     now: &OrdMap<K, V>,
     pack: &mut Pack,
@@ -427,30 +286,11 @@ where
     K: Ord + Clone + Serialize,
     V: PartialEq + Clone + Serialize,
 {
-    write_part(section, then, now, |value| Some(Cow::Borrowed(value)), pack)
-}
-
-/// Writes a part of each value that has this part.
-fn write_part<K, V, W>(
-    mut section: Section<'_, K>,
-    then: &OrdMap<K, V>,
-    now: &OrdMap<K, V>,
-    part: impl for<'a> Fn(&'a V) -> Option<Cow<'a, W>>,
-    pack: &mut Pack,
-) -> Result<Chunks<K>>
-where
-    K: Ord + Clone + Serialize,
-    V: PartialEq + Clone,
-    W: PartialEq + Clone + Serialize,
-{
     for item in then.diff(now) {
-        let (key, old, new) = match item {
-            DiffItem::Add(key, new) => (key, None, part(new)),
-            DiffItem::Remove(key, old) => (key, part(old), None),
-            DiffItem::Update { old: (_, old), new: (key, new) } => (key, part(old), part(new)),
-        };
-        if old != new {
-            section.touch(key);
+        match item {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => section.touch(key),
+            DiffItem::Update { old: (_, old), new: (key, new) } if old != new => section.touch(key),
+            DiffItem::Update { .. } => {}
         }
     }
     section.write(pack, |from, until, cutter| {
@@ -458,12 +298,11 @@ where
             Some(from) => Box::new(now.range(from.clone()..)),
             None => Box::new(now.iter()),
         };
-        for (key, value) in items.take_while(|(key, _)| until.is_none_or(|until| *key < until)) {
-            let Some(value) = part(value) else { continue };
+        for item in items.take_while(|(key, _)| until.is_none_or(|until| *key < until)) {
             cutter.item(
-                || key.clone(),
+                || item.0.clone(),
                 |chunk| {
-                    let written = postcard::to_extend(&(key, &*value), std::mem::take(chunk));
+                    let written = postcard::to_extend(&item, std::mem::take(chunk));
                     *chunk = written
                         .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
                     Ok(())
@@ -497,7 +336,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{EntryId, Timestamp};
+    use crate::base::{EntryId, Timestamp, checksum_at};
     use crate::catalog::{Payload, TransactionRecord};
 
     /// Objects as in storage.
@@ -506,7 +345,7 @@ mod tests {
 
     impl Objects {
         fn write(&mut self, now: &State, before: Option<(&Index, &State)>) -> (Index, usize) {
-            let (index, parts) = Index::of(now, before, 16).unwrap();
+            let (index, parts, _) = Index::of(now, before, 16).unwrap();
             let object = parts.iter().fold(vec![0; 16], |mut all, part| {
                 all.extend_from_slice(part);
                 all

@@ -96,7 +96,7 @@ impl Draft {
             for mut effect in effects {
                 if let Effect::WriteRows { table, version, .. } = &mut effect {
                     // Others may have numbered a version since the effect was made.
-                    *version = draft.state.table(*table).map_or(*version, |table| table.next_version());
+                    *version = draft.state.table(*table)?.map_or(*version, |table| table.next_version());
                 }
                 changed.extend(match &effect {
                     Effect::CreateTable { path, .. }

@@ -57,29 +57,29 @@ impl Footprint {
     /// `Conflict`, naming the read, if what was read from `base` differs in `now`, which may hold effects of
     /// transactions not yet appended. O(reads x log).
     pub fn check(&self, base: &State, now: &State) -> Result<()> {
-        match self.reads.iter().find(|read| touched(read, base, now)) {
-            None => Ok(()),
-            Some(read) => {
-                let what = read.describe(base, now);
-                Err(Error::conflict(format!("{what} changed after it was read, at commit {}", base.seq)))
+        for read in &self.reads {
+            if touched(read, base, now)? {
+                let what = read.describe(base, now)?;
+                return Err(Error::conflict(format!("{what} changed after it was read, at commit {}", base.seq)));
             }
         }
+        Ok(())
     }
 }
 
 impl Read {
     /// Describes what was read from `state` and differs in `now`.
-    fn describe(&self, state: &State, now: &State) -> String {
+    fn describe(&self, state: &State, now: &State) -> Result<String> {
         let table = |id: &TableId| match state.path_of(*id) {
             Some(path) => format!("'{path}'"),
             None => format!("table {id}"),
         };
-        match self {
+        Ok(match self {
             Read::Binding(path) => format!("the table at '{path}'"),
             Read::Schema(id) => format!("the schema of {}", table(id)),
             Read::Rows(id) => format!("the rows of {}", table(id)),
             Read::Node(path) => format!("the node '{path}'"),
-            Read::Keys(id, keys) => describe_keys(*id, keys, state, now, &table(id)),
+            Read::Keys(id, keys) => describe_keys(*id, keys, state, now, &table(id))?,
             Read::Pattern(pattern) => format!("the set of nodes that match '{pattern}', or one of them,"),
             Read::Tree => "a node of the tree".to_owned(),
             Read::Versions(id) => format!("the list of versions of {}", table(id)),
@@ -88,7 +88,7 @@ impl Read {
             Read::Projections => "the list of projections".to_owned(),
             Read::Snapshots => "the list of snapshots".to_owned(),
             Read::All => "the store".to_owned(),
-        }
+        })
     }
 }
 
@@ -96,38 +96,39 @@ impl Read {
 const SEARCHED_MAX: usize = 1000;
 
 /// Describes the rows of a table with keys that were looked up: the row that was written, if it is known.
-fn describe_keys(id: TableId, keys: &Keys, base: &State, now: &State, table: &str) -> String {
-    let codec = base.table(id).and_then(|table| table.codec().ok());
+fn describe_keys(id: TableId, keys: &Keys, base: &State, now: &State, table: &str) -> Result<String> {
+    let (then, now_there) = (base.table(id)?, now.table(id)?);
+    let codec = then.as_ref().and_then(|table| table.codec().ok());
     let name = |places: std::ops::Range<usize>| {
         codec.map_or_else(String::new, |codec| codec.key_codec().describe_some(places.map(|at| keys.get(at))))
     };
-    let written = || match (base.table(id), now.table(id)) {
+    let written = || match (&then, &now_there) {
         (Some(then), Some(now)) if then.bulk_seq == now.bulk_seq && keys.len() <= SEARCHED_MAX => {
             let wrote = |at: &usize| now.wrote_any(&keys.take(std::iter::once(*at)), then, base.seq);
             (0..keys.len()).find(wrote)
         }
         _ => None,
     };
-    match if keys.len() == 1 { Some(0) } else { written() } {
+    Ok(match if keys.len() == 1 { Some(0) } else { written() } {
         Some(at) => format!("the row of {table} with the key {}, which was looked up,", name(at..at + 1)),
         None => {
             format!("one of the rows of {table} with the keys {}, which were looked up,", name(0..keys.len()))
         }
-    }
+    })
 }
 
-fn touched(read: &Read, base: &State, now: &State) -> bool {
-    match read {
-        Read::Binding(path) => base.table_at(path).map(|t| t.id) != now.table_at(path).map(|t| t.id),
-        Read::Schema(id) => match (base.table(*id), now.table(*id)) {
+fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
+    Ok(match read {
+        Read::Binding(path) => base.table_id_at(path) != now.table_id_at(path),
+        Read::Schema(id) => match (base.table(*id)?, now.table(*id)?) {
             (Some(a), Some(b)) => a.schema() != b.schema(),
             (a, b) => a.is_some() != b.is_some(),
         },
         // Rows that were only rewritten are carried over: see [`carry_over`].
-        Read::Rows(id) => base.table(*id).map(|t| t.rows_seq) != now.table(*id).map(|t| t.rows_seq),
+        Read::Rows(id) => base.table(*id)?.map(|t| t.rows_seq) != now.table(*id)?.map(|t| t.rows_seq),
         Read::Keys(..) if planted(Bug::SkipKeyCheck) => false,
-        Read::Keys(id, keys) => match (base.table(*id), now.table(*id)) {
-            (Some(then), Some(now)) => then.bulk_seq != now.bulk_seq || now.wrote_any(keys, then, base.seq),
+        Read::Keys(id, keys) => match (base.table(*id)?, now.table(*id)?) {
+            (Some(then), Some(now)) => then.bulk_seq != now.bulk_seq || now.wrote_any(keys, &then, base.seq),
             (then, now) => then.is_some() != now.is_some(),
         },
         Read::Node(path) => !same_node(path, base, now),
@@ -141,8 +142,8 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
             touched
         }
         Read::Tree => !base.tree.same(&now.tree),
-        Read::Versions(id) => match (base.table(*id), now.table(*id)) {
-            (Some(then), Some(now)) => !now.lists_all_of(then),
+        Read::Versions(id) => match (base.table(*id)?, now.table(*id)?) {
+            (Some(then), Some(now)) => !now.lists_all_of(&then),
             (then, now) => then.is_some() != now.is_some(),
         },
         Read::Snapshot(name) => base.snapshots.get(name) != now.snapshots.get(name),
@@ -150,7 +151,7 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
         Read::Projections => !base.same_projections(now),
         Read::Snapshots => !base.snapshots.ptr_eq(&now.snapshots) && base.snapshots != now.snapshots,
         Read::All => !base.same(now),
-    }
+    })
 }
 
 /// Adapts deletions by position in effects made on `base` to where those rows are in `now`, which has the same rows, perhaps
@@ -158,11 +159,11 @@ fn touched(read: &Read, base: &State, now: &State) -> bool {
 pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<()> {
     for (table, deletions) in effects.iter_mut().filter_map(Effect::deletions_mut) {
         // A table created by the effects is unchanged.
-        if let (Some(then), Some(now)) = (base.table(table), now.table(table))
-            && !Arc::ptr_eq(then, now)
+        if let (Some(then), Some(now)) = (base.table(table)?, now.table(table)?)
+            && !Arc::ptr_eq(&then, &now)
             && !planted(Bug::SkipCarry)
         {
-            *deletions = now.carried(deletions, then)?;
+            *deletions = now.carried(deletions, &then)?;
         }
     }
     Ok(())

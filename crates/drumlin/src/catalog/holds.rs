@@ -76,11 +76,6 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// Whether there have never been any.
-    pub(super) fn is_unused(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether a hold has not ended.
     pub fn is_open(&self, hold: SessionId) -> bool {
         self.open.contains_key(&hold)

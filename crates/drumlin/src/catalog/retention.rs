@@ -1,6 +1,7 @@
 //! How many versions a table keeps. Set on a node, inherited by all below it that set none; versions in snapshots are
 //! always kept.
 
+use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
 use crate::base::planted::{Bug, planted};
@@ -55,6 +56,20 @@ impl Retention {
     }
 }
 
+impl Retention {
+    /// Of `versions`, ascending, when the next one expires: once the time has passed. O(1).
+    pub fn due(&self, versions: &Vector<VersionRecord>) -> Option<Timestamp> {
+        let superseded = versions.get(1)?.time;
+        match *self {
+            Retention::KeepAll => None,
+            Retention::KeepLast(n) => (versions.len() as u64 > n.max(1)).then_some(Timestamp(i64::MIN)),
+            Retention::KeepMicros(micros) => {
+                Some(Timestamp(superseded.0.saturating_add(i64::try_from(micros).unwrap_or(i64::MAX))))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +93,18 @@ mod tests {
         assert_eq!(expired(Retention::KeepAll, 1000), []);
         assert_eq!(expired(Retention::KeepLast(2), 1000), [Version(0)]);
         assert_eq!(expired(Retention::KeepLast(0), 1000), [Version(0), Version(1)]);
+        let due = |retention: Retention, n: usize| retention.due(&all.iter().take(n).cloned().collect());
+        assert_eq!(due(Retention::KeepAll, 3), None);
+        assert_eq!(due(Retention::KeepLast(2), 2), None);
+        assert!(due(Retention::KeepLast(2), 3) < Some(Timestamp(0)));
+        assert_eq!(due(Retention::KeepMicros(5), 1), None);
+        assert_eq!(due(Retention::KeepMicros(5), 3), Some(Timestamp(25)));
+        for now in 0..60 {
+            for retention in [Retention::KeepLast(1), Retention::KeepLast(3), Retention::KeepMicros(5)] {
+                let is_due = due(retention, 3).is_some_and(|due| due < Timestamp(now));
+                assert_eq!(is_due, !expired(retention, now).is_empty(), "{retention:?} at {now}");
+            }
+        }
         // Version 0 was the newest until 20, version 1 until 30.
         assert_eq!(expired(Retention::KeepMicros(5), 24), []);
         assert_eq!(expired(Retention::KeepMicros(5), 26), [Version(0)]);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::{Effect, Ledger, Path, Sessions, Snapshot, State, TransactionRecord};
+use super::{Effect, Ledger, Path, Sessions, Snapshot, State, Tables, TransactionRecord};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{PinnedVersion, Table};
 
@@ -40,20 +40,22 @@ impl State {
     /// Makes a partly read state consistent; returns what had to be changed for that.
     pub fn mend(&mut self) -> Result<Vec<Mended>> {
         let mut mended = Vec::new();
-        let tables = std::mem::take(&mut self.tables);
+        let tables: Vec<Arc<Table>> = self.tables.iter().collect::<Result<_>>()?;
         let mut unreadable = Vec::new();
-        for (id, table) in tables {
-            match table.id == id && table.check().is_ok() {
-                true => drop(self.tables.insert(id, table)),
-                false => unreadable.push(id),
+        let mut readable = OrdMap::new();
+        for table in tables {
+            match table.check() {
+                Ok(()) => drop(readable.insert(table.id, table)),
+                Err(_) => unreadable.push(table.id),
             }
         }
-        let greatest = self.tables.get_max().map_or(TableId(0), |(id, _)| *id);
+        let greatest = readable.get_max().map_or(TableId(0), |(id, _)| *id);
+        self.tables = Tables::of(readable);
         self.last_table = self.last_table.max(greatest);
         self.unlink_missing(&mut mended);
         let told: BTreeSet<TableId> = mended.iter().filter_map(Mended::table).collect();
         mended.extend(unreadable.into_iter().filter(|id| !told.contains(id)).map(|id| Mended::TableGone(id, None)));
-        self.count_pins(&mut mended);
+        self.count_pins(&mut mended)?;
         self.use_again(None)?;
         self.restore()?;
         self.place_strays(&mut mended);
@@ -66,7 +68,7 @@ impl State {
         let mut missing = Vec::new();
         self.tree.each(|path, node| {
             if let Some(id) = node.table()
-                && (!self.tables.contains_key(&id) || !seen.insert(id))
+                && (!self.tables.get_open(id).is_some() || !seen.insert(id))
             {
                 missing.push((id, path.to_owned()));
             }
@@ -78,7 +80,7 @@ impl State {
         }
         let trash = std::mem::take(&mut self.trash);
         for (id, trash) in trash {
-            match self.tables.contains_key(&id) {
+            match self.tables.get_open(id).is_some() {
                 true if seen.contains(&id) => {}
                 true => drop(self.trash.insert(id, trash)),
                 false => mended.push(Mended::TableGone(id, Some(trash.path))),
@@ -87,13 +89,13 @@ impl State {
     }
 
     /// Makes snapshots and the versions that they hold consistent.
-    fn count_pins(&mut self, mended: &mut Vec<Mended>) {
+    fn count_pins(&mut self, mended: &mut Vec<Mended>) -> Result<()> {
         let mut held: BTreeMap<(TableId, Version), u32> = BTreeMap::new();
         let snapshots = std::mem::take(&mut self.snapshots);
         for (name, snapshot) in snapshots {
             let mut pins = snapshot.pins.clone();
             pins.retain(|path, (id, version)| {
-                let there = self.tables.get(id).is_some_and(|table| table.version(*version).is_some());
+                let there = self.tables.get_open(*id).is_some_and(|table| table.version(*version).is_some());
                 if !there {
                     mended.push(Mended::SnapshotPart(name.clone(), path.clone()));
                 }
@@ -103,7 +105,8 @@ impl State {
             self.snapshots.insert(name, Arc::new(Snapshot { time: snapshot.time, pins }));
         }
         let mut unnamed: Vec<(TableId, Version)> = Vec::new();
-        for (id, table) in self.tables.clone() {
+        for table in self.tables.clone().open() {
+            let id = table.id;
             let holds = |version: Version| held.get(&(id, version)).copied().unwrap_or(0);
             let versions = held.range((id, Version(0))..=(id, Version(u64::MAX))).map(|((_, version), _)| *version);
             let missing: Vec<Version> = versions.filter(|version| !table.pins.contains_key(version)).collect();
@@ -111,14 +114,14 @@ impl State {
             if missing.is_empty() && table.pins.iter().all(|(version, pin)| pin.holds == holds(*version)) {
                 continue;
             }
-            let mut own = Table::clone(&table);
+            let mut own = Table::clone(table);
             for version in missing {
                 if let Some(record) = own.version(version).cloned() {
                     own.pins.insert(version, PinnedVersion { record, holds: 0, detached: false });
                 }
             }
             own.pins.iter_mut().for_each(|(version, pin)| pin.holds = holds(*version).max(1));
-            self.tables.insert(id, Arc::new(own));
+            self.tables.put(own)?;
         }
         // One snapshot holds one version of a table.
         let mut round: BTreeMap<TableId, u64> = BTreeMap::new();
@@ -134,15 +137,16 @@ impl State {
             mended.push(Mended::SnapshotMade(name.clone()));
             self.snapshots.insert(name, Arc::new(snapshot));
         }
+        Ok(())
     }
 
     /// Finds a place for tables that were in the tree, as their versions show, but no longer are.
     fn place_strays(&mut self, mended: &mut Vec<Mended>) {
-        let is_stray = |(id, table): &(&TableId, &Arc<Table>)| {
+        let is_stray = |table: &&Arc<Table>| {
             let unheld = table.versions.iter().any(|record| !table.pins.contains_key(&record.version));
-            unheld && !self.paths.contains_key(*id) && !self.trash.contains_key(*id)
+            unheld && !self.paths.contains_key(&table.id) && !self.trash.contains_key(&table.id)
         };
-        let strays: Vec<TableId> = self.tables.iter().filter(is_stray).map(|(id, _)| *id).collect();
+        let strays: Vec<TableId> = self.tables.open().filter(is_stray).map(|table| table.id).collect();
         for id in strays {
             let known = self.snapshots.values().flat_map(|snapshot| &snapshot.pins);
             let known = known.filter(|(_, (held, _))| *held == id).map(|(path, _)| path.to_string()).next();
@@ -157,7 +161,7 @@ impl State {
     /// Recounts the use of blocks from what tables refer to. `blocks` are their sizes, where they are known.
     fn use_again(&mut self, blocks: Option<&[(BlockId, u64)]>) -> Result<()> {
         let mut ends: BTreeMap<BlockId, u64> = BTreeMap::new();
-        for address in self.tables.values().flat_map(|table| table.addresses()) {
+        for address in self.tables.open().flat_map(|table| table.addresses()) {
             let end = ends.entry(address.block).or_insert(0);
             *end = (*end).max(address.offset.saturating_add(address.bytes()));
         }
@@ -170,7 +174,7 @@ impl State {
             ledger.add_block(*block, *bytes)?;
         }
         let mut seen = BTreeSet::new();
-        for address in self.tables.values().flat_map(|table| table.addresses()) {
+        for address in self.tables.open().flat_map(|table| table.addresses()) {
             match seen.insert(*address) {
                 true => ledger.add(address)?,
                 false => ledger.share(address),
@@ -218,7 +222,8 @@ impl State {
     pub fn relocated(&self, tables: Vec<Arc<Table>>, written: &[(BlockId, u64)], session: SessionId) -> Result<Self> {
         let mut next = self.clone();
         next.ledger = Ledger::default();
-        tables.into_iter().for_each(|table| drop(next.tables.insert(table.id, table)));
+        next.tables.open_all()?;
+        tables.into_iter().try_for_each(|table| next.tables.put(Table::clone(&table)))?;
         next.use_again(Some(written))?;
         next.sessions = Sessions { last: session, open: OrdMap::new(), fenced: OrdMap::new() };
         Ok(next)
@@ -226,8 +231,8 @@ impl State {
 
     /// Numbers versions for the rows written by key that have none.
     pub fn number_rows(&mut self) -> Result<()> {
-        let active = self.tables().filter(|(_, table)| table.active().is_some());
-        let freeze: Vec<Effect> = active.map(|(table, _)| Effect::FreezeRows { table: *table }).collect();
+        let active = self.open_tables().filter(|table| table.active().is_some());
+        let freeze: Vec<Effect> = active.map(|table| Effect::FreezeRows { table: table.id }).collect();
         let (seq, time) = (self.seq.next(), self.time);
         if freeze.is_empty() {
             return Ok(());

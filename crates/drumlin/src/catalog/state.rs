@@ -6,12 +6,12 @@ mod copies;
 mod erase;
 mod groups;
 mod holds;
+mod packing;
 mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ use super::tree::refuse_tables;
 use super::watches::Watches;
 use super::{
     Cause, Effect, FEATURES_KEPT, Holds, Keep, Ledger, Node, NodeEffect, NodeEffects, Path, Pattern, Payload,
-    Retention, Rule, Sessions, TransactionRecord, Tree, Trigger, Views,
+    Retention, Rule, Sessions, Tables, Totals, TransactionRecord, Tree, Trigger, Views,
 };
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
@@ -68,7 +68,7 @@ pub struct State {
     pub ledger: Ledger,
     /// Features that a reader of its tables must know.
     pub(super) uses: u64,
-    pub(super) tables: OrdMap<TableId, Arc<Table>>,
+    pub(super) tables: Tables,
     /// Where each table is in the tree; derived from it.
     pub(super) paths: OrdMap<TableId, Path>,
     pub(super) last_table: TableId,
@@ -140,14 +140,25 @@ impl State {
         Self { triggers, declared, ..own }
     }
 
-    /// The table with this id: in the tree, in the trash, or held only by snapshots.
-    pub fn table(&self, id: TableId) -> Option<&Arc<Table>> {
-        self.tables.get(&id)
+    /// The table with this id: in the tree, in the trash, or held only by snapshots. `Corrupt` if its record is damaged.
+    pub fn table(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+        self.tables.get(id)
     }
 
-    /// All tables, including those in the trash and those held only by snapshots.
-    pub fn tables(&self) -> impl Iterator<Item = (&TableId, &Arc<Table>)> {
+    /// All tables, including those in the trash and those held only by snapshots, in the order of their ids. O(tables),
+    /// each of which is decoded.
+    pub fn tables(&self) -> impl Iterator<Item = Result<Arc<Table>>> {
         self.tables.iter()
+    }
+
+    /// Those of them that have rows in memory, or that an ordinary checkpoint may change.
+    pub fn open_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.open()
+    }
+
+    /// What all tables have together.
+    pub fn totals(&self) -> Totals {
+        self.tables.totals()
     }
 
     /// Where a table is in the tree.
@@ -156,26 +167,36 @@ impl State {
     }
 
     /// How many tables are in the tree.
-    pub(super) fn linked(&self) -> usize {
+    pub fn linked(&self) -> usize {
         self.paths.len()
     }
 
-    /// The table at a path.
-    pub fn table_at(&self, path: &Path) -> Option<&Arc<Table>> {
-        self.tables.get(&self.tree.get(path.as_str())?.table()?)
+    /// The id of the table at a path.
+    pub fn table_id_at(&self, path: &Path) -> Option<TableId> {
+        self.tree.get(path.as_str())?.table()
     }
 
-    /// The tables whose paths match, in path order.
-    pub fn tables_matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = (&'a Path, &'a Arc<Table>)> {
+    /// The table at a path.
+    pub fn table_at(&self, path: &Path) -> Result<Option<Arc<Table>>> {
+        self.table_id_at(path).map_or(Ok(None), |id| self.tables.get(id))
+    }
+
+    /// The paths and ids of the tables whose paths match, in path order.
+    pub fn ids_matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = (&'a Path, TableId)> {
         let mut walker = self.tree.walk(pattern);
         std::iter::from_fn(move || {
             loop {
                 let (_, node) = walker.advance()?;
                 if let Some(id) = node.table() {
-                    return Some((self.paths.get(&id)?, self.tables.get(&id)?));
+                    return Some((self.paths.get(&id)?, id));
                 }
             }
         })
+    }
+
+    /// The tables whose paths match, in path order.
+    pub fn tables_matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = Result<(&'a Path, Arc<Table>)>> {
+        self.ids_matching(pattern).map(|(path, id)| Ok((path, self.get(id)?)))
     }
 
     /// The projections, as of the tree that they were last updated to.
@@ -229,17 +250,18 @@ impl State {
     }
 
     fn same_tables(&self, other: &State) -> bool {
-        let differs = |item: DiffItem<'_, '_, TableId, Arc<Table>>| match item {
-            DiffItem::Update { old: (_, old), new: (_, new) } => !new.is_same_content(old),
-            _ => true,
+        let differs = |old: Option<&Table>, new: Option<&Table>| match (old, new) {
+            (Some(old), Some(new)) => !new.is_same_content(old),
+            (old, new) => old.is_some() != new.is_some(),
         };
-        self.tables.ptr_eq(&other.tables) || !other.tables.diff(&self.tables).any(differs)
+        // What cannot be read cannot be said to be the same.
+        self.tables.same(&other.tables) || !other.tables.any_differs(&self.tables, differs).unwrap_or(true)
     }
 
     /// Forgets rewrites that can no longer be asked for, given that no state before `oldest` is being read.
     pub fn forget_moves(&mut self, oldest: Option<Seq>) {
         for id in std::mem::take(&mut self.moved) {
-            if let Some(table) = self.tables.get_mut(&id)
+            if let Some(table) = self.tables.get_open_mut(id)
                 && Arc::make_mut(table).forget_moves(oldest)
             {
                 self.moved.insert(id);
@@ -263,12 +285,12 @@ impl State {
     /// Rebuilds what is derived from the rest, after that was read. The projections must still be updated to the tree, and
     /// rows written by key replayed.
     pub fn restore(&mut self) -> Result<()> {
-        let with_parts = self.tables.iter().filter(|(_, table)| !table.parts.is_empty());
-        for id in with_parts.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let mut table = Table::clone(self.get(id)?);
+        let with_parts = self.tables.open().filter(|table| !table.parts.is_empty());
+        for id in with_parts.map(|table| table.id).collect::<Vec<_>>() {
+            let mut table = Table::clone(&*self.get(id)?);
             table.check()?;
             table.restore_parts()?;
-            self.tables.insert(id, Arc::new(table));
+            self.tables.put(table)?;
         }
         let (mut watches, mut paths) = (Watches::default(), OrdMap::new());
         self.tree.each(|path, node| {
@@ -351,13 +373,19 @@ impl State {
                 self.sessions.begin(*session, *fence, time);
             }
             Effect::Nodes(nodes) => self.apply_nodes(nodes, seq)?,
-            Effect::SetRetention { path, retention } => self.tree.edit(path.as_str(), seq, |node| {
-                node.edit_extra(|extra| extra.retention = *retention);
-            }),
-            Effect::SetDefaultRetention { retention } => self.default_retention = *retention,
+            Effect::SetRetention { path, retention } => {
+                self.tables.retention_changed = Some(seq);
+                self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.retention = *retention));
+            }
+            Effect::SetDefaultRetention { retention } => {
+                if self.default_retention != *retention {
+                    self.tables.retention_changed = Some(seq);
+                }
+                self.default_retention = *retention;
+            }
             Effect::CreateTable { path, table, spec } => {
                 self.number(*table)?;
-                self.tables.insert(*table, Arc::new(Table::new(*table, spec.clone())));
+                self.tables.put(Table::new(*table, spec.clone()))?;
                 self.link(path, *table, seq)?;
             }
             Effect::FenceSessions { sessions } => {
@@ -393,12 +421,12 @@ impl State {
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
             Effect::WriteRows { table, version, rows } => {
                 let next = self.get(*table)?.write_rows(*version, rows, seq, time)?;
-                self.tables.insert(*table, Arc::new(next));
+                self.tables.put(next)?;
                 self.unsettled.insert(*table);
             }
             Effect::FreezeRows { table } => {
                 let next = self.get(*table)?.freeze(seq, time)?;
-                self.tables.insert(*table, Arc::new(next));
+                self.tables.put(next)?;
             }
             Effect::FlushRows { table, flush } => self.flush(*table, flush, &[], seq)?,
             Effect::FlushWithHistory { table, flush, history } => self.flush(*table, flush, history, seq)?,
@@ -408,21 +436,21 @@ impl State {
             Effect::MoveShared { tables, moves } => self.move_groups(tables, moves, seq)?,
             Effect::SetSchemas { table, schemas } => {
                 let next = self.get(*table)?.with_schemas(schemas, seq)?;
-                self.tables.insert(*table, Arc::new(next));
+                self.tables.put(next)?;
             }
             Effect::SetMetadata { table, version, metadata } => {
                 let next = self.get(*table)?.with_metadata(*version, metadata.as_ref())?;
-                self.tables.insert(*table, Arc::new(next));
+                self.tables.put(next)?;
             }
             Effect::Tell { note, versions } => {
                 for (table, version) in versions {
                     let next = self.get(*table)?.with_note(*version, note);
-                    self.tables.insert(*table, Arc::new(next));
+                    self.tables.put(next)?;
                 }
             }
             Effect::CountChanged { table, rows } => {
                 let next = self.get(*table)?.with_changed(*rows);
-                self.tables.insert(*table, Arc::new(next));
+                self.tables.put(next)?;
             }
             Effect::EraseRows { tables, rows, histories } => self.erase_rows(tables, rows, histories, seq)?,
             Effect::ShrinkGroups { tables, groups } => self.shrink_groups(tables, groups, seq)?,
@@ -430,7 +458,7 @@ impl State {
                 let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq, time)?;
                 copies.iter().for_each(|address| self.ledger.share(address));
                 self.shed(&mut next, seq)?;
-                self.tables.insert(*table, Arc::new(next));
+                self.tables.put(next)?;
             }
             Effect::DropTable { table } => {
                 let path = self.unlink(*table, seq)?;
@@ -493,13 +521,13 @@ impl State {
                 let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
                 let snapshot = self.snapshots.remove(name).ok_or_else(missing)?;
                 for (id, version) in snapshot.pins.values() {
-                    let mut table = Table::clone(self.get(*id)?);
+                    let mut table = Table::clone(&*self.get(*id)?);
                     table.unpin(*version);
                     let gone = !self.paths.contains_key(id) && !self.trash.contains_key(id);
                     if !gone {
                         self.shed(&mut table, seq)?;
                     }
-                    self.tables.insert(*id, Arc::new(table));
+                    self.tables.put(table)?;
                     if gone {
                         self.unlinked(*id, seq)?;
                     }
@@ -531,8 +559,9 @@ impl State {
         Ok(())
     }
 
-    fn get(&self, id: TableId) -> Result<&Arc<Table>> {
-        self.tables.get(&id).ok_or_else(|| Error::not_found(format!("table {id} is gone")))
+    /// The same, or `NotFound`.
+    pub fn get(&self, id: TableId) -> Result<Arc<Table>> {
+        self.tables.get(id)?.ok_or_else(|| Error::not_found(format!("table {id} is gone")))
     }
 
     /// Frees everything that no retained version of `table` sees.
@@ -542,13 +571,13 @@ impl State {
 
     /// Handles a table that is neither in the tree nor in the trash: only snapshots hold it, if any.
     fn unlinked(&mut self, id: TableId, seq: Seq) -> Result<()> {
-        let mut table = Table::clone(self.get(id)?);
+        let mut table = Table::clone(&*self.get(id)?);
         table.keep_pins_only();
         self.shed(&mut table, seq)?;
         if table.pins.is_empty() {
-            self.tables.remove(&id);
+            self.tables.remove(id)?;
         } else {
-            self.tables.insert(id, Arc::new(table));
+            self.tables.put(table)?;
         }
         Ok(())
     }
@@ -558,9 +587,9 @@ impl State {
             return Err(Error::already_exists(format!("snapshot '{name}' exists")));
         }
         for (_, id, version) in pins {
-            let mut table = Table::clone(self.get(*id)?);
+            let mut table = Table::clone(&*self.get(*id)?);
             table.pin(*version)?;
-            self.tables.insert(*id, Arc::new(table));
+            self.tables.put(table)?;
         }
         let pins = pins.iter().map(|(path, id, version)| (path.clone(), (*id, *version))).collect();
         self.snapshots.insert(name.to_owned(), Arc::new(Snapshot { time, pins }));

@@ -98,7 +98,7 @@ impl Draft {
     /// `AlreadyExists` if a path holds a table that is not to be replaced; `Conflict` if rows written by key are in memory.
     pub fn copy_tables(&mut self, copies: &[CopyOf], existing: Existing) -> Result<CopyReport> {
         check_free(self.state(), copies.iter().map(|copy| &copy.to), existing)?;
-        let itself = |copy: &&CopyOf| self.state().table_at(&copy.to).is_some_and(|there| there.id == copy.table);
+        let itself = |copy: &&CopyOf| self.state().table_id_at(&copy.to) == Some(copy.table);
         if let Some(CopyOf { to, .. }) = copies.iter().find(itself) {
             return Err(would_replace_itself(to));
         }
@@ -116,8 +116,8 @@ impl Draft {
         let mut new = self.state().next_table();
         for CopyOf { table: from, version, to, .. } in copies {
             let (from, version) = (*from, *version);
-            effects.push(match self.state().table_at(to) {
-                Some(there) => restore(self.state(), there.id, from, version)?,
+            effects.push(match self.state().table_id_at(to) {
+                Some(there) => restore(self.state(), there, from, version)?,
                 None => {
                     let table = new;
                     new = TableId(new.0 + 1);
@@ -141,11 +141,11 @@ impl Draft {
             let from = self.state().path_of(*table);
             let from = from.ok_or_else(|| Error::not_found(format!("table {table} is not in the tree")))?;
             report.tables.push((from.to_string(), to.to_string()));
-            if let Some(there) = self.state().table_at(to) {
-                if there.id == *table {
+            if let Some(there) = self.state().table_id_at(to) {
+                if there == *table {
                     return Err(would_replace_itself(to));
                 }
-                effects.push(restore(self.state(), there.id, *table, None)?);
+                effects.push(restore(self.state(), there, *table, None)?);
                 effects.push(Effect::DropTable { table: *table });
                 continue;
             }
@@ -252,8 +252,11 @@ fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<Placed> 
 
 /// The effect that makes the next version of a table out of a version of another, by default its newest.
 fn restore(state: &State, table: TableId, from: TableId, version: Option<Version>) -> Result<Effect> {
-    let newest = || Some(state.table(from)?.newest()?.version);
-    let version = version.or_else(newest).ok_or_else(|| Error::not_found(format!("table {from} is gone")))?;
+    let version = match version {
+        Some(version) => Some(version),
+        None => state.table(from)?.and_then(|table| Some(table.newest()?.version)),
+    };
+    let version = version.ok_or_else(|| Error::not_found(format!("table {from} is gone")))?;
     Ok(Effect::RestoreTable { table, from, version })
 }
 
@@ -263,7 +266,7 @@ fn check_free<'a>(state: &State, targets: impl Iterator<Item = &'a Path>, existi
         return Ok(());
     }
     let held: Vec<String> =
-        targets.filter(|path| state.table_at(path).is_some()).take(10).map(|path| format!("'{path}'")).collect();
+        targets.filter(|path| state.table_id_at(path).is_some()).take(10).map(|path| format!("'{path}'")).collect();
     match held.is_empty() {
         true => Ok(()),
         false => Err(Error::already_exists(format!("there is a table at {}; nothing was done", held.join(", ")))),

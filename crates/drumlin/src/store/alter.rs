@@ -36,7 +36,7 @@ impl Store {
         alter: &Alter,
         options: &UpdateOptions,
     ) -> Result<FullChange> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let named = |e: Error| e.context(format!("'{path}'"));
         let Some(Altered { schema, doubtful, forbidden }) = table.altered(alter).map_err(named)? else {
@@ -66,7 +66,7 @@ impl Store {
         path: &Path,
         changes: bool,
     ) -> Result<(Arc<State>, Option<Arc<Pin>>)> {
-        match base.table_at(path).filter(|table| changes && !table.parts.is_empty()) {
+        match base.table_at(path)?.filter(|table| changes && !table.parts.is_empty()) {
             None => Ok((base, None)),
             Some(table) => {
                 self.settle_rows(&BTreeSet::from([table.id]), true)?;
@@ -86,11 +86,12 @@ impl Store {
         let evolves = |table: &Table, frame: &Frame<'_>| {
             !table.parts.is_empty() && table.evolved(frame.schema(), mode).is_ok_and(|evolved| evolved.is_some())
         };
-        let evolving = frames.filter_map(|(path, frame)| {
-            let table = state.table_at(path.borrow())?;
-            evolves(table, frame).then_some(table.id)
-        });
-        self.settle_rows(&evolving.collect(), true)
+        let mut evolving = BTreeSet::new();
+        for (path, frame) in frames {
+            let table = state.table_at(path.borrow())?.filter(|table| evolves(table, frame));
+            evolving.extend(table.map(|table| table.id));
+        }
+        self.settle_rows(&evolving, true)
     }
 }
 

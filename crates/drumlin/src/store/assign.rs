@@ -31,7 +31,7 @@ impl Store {
         filter: Option<&Filter>,
         options: &UpdateOptions,
     ) -> Result<PreparedRows<u64>> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
         let (read_point, task) = (newest(state, table), &options.task);
         let (reader, pool) = (&self.inner.reader, &self.inner.env.pool);

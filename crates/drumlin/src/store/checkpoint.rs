@@ -11,16 +11,17 @@ use std::sync::atomic::Ordering;
 
 use super::blocks::add_blocks;
 use super::plans::{place, plan_repack, plans};
-use super::proposal::expiry;
 use super::recover::Catalog;
 use super::repack::{COPY_SHARE, Moves};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, RepackPlan, Written};
-use crate::catalog::{Effect, State};
+use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
-use crate::table::{GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Window, kept_rows, remap, rewrite};
+use crate::table::{
+    GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Table, Window, kept_rows, remap, rewrite,
+};
 
 /// What a checkpoint may do.
 #[derive(Clone, Default)]
@@ -132,10 +133,10 @@ impl Store {
         self.flush(&options.task, report)?;
         self.while_reclaimed(|| {
             let (state, _pin) = self.pinned_state()?;
-            let plans = plans(&state, &options.plan);
-            report.groups_before = state.tables().map(|(_, table)| table.groups.len() as u64).sum();
+            let plans = plans(&state, &options.plan)?;
+            report.groups_before = state.totals().groups;
             report.groups_after = report.groups_before;
-            let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes);
+            let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes)?;
             if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
                 self.vacuum(&state, plans, &repack, &options.task, report)?;
             }
@@ -151,19 +152,20 @@ impl Store {
     pub(super) fn number_and_expire(&self) -> Result<u64> {
         let before = self.state()?;
         let now = self.age_now(before.time);
-        let effects = move |state: &State| -> Vec<Effect> {
-            let active = state.tables().filter(|(_, table)| table.active().is_some());
-            let freeze = active.map(|(table, _)| Effect::FreezeRows { table: *table });
-            freeze.chain(expiry(state, state.tables().map(|(id, _)| *id), now)).collect()
+        let effects = move |state: &State| -> Result<Vec<Effect>> {
+            let active = state.open_tables().filter(|table| table.active().is_some());
+            let freeze = active.map(|table| Effect::FreezeRows { table: table.id });
+            let expired = state.expired(now)?.into_iter();
+            Ok(freeze.chain(expired.map(|(table, versions)| Effect::DeleteVersions { table, versions })).collect())
         };
-        let first = effects(&before);
+        let first = effects(&before)?;
         if first.is_empty() {
             return Ok(0);
         }
         let frozen = |effect: &&Effect| matches!(effect, Effect::FreezeRows { .. });
-        let count = |state: &State| state.tables().map(|(_, table)| table.versions.len() as u64).sum::<u64>();
+        let count = |state: &State| state.totals().versions;
         let numbered = first.iter().filter(frozen).count() as u64;
-        let after = self.commit_effects(move |state| Ok(effects(state)))?;
+        let after = self.commit_effects(effects)?;
         Ok((count(&before) + numbered).saturating_sub(count(&after)))
     }
 
@@ -178,7 +180,7 @@ impl Store {
     ) -> Result<()> {
         let inner = &self.inner;
         let windows = || plans.iter().flat_map(|(_, plan)| &plan.windows);
-        let copies = self.groups_to_copy(state, &plans, repack);
+        let copies = self.groups_to_copy(state, &plans, repack)?;
         let copied: u64 = copies.values().map(|groups| groups.len() as u64).sum();
         let total = windows().map(|window| window.inputs.len() as u64).sum::<u64>() + copied;
         // A byte that is copied costs a fraction of one that is rewritten.
@@ -190,7 +192,7 @@ impl Store {
         let windows = plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| (id, window)));
         let rewrite = |(id, window): (TableId, Window)| {
             task.cancel.check()?;
-            let table = state.table(id).expect("the plan is of this state");
+            let table = state.get(id)?;
             match caught(|| rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window)) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if !e.kind().leaves_others() => Err(e),
@@ -234,7 +236,7 @@ impl Store {
         let (after, done) = self.commit_rewritten(writer, |writer| {
             let blocks = writer.written().to_vec();
             let before = state.clone();
-            let build = move |now: &State| Ok(changes(&before, now, rewritten.clone(), moves.clone(), &blocks));
+            let build = move |now: &State| changes(&before, now, rewritten.clone(), moves.clone(), &blocks);
             let (after, done) = self.commit_built(state.clone(), build)?;
             // Nothing refers to what a void window wrote.
             writer.abandon(|block| done.unused.contains(&block));
@@ -245,8 +247,15 @@ impl Store {
         report.windows_void = done.windows_void;
         report.groups_moved = done.groups_moved;
         report.failures.extend(failures);
-        report.groups_after = after.tables().map(|(_, table)| table.groups.len() as u64).sum();
+        report.groups_after = after.totals().groups;
         Ok(())
+    }
+
+    /// From now on keeps the tables that are as they were in `written` in the pages that were written of it.
+    fn take_pages(&self, written: &State, pages: &Arc<Packed>) {
+        let _turn = self.inner.committer.turn();
+        let mut state = self.inner.state.write();
+        *state = Arc::new(state.with_pages(written, pages));
     }
 
     /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces. If `whole`, no part of
@@ -281,7 +290,7 @@ impl Store {
             log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }
         let patience = shared.then_some((&self.inner.env, self.inner.options.retry_micros));
-        let (base, catalog) = match recover::write_catalog(storage, &state, before, patience) {
+        let (base, catalog, packed) = match recover::write_catalog(storage, &state, before, patience) {
             // Another process is writing it.
             Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
             other => other?,
@@ -291,6 +300,7 @@ impl Store {
             return Ok(());
         }
         let needed: BTreeSet<String> = catalog.names().collect();
+        self.take_pages(&state, &packed);
         maintenance.catalog = Some(catalog);
         self.inner.catalog_damaged.store(false, Ordering::SeqCst);
         let old: Vec<String> = old.into_iter().filter(|name| !needed.contains(name)).collect();
@@ -338,21 +348,22 @@ fn changes(
     rewritten: Vec<Rewritten>,
     moves: Moves,
     blocks: &[Written],
-) -> (Vec<Effect>, Outcome) {
+) -> Result<(Vec<Effect>, Outcome)> {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
     let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
     for Rewritten { table: id, window, outputs } in rewritten {
+        let (then, table) = (before.table(id)?, now.table(id)?);
         let groups = places.entry(id).or_insert_with(|| {
-            let groups = now.table(id).into_iter().flat_map(|table| &table.groups);
+            let groups = table.iter().flat_map(|table| &table.groups);
             groups.map(|group| (group.id, group.clone())).collect()
         });
         let inputs: Option<Vec<_>> = window.inputs.iter().map(|input| groups.get(&input.id).cloned()).collect();
         // A schema's place may have been given to another since.
-        let schema_of = |state: &State| state.table(id)?.schemas.get(window.schema as usize).cloned();
-        let Some(inputs) = inputs.filter(|_| schema_of(now) == schema_of(before)) else {
+        let schema_of = |table: Option<Arc<Table>>| table?.schemas.get(window.schema as usize).cloned();
+        let Some(inputs) = inputs.filter(|_| schema_of(table) == schema_of(then)) else {
             outcome.windows_void += 1;
             continue;
         };
@@ -368,10 +379,16 @@ fn changes(
         outcome.rows_removed += window.dead_rows;
         effects.push(Effect::RewriteTable { table: id, rewrite });
     }
-    for (mut tables, mut moves) in moves {
-        tables.retain(|table| now.table(*table).is_some());
-        let there: BTreeSet<Address> =
-            tables.iter().filter_map(|id| now.table(*id)).flat_map(|table| table.addresses()).copied().collect();
+    for (tables, mut moves) in moves {
+        let mut there: BTreeSet<Address> = BTreeSet::new();
+        let mut left = Vec::with_capacity(tables.len());
+        for id in tables {
+            if let Some(table) = now.table(id)? {
+                there.extend(table.addresses().copied());
+                left.push(id);
+            }
+        }
+        let tables = left;
         moves.retain(|(from, _)| there.contains(from));
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;
@@ -386,5 +403,5 @@ fn changes(
         blocks.iter().cloned().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;
     outcome.unused = unused.iter().map(|written| written.block).collect();
-    (add_blocks(&used).into_iter().chain(effects).collect(), outcome)
+    Ok((add_blocks(&used).into_iter().chain(effects).collect(), outcome))
 }

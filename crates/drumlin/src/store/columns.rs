@@ -196,7 +196,7 @@ impl Store {
         (answer, read, function): (&SchemaRef, Option<&[String]>, &ColumnFn<'_>),
         options: &UpdateOptions,
     ) -> Result<PreparedRows<()>> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let version = newest(state, table).version;
         let schema = &table.schema_of(version)?.0;
         let is_new = |name: &str| answer.index_of(name).is_ok();

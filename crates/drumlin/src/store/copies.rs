@@ -47,11 +47,11 @@ impl Which {
     /// The tables that it names in `state`, and where they are to be.
     fn tables(&self, state: &State) -> Result<Vec<(TableId, Path, Path)>> {
         let (top, pattern) = match self {
-            Which::Subtree(from, _) => (state.table_at(from).map(|table| (from, table)), Pattern::below(from)),
+            Which::Subtree(from, _) => (state.table_id_at(from).map(|table| (from, table)), Pattern::below(from)),
             Which::Tables(from, _) => (None, from.clone()),
         };
-        let found = top.into_iter().chain(state.tables_matching(&pattern));
-        let placed = found.map(|(path, table)| Ok(self.target(path)?.map(|to| (table.id, path.clone(), to))));
+        let found = top.into_iter().chain(state.ids_matching(&pattern));
+        let placed = found.map(|(path, table)| Ok(self.target(path)?.map(|to| (table, path.clone(), to))));
         placed.filter_map(Result::transpose).collect()
     }
 
@@ -66,7 +66,7 @@ impl Which {
             return Ok(copies);
         }
         for (table, from, to) in self.tables(state)? {
-            if !is_younger(state.table(table).expect("just found"), as_of) {
+            if !is_younger(&*state.get(table)?, as_of) {
                 copies.push(CopyOf { table, version: version_of(state, &from, as_of)?, from, to });
             }
         }
@@ -95,7 +95,7 @@ impl Which {
 
     /// The tables that are replaced, and those that replace them.
     fn replaced(&self, state: &State) -> Result<BTreeSet<TableId>> {
-        let pairs = self.tables(state)?.into_iter().filter_map(|(table, _, to)| Some([table, state.table_at(&to)?.id]));
+        let pairs = self.tables(state)?.into_iter().filter_map(|(table, _, to)| Some([table, state.table_id_at(&to)?]));
         Ok(pairs.flatten().collect())
     }
 
@@ -213,13 +213,13 @@ impl Place {
 
 /// The tables that are copied, and those that are there already.
 fn tables_of(state: &State, copies: &[CopyOf]) -> BTreeSet<TableId> {
-    let there = copies.iter().filter_map(|copy| Some(state.table_at(&copy.to)?.id));
+    let there = copies.iter().filter_map(|copy| state.table_id_at(&copy.to));
     there.chain(copies.iter().map(|copy| copy.table)).collect()
 }
 
 /// Those of `tables` that have rows in memory.
 fn waiting(state: &State, mut tables: BTreeSet<TableId>) -> BTreeSet<TableId> {
-    tables.retain(|table| state.table(*table).is_some_and(|table| !table.parts.is_empty()));
+    tables.retain(|table| state.has_parts(*table));
     tables
 }
 
@@ -257,8 +257,10 @@ fn restored(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<CopyOf
         let held = snapshot_of(state, name)?.pins.iter().filter(|(path, _)| pattern.matches_path(path.as_str()));
         found.extend(held.map(|(path, (table, version))| copy(path, *table, Some(*version))));
     } else {
-        for (path, table) in state.tables_matching(pattern).filter(|(_, table)| !is_younger(table, as_of)) {
-            found.push(copy(path, table.id, version_of(state, path, as_of)?));
+        for (path, id) in state.ids_matching(pattern) {
+            if *as_of == AsOf::Newest || !is_younger(&*state.get(id)?, as_of) {
+                found.push(copy(path, id, version_of(state, path, as_of)?));
+            }
         }
     }
     match (found.is_empty(), pattern.literal()) {

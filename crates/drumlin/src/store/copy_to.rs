@@ -151,8 +151,8 @@ impl Store {
     /// Makes row groups of rows in memory of the tables that match.
     fn settle_matching(&self, pattern: &Pattern) -> Result<()> {
         let state = self.state()?;
-        let waiting = state.tables_matching(pattern).filter(|(_, table)| !table.parts.is_empty());
-        let waiting: Vec<(&Path, TableId)> = waiting.map(|(path, table)| (path, table.id)).collect();
+        let waiting: Vec<(&Path, TableId)> =
+            state.ids_matching(pattern).filter(|(_, table)| state.has_parts(*table)).collect();
         match waiting.first() {
             Some((path, _)) if self.inner.read_only => Err(Error::invalid(format!(
                 "rows of '{path}' were written by key and are in memory; checkpoint the store, or open it for writing"
@@ -174,11 +174,14 @@ impl Store {
         let now = there.time.max(to.time_now(there.time));
         report.present.clear();
         let mut wanted = Vec::new();
-        for (path, table) in state.tables_matching(pattern) {
+        for found in state.tables_matching(pattern) {
+            let (path, table) = found?;
             let newest = table.newest().filter(|_| options.newest_only).map(|newest| newest.version);
-            let copy = Adopted::of(table, newest, now)?;
-            match there.table_at(path) {
-                Some(own) if copy.is_like(own) || planted(Bug::PassOverOthers) => report.present.push(path.to_string()),
+            let copy = Adopted::of(&table, newest, now)?;
+            match there.table_at(path)? {
+                Some(own) if copy.is_like(&own) || planted(Bug::PassOverOthers) => {
+                    report.present.push(path.to_string())
+                }
                 Some(_) if !options.replace => {
                     return Err(Error::already_exists(format!(
                         "'{path}' is in {} already, and shows something else; nothing more was copied",
@@ -242,8 +245,8 @@ impl Store {
             let build = move |state: &State| {
                 let mut effects = added.clone();
                 for (path, _) in &tables {
-                    match state.table_at(path) {
-                        Some(there) if replace => effects.push(Effect::DropTable { table: there.id }),
+                    match state.table_id_at(path) {
+                        Some(table) if replace => effects.push(Effect::DropTable { table }),
                         Some(_) => return Err(Error::conflict(format!("'{path}' holds a table by now"))),
                         None => {}
                     }

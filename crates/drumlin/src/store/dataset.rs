@@ -78,7 +78,7 @@ impl Member {
     /// Finds what it shows in a state.
     fn find(&mut self, store: &Store, state: &Arc<State>, pin: &Arc<Pin>) -> Result<()> {
         let Member { handle, view, .. } = self;
-        let table = state.table(view.table.id).ok_or_else(|| view.gone());
+        let table = state.table(view.table.id)?.ok_or_else(|| view.gone());
         *view = found(store, handle.path(), table, &view.point(), state, pin)?;
         Ok(())
     }
@@ -88,12 +88,12 @@ impl Member {
 fn found(
     store: &Store,
     path: &str,
-    table: Result<&Arc<crate::table::Table>>,
+    table: Result<Arc<crate::table::Table>>,
     point: &ViewPoint,
     state: &Arc<State>,
     pin: &Arc<Pin>,
 ) -> Result<View> {
-    let view = table.and_then(|table| store.view_at_point(table, point, state, pin));
+    let view = table.and_then(|table| store.view_at_point(&table, point, state, pin));
     view.map_err(|e| e.context(format!("'{path}'")))
 }
 
@@ -318,7 +318,7 @@ impl Dataset {
                     return Err(corrupt());
                 }
                 let gone = || Error::snapshot_expired(format!("the table that was at '{path}' is gone"));
-                let view = found(store, path.as_str(), state.table(*id).ok_or_else(gone), point, &state, &pin)?;
+                let view = found(store, path.as_str(), state.table(*id)?.ok_or_else(gone), point, &state, &pin)?;
                 tables.push(Member {
                     handle: table_of(&Place::Store(store.clone()), path),
                     view,
@@ -448,7 +448,7 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
         return Ok(vec![Path::new(path)?]);
     }
     let AsOf::Snapshot(name) = as_of else {
-        return Ok(state.tables_matching(pattern).map(|(path, _)| path.clone()).collect());
+        return Ok(state.ids_matching(pattern).map(|(path, _)| path.clone()).collect());
     };
     if !pattern.is_of_path() {
         return Err(Error::invalid(format!(
@@ -462,7 +462,9 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
 
 /// What is seen of a table that a pattern matches; `None` of one that was made after the time that is asked for.
 fn see(table: &Table, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<Option<View>> {
-    if state.table_at(&Path::new(table.path())?).is_some_and(|found| is_younger(found, as_of)) {
+    if *as_of != AsOf::Newest
+        && state.table_at(&Path::new(table.path())?)?.is_some_and(|found| is_younger(&found, as_of))
+    {
         return Ok(None);
     }
     Ok(Some(table.see(state, pin, as_of)?.0))

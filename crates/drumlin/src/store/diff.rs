@@ -132,7 +132,7 @@ impl Store {
     /// Makes row groups of rows in memory that versions of a table have.
     fn settle_versions(&self, path: &Path, versions: [&AsOf; 2]) -> Result<()> {
         let state = self.current()?;
-        let Some(table) = state.table_at(path).filter(|table| !table.parts.is_empty()) else { return Ok(()) };
+        let Some(table) = state.table_at(path)?.filter(|table| !table.parts.is_empty()) else { return Ok(()) };
         let (mut rests, mut unnumbered) = (false, false);
         for as_of in versions {
             let (found, read_point) = resolve(&state, path, as_of)?;

@@ -75,7 +75,7 @@ impl Store {
         if let Err(e) = self.delete_condemned(options, &mut reclaimed) {
             reclaimed.failures.push((UNFINISHED.to_owned(), e.to_string()));
         }
-        reclaimed.holding = self.holding(&*self.current()?);
+        reclaimed.holding = self.holding(&*self.current()?)?;
         Ok((dropped, reclaimed))
     }
 
@@ -85,20 +85,17 @@ impl Store {
     /// `Closed`.
     pub fn trash(&self) -> Result<Vec<TrashItem>> {
         let state = self.state()?;
-        let mut items: Vec<TrashItem> = state
-            .trash
-            .iter()
-            .filter_map(|(id, trash)| {
-                let table = state.table(*id)?;
-                Some(TrashItem {
-                    table: *id,
-                    path: trash.path.to_string(),
-                    time: trash.time,
-                    rows: table.newest().map_or(0, |newest| newest.rows),
-                    bytes: table.bytes(),
-                })
-            })
-            .collect();
+        let mut items = Vec::with_capacity(state.trash.len());
+        for (id, trash) in &state.trash {
+            let Some(table) = state.table(*id)? else { continue };
+            items.push(TrashItem {
+                table: *id,
+                path: trash.path.to_string(),
+                time: trash.time,
+                rows: table.newest().map_or(0, |newest| newest.rows),
+                bytes: table.bytes(),
+            });
+        }
         items.sort_by_key(|item| (item.time, item.table));
         Ok(items)
     }
@@ -156,9 +153,9 @@ fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<
     let mut absent = Vec::new();
     for pattern in patterns {
         let mut found = false;
-        for (path, table) in state.tables_matching(pattern) {
+        for (path, table) in state.ids_matching(pattern) {
             found = true;
-            tables.insert((path.clone(), table.id));
+            tables.insert((path.clone(), table));
         }
         if !found {
             absent.push(pattern.to_string());
@@ -170,7 +167,7 @@ fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<
     }
     let mut report = DropReport { missing: absent, ..DropReport::default() };
     for (path, id) in &tables {
-        let table = state.table(*id).expect("just found");
+        let table = state.get(*id)?;
         report.paths.push(path.to_string());
         report.versions += table.versions.len() as u64;
         report.bytes += table.bytes();

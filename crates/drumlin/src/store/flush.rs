@@ -40,8 +40,8 @@ impl Store {
         loop {
             let failed = self.while_reclaimed(|| {
                 let (state, _pin) = self.pinned_state()?;
-                let waits = |(id, table): &(&TableId, &Arc<Table>)| table.to_flush().is_some() && !left.contains(id);
-                let work: Vec<TableId> = state.tables().filter(waits).map(|(id, _)| *id).collect();
+                let waits = |table: &&Arc<Table>| table.to_flush().is_some() && !left.contains(&table.id);
+                let work: Vec<TableId> = state.open_tables().filter(waits).map(|table| table.id).collect();
                 if work.is_empty() {
                     return Ok(None);
                 }
@@ -60,7 +60,7 @@ impl Store {
     /// Flushes the frozen parts of tables whose versions are to be deleted.
     pub(super) fn flush_rows_of(&self, versions: &[(Path, Vec<Version>)]) -> Result<()> {
         let state = self.state()?;
-        let tables = versions.iter().filter_map(|(path, _)| Some(state.table_at(path)?.id)).collect();
+        let tables = versions.iter().filter_map(|(path, _)| state.table_id_at(path)).collect();
         self.settle_rows(&tables, false)
     }
 
@@ -73,12 +73,12 @@ impl Store {
         if all {
             let wanted = tables.clone();
             self.commit_effects(move |state| {
-                let active = wanted.iter().filter(|id| state.table(**id).is_some_and(|table| table.active().is_some()));
-                Ok(active.map(|table| Effect::FreezeRows { table: *table }).collect())
+                let active = state.open_tables().filter(|table| wanted.contains(&table.id) && table.active().is_some());
+                Ok(active.map(|table| Effect::FreezeRows { table: table.id }).collect())
             })?;
         }
         let state = self.state()?;
-        if tables.iter().any(|id| state.table(*id).is_some_and(|table| table.to_flush().is_some())) {
+        if state.open_tables().any(|table| tables.contains(&table.id) && table.to_flush().is_some()) {
             let _maintenance = self.inner.maintenance.lock();
             self.flush(&Task::default(), &mut CheckpointReport::default())?;
         }
@@ -124,10 +124,10 @@ impl Store {
         let mut flushes = Vec::new();
         for id in work {
             task.cancel.check()?;
-            let table = state.table(*id).expect("of this state");
+            let table = state.get(*id)?;
             let part = table.to_flush().expect("just seen").clone();
             let hidden = match table.needs_part(&part) {
-                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, table, &part, &task.cancel)),
+                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, &table, &part, &task.cancel)),
                 false => Ok(Vec::new()),
             };
             match hidden {
@@ -155,8 +155,8 @@ impl Store {
         let parts: Vec<(usize, MemtablePart, Arc<Table>)> = flushes
             .iter()
             .enumerate()
-            .map(|(at, flush)| (at, flush.part.clone(), state.table(flush.table).expect("of this state").clone()))
-            .collect();
+            .map(|(at, flush)| Ok((at, flush.part.clone(), state.get(flush.table)?)))
+            .collect::<Result<_>>()?;
         let codecs: Vec<_> = flushes.iter().map(|flush| flush.part.rows().codec.clone()).collect();
         let batches = parts.iter().flat_map(|(at, part, table)| {
             let rows = table.needs_part(part).then(|| part_rows(part).map(|batch| (Of::Rows, batch)));
@@ -233,7 +233,7 @@ fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<
             let groups: BTreeSet<GroupId> = table.groups.iter().map(|group| group.id).collect();
             deletions.iter().all(|(group, _)| groups.contains(group))
         };
-        if now.table(table).is_some_and(|table| same(table) && there(table)) {
+        if now.open_table(table).is_some_and(|table| same(table) && there(table)) {
             rows += groups.iter().map(|group| u64::from(group.rows)).sum::<u64>();
             used.extend(groups.iter().chain(&history).map(|group| group.address.block));
             let flush = Flush { version: part.version, groups, deletions };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::resolve::numbered;
 use super::tree::IntoPattern;
 use super::{Place, Store, VersionInfo};
-use crate::base::{Error, Result, TableId, Version};
+use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Path, Read, State};
 use crate::table::{Table, VersionRecord};
 
@@ -53,28 +53,28 @@ impl Place {
     ) -> Result<Vec<(String, VersionInfo)>> {
         let pattern = pattern.into_pattern()?;
         let reads = |state: &State| {
-            let of =
-                |(_, table): (_, &Arc<Table>)| [Read::Schema(table.id), Read::Rows(table.id), Read::Versions(table.id)];
-            let of_tables = state.tables_matching(&pattern).flat_map(of);
+            let of = |(_, table)| [Read::Schema(table), Read::Rows(table), Read::Versions(table)];
+            let of_tables = state.ids_matching(&pattern).flat_map(of);
             Ok([Read::Pattern(pattern.clone()), Read::Snapshots].into_iter().chain(of_tables).collect())
         };
         self.read(reads, |state, _| {
-            let mut all: Vec<(&Path, &Arc<Table>, &VersionRecord)> = Vec::new();
-            for (path, table) in state.tables_matching(&pattern) {
-                all.extend(table.versions.iter().map(|record| (path, table, record)));
+            let mut all: Vec<(&Path, TableId, Version, (Timestamp, Seq))> = Vec::new();
+            for found in state.tables_matching(&pattern) {
+                let (path, table) = found?;
+                let of = |record: &VersionRecord| (path, table.id, record.version, (record.time, record.seq));
+                all.extend(table.versions.iter().map(of));
             }
             // The versions of a table ascend, also where several have one time.
-            all.sort_by(|(path, _, a), (other, _, b)| {
-                (b.time, b.seq)
-                    .cmp(&(a.time, a.seq))
-                    .then_with(|| path.cmp(other))
-                    .then_with(|| b.version.cmp(&a.version))
+            all.sort_by(|(path, _, a, made), (other, _, b, other_made)| {
+                other_made.cmp(made).then_with(|| path.cmp(other)).then_with(|| b.cmp(a))
             });
             all.truncate(limit.unwrap_or(usize::MAX));
             let mut holders: BTreeMap<TableId, BTreeMap<Version, Vec<String>>> = BTreeMap::new();
-            let described = all.into_iter().map(|(path, table, record)| {
-                let holders = holders.entry(table.id).or_insert_with(|| snapshots_of(state, path, table));
-                Ok((path.to_string(), self.store().version_info(state, table, record, holders)?))
+            let described = all.into_iter().map(|(path, id, version, _)| {
+                let table = state.get(id)?;
+                let holders = holders.entry(id).or_insert_with(|| snapshots_of(state, path, &table));
+                let record = table.record(version)?;
+                Ok((path.to_string(), self.store().version_info(state, &table, record, holders)?))
             });
             described.collect()
         })

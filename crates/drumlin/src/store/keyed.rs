@@ -165,7 +165,7 @@ impl Store {
         frame: Frame<'a>,
         options: &WriteOptions,
     ) -> Result<Gathered<'a>> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let mut codec = table.codec().map_err(named)?;
         let (mut evolved, mut demands) = (None, Demands::default());
@@ -210,7 +210,7 @@ impl Store {
         few: &SmallWrite,
         cancel: &Cancel,
     ) -> Result<(Footprint, Effect)> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         check_schema(table, path, few.codec.schema(), few.checks.as_ref())?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         if what == ByKey::Insert {

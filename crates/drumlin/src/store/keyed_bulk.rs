@@ -84,7 +84,7 @@ impl Store {
         let (after, ()) = self.commit_placed(encoded, writer, |encoded, writer| {
             self.prepare_and_commit(|base| {
                 let (base, _pin) = self.settled_state(base, path, encoded.evolved.is_some())?;
-                let table = table_at(&base, path)?;
+                let table = &table_at(&base, path)?;
                 let mut bulk = self.bulk_change(what, &base, table, &codec, path, encoded, &options.task)?;
                 bulk.change.metadata.clone_from(&options.metadata);
                 let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(writer.written()));
@@ -109,7 +109,7 @@ impl Store {
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         let added = add_blocks(writer.finish()?);
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let mut bulk = self.bulk_change(what, state, table, &codec, path, &encoded, &options.task)?;
         bulk.change.metadata.clone_from(&options.metadata);
         let (footprint, rows) = (bulk.footprint.clone(), encoded.rows);

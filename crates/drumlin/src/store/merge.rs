@@ -60,7 +60,7 @@ impl Store {
         in_place: bool,
         options: &UpdateOptions,
     ) -> Result<PreparedRows<MergeReport>> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let bound = BoundMerge::new(table, merge, source).map_err(named)?;
         let inner = &self.inner;

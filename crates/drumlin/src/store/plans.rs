@@ -7,7 +7,7 @@ use super::Store;
 use crate::base::{BlockId, Result, TableId};
 use crate::block::{ALIGNMENT, Address, BlockFill, RepackPlan, repack};
 use crate::catalog::{BlockUse, State};
-use crate::table::{Plan, PlanOptions, RowGroup, plan};
+use crate::table::{Plan, PlanOptions, RowGroup, Table, plan};
 
 /// What a checkpoint would rewrite.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,8 +26,8 @@ impl Store {
     /// `Closed`.
     pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<VacuumPlan> {
         let state = self.state()?;
-        let plans = plans(&state, options);
-        let blocks = plan_repack(&state, &plans, options, self.inner.options.block_bytes);
+        let plans = all_plans(&state, options)?;
+        let blocks = plan_repack(&state, &plans, options, self.inner.options.block_bytes)?;
         Ok(VacuumPlan { tables: plans.into_iter().map(|(id, plan)| (place(&state, id), plan)).collect(), blocks })
     }
 }
@@ -38,13 +38,23 @@ pub(super) fn place(state: &State, id: TableId) -> String {
 }
 
 /// The vacuum plans of the tables that have one.
-pub(super) fn plans(state: &State, options: &PlanOptions) -> Vec<(TableId, Plan)> {
-    state
-        .tables()
-        .filter(|(id, _)| !state.trash.contains_key(*id))
-        .map(|(id, table)| (*id, plan(table, options)))
-        .filter(|(_, plan)| plan.groups_before > 0)
-        .collect()
+fn all_plans(state: &State, options: &PlanOptions) -> Result<Vec<(TableId, Plan)>> {
+    let tables = state.tables().map(|table| table.map(|table| plan_of(state, &table, options)));
+    tables.filter_map(Result::transpose).collect()
+}
+
+/// The vacuum plans with windows, and others. An ordinary vacuum need not look at tables that the last catalog snapshot
+/// says have none.
+pub(super) fn plans(state: &State, options: &PlanOptions) -> Result<Vec<(TableId, Plan)>> {
+    match *options == PlanOptions::default() {
+        true => Ok(state.open_tables().filter_map(|table| plan_of(state, table, options)).collect()),
+        false => all_plans(state, options),
+    }
+}
+
+fn plan_of(state: &State, table: &Table, options: &PlanOptions) -> Option<(TableId, Plan)> {
+    let wanted = (!state.trash.contains_key(&table.id)).then(|| plan(table, options));
+    wanted.filter(|plan| plan.groups_before > 0).map(|plan| (table.id, plan))
 }
 
 /// The row groups that windows take in.
@@ -68,7 +78,7 @@ pub(super) fn plan_repack(
     plans: &[(TableId, Plan)],
     options: &PlanOptions,
     block_bytes: u64,
-) -> RepackPlan {
+) -> Result<RepackPlan> {
     let leaving = leaving(state, plans);
     let mut bytes_leaving: BTreeMap<BlockId, u64> = BTreeMap::new();
     for address in &leaving {
@@ -85,23 +95,23 @@ pub(super) fn plan_repack(
     let live: u64 = blocks.iter().map(|fill| fill.live_bytes).sum();
     let budget = (live as f64 * options.budget) as u64;
     if !options.purges() {
-        return repack(&blocks, block_bytes, options.repack_dead_share_min, budget);
+        return Ok(repack(&blocks, block_bytes, options.repack_dead_share_min, budget));
     }
     // The fill of a block is not known to the byte, because of padding, so a small row group that is gone would not
     // show.
-    let holed = blocks_with_holes(state, &leaving);
+    let holed = blocks_with_holes(state, &leaving)?;
     for fill in &mut blocks {
         fill.bytes = if holed.contains(&fill.block) { fill.bytes.max(fill.live_bytes + 1) } else { fill.live_bytes };
     }
-    repack(&blocks, block_bytes, 0.0, budget)
+    Ok(repack(&blocks, block_bytes, 0.0, budget))
 }
 
 /// The blocks that hold bytes of row groups that are gone, or are `leaving`. O(row groups).
-pub(super) fn blocks_with_holes(state: &State, leaving: &BTreeSet<Address>) -> BTreeSet<BlockId> {
+pub(super) fn blocks_with_holes(state: &State, leaving: &BTreeSet<Address>) -> Result<BTreeSet<BlockId>> {
     // Where the row groups that stay begin in each block, and their bytes.
     let mut kept: BTreeMap<BlockId, BTreeSet<(u64, u64)>> = BTreeMap::new();
-    for address in state.tables().flat_map(|(_, table)| table.addresses()) {
-        if !leaving.contains(address) {
+    for table in state.tables() {
+        for address in table?.addresses().filter(|address| !leaving.contains(*address)) {
             kept.entry(address.block).or_default().insert((address.offset, address.bytes()));
         }
     }
@@ -116,5 +126,5 @@ pub(super) fn blocks_with_holes(state: &State, leaving: &BTreeSet<Address>) -> B
         }
         used.bytes > end
     };
-    state.ledger.blocks().filter(has_holes).map(|(block, _)| *block).collect()
+    Ok(state.ledger.blocks().filter(has_holes).map(|(block, _)| *block).collect())
 }

@@ -75,24 +75,29 @@ impl Proposal {
     }
 
     /// What the transaction that led from `before` to `after` tells, if anything.
-    fn story(&self, transaction: &TransactionRecord, before: &State, after: &State, time: Timestamp) -> Option<Effect> {
+    fn story(
+        &self,
+        transaction: &TransactionRecord,
+        before: &State,
+        after: &State,
+        time: Timestamp,
+    ) -> Result<Option<Effect>> {
         let made = transaction.effects.iter().filter(|effect| !is_upkeep(effect));
         let tables: BTreeSet<TableId> = made.filter_map(version_of).collect();
-        let versions = |id: TableId| {
-            let earlier = before.table(id).filter(|_| !planted(Bug::TellAll));
+        let mut versions: Vec<(TableId, Version)> = Vec::new();
+        for id in tables {
+            let earlier = before.table(id)?.filter(|_| !planted(Bug::TellAll));
             let next = earlier.map_or(Version(0), |table| table.next_version());
-            let made = after.table(id).into_iter().flat_map(|table| &table.versions).rev();
-            made.map(|record| record.version)
-                .take_while(move |version| *version >= next)
-                .map(move |version| (id, version))
-        };
-        let versions: Vec<(TableId, Version)> = tables.into_iter().flat_map(versions).collect();
+            let Some(after) = after.table(id)? else { continue };
+            let made = after.versions.iter().rev().map(|record| record.version);
+            versions.extend(made.take_while(|version| *version >= next).map(|version| (id, version)));
+        }
         let duration = |began: Timestamp| u64::try_from(time.0 - began.0).unwrap_or(0);
         let duration_micros = self.began.filter(|_| !versions.is_empty()).map(duration);
         let note = Note { duration_micros, ..self.note.clone() };
         let asked = !transaction.effects.iter().all(is_upkeep);
         let says = asked && note.message.is_some() || !versions.is_empty() && !note.is_empty();
-        says.then_some(Effect::Tell { note, versions })
+        Ok(says.then_some(Effect::Tell { note, versions }))
     }
 }
 
@@ -141,14 +146,15 @@ pub(super) fn admit(
     };
     let (mut next, mut transaction) = draft.into_parts();
     if !transaction.effects.is_empty()
-        && let Some(story) = proposal.story(&transaction, working, &next, time)
+        && let Some(story) = proposal.story(&transaction, working, &next, time)?
     {
         let told = TransactionRecord { effects: vec![story] };
         next.apply(&told, seq, time)?;
         transaction.effects.extend(told.effects);
     }
     let after = next.clone();
-    let expired = TransactionRecord { effects: expiry(&next, transaction.effects.iter().filter_map(version_of), ages) };
+    let expired = expiry(&next, transaction.effects.iter().filter_map(version_of), ages)?;
+    let expired = TransactionRecord { effects: expired };
     next.apply(&expired, seq, time)?;
     next.check_room()?;
     transaction.effects.extend(expired.effects);
@@ -201,11 +207,13 @@ pub(super) fn too_large(transaction: &TransactionRecord, after: &State, bytes: u
 }
 
 /// The versions that retention removes from `tables` at `now`.
-pub(super) fn expiry(state: &State, tables: impl Iterator<Item = TableId>, now: Timestamp) -> Vec<Effect> {
-    let tables: std::collections::BTreeSet<TableId> = tables.collect();
-    let effect = |table: TableId| {
-        let versions = state.retention(table).expired(state.table(table)?.versions.iter(), now);
-        (!versions.is_empty()).then_some(Effect::DeleteVersions { table, versions })
-    };
-    tables.into_iter().filter_map(effect).collect()
+pub(super) fn expiry(state: &State, tables: impl Iterator<Item = TableId>, now: Timestamp) -> Result<Vec<Effect>> {
+    let tables: BTreeSet<TableId> = tables.collect();
+    let mut effects = Vec::new();
+    for id in tables {
+        let Some(table) = state.table(id)? else { continue };
+        let versions = state.retention(id).expired(table.versions.iter(), now);
+        effects.extend((!versions.is_empty()).then_some(Effect::DeleteVersions { table: id, versions }));
+    }
+    Ok(effects)
 }

@@ -17,7 +17,7 @@ use roaring::RoaringBitmap;
 
 use super::blocks::add_blocks;
 use super::plans::blocks_with_holes;
-use super::purge_family::{Family, erased_rows, family, leave_patched, place_of, records, tables_naming};
+use super::purge_family::{Family, erased_rows, family, leave_patched, members, place_of, records, tables_naming};
 use super::purge_report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use super::read::ATTEMPTS;
 use super::reclaim::ReclaimReport;
@@ -40,7 +40,7 @@ const BEGUN: &str =
 const ROUNDS_MAX: usize = 32;
 
 /// Row groups to be written again: one of their records, and the rows that are erased.
-type Marked<'a> = BTreeMap<Address, (&'a Arc<Table>, &'a Arc<RowGroup>, RoaringBitmap)>;
+type Marked = BTreeMap<Address, (Arc<Table>, Arc<RowGroup>, RoaringBitmap)>;
 
 /// The rows that match, by row group, and histories with such rows.
 #[derive(Clone, Default)]
@@ -128,10 +128,12 @@ impl Purge {
         let mut report = CheckpointReport::default();
         store.rows_to_groups(task, &mut report)?;
         let first = store.current()?;
-        let since: BTreeMap<TableId, Version> = first.tables().map(|(id, table)| (*id, table.next_version())).collect();
-        let begun_with = family(&first, pattern);
-        let tables = begun_with.keys().filter_map(|id| first.table(*id));
-        let old: BTreeSet<Address> = tables.flat_map(|table| table.addresses()).copied().collect();
+        let since: BTreeMap<TableId, Version> =
+            first.tables().map(|table| table.map(|table| (table.id, table.next_version()))).collect::<Result<_>>()?;
+        let mut old: BTreeSet<Address> = BTreeSet::new();
+        for table in members(&first, &family(&first, pattern)?)? {
+            old.extend(table.addresses().copied());
+        }
         receipt.erased = store.erase(pattern, filter, &since, task, &mut receipt.commits)?;
         store.shrink_all(pattern, &old, task, receipt)?;
         if !planted(Bug::LeaveHoles) {
@@ -181,8 +183,8 @@ impl Store {
         task: &Task,
     ) -> Result<()> {
         let inner = &self.inner;
-        let tables: BTreeMap<TableId, &Arc<Table>> =
-            family.keys().filter_map(|id| Some((*id, state.table(*id)?))).collect();
+        let tables: BTreeMap<TableId, Arc<Table>> =
+            members(state, family)?.into_iter().map(|table| (table.id, table)).collect();
         let filters: BTreeMap<TableId, FilterOfVersions<'_>> =
             tables.iter().map(|(id, table)| (*id, FilterOfVersions::new(table, filter))).collect();
         let retained: BTreeMap<TableId, Retained> = tables.iter().map(|(id, table)| (*id, table.retained())).collect();
@@ -291,20 +293,19 @@ impl Store {
         for _ in 0..ROUNDS_MAX {
             let done = self.while_reclaimed(|| {
                 let (state, _pin) = self.pinned_state()?;
-                let family = family(&state, pattern);
-                let records = records(&state, &family);
-                let mut marked: Marked<'_> = BTreeMap::new();
-                for (address, erased) in erased_rows(&state, &records) {
+                let family = family(&state, pattern)?;
+                let records = records(&state, &family)?;
+                let mut marked = Marked::new();
+                for (address, erased) in erased_rows(&state, &records)? {
                     let (id, group) = &records[&address][0];
-                    let table = state.table(*id).expect("it has the record");
-                    marked.insert(address, (table, group, erased));
+                    marked.insert(address, (state.get(*id)?, group.clone(), erased));
                 }
                 // What lies below patches may have values that were erased, or that no version shows any more.
                 for (address, of) in records.iter().filter(|_| !planted(Bug::PurgePatches)) {
                     let (id, group) = &of[0];
                     let patched = group.patched.is_some() && group.addresses().any(|address| old.contains(address));
-                    if let (Some(table), true) = (state.table(*id), patched) {
-                        marked.entry(*address).or_insert_with(|| (table, group, RoaringBitmap::new()));
+                    if patched && !marked.contains_key(address) {
+                        marked.insert(*address, (state.get(*id)?, group.clone(), RoaringBitmap::new()));
                     }
                 }
                 let gone = self.mark_dictionaries(&state, &family, &mut values, &mut marked, task)?;
@@ -324,27 +325,29 @@ impl Store {
 
     /// Adds the row groups whose dictionaries have values of erased rows, although no row of them has those. Returns the texts
     /// among such values that no row of any of them has any more.
-    fn mark_dictionaries<'a>(
+    fn mark_dictionaries(
         &self,
-        state: &'a State,
+        state: &State,
         family: &Family,
         values: &mut DictionaryValues,
-        marked: &mut Marked<'a>,
+        marked: &mut Marked,
         task: &Task,
     ) -> Result<TextsOfColumns> {
         let reader = &self.inner.reader;
         for (table, group, erased) in marked.values() {
             values.add(reader, table, group, erased)?;
         }
-        let mut all: Marked<'a> = BTreeMap::new();
-        for table in family.keys().filter_map(|id| state.table(*id)) {
-            all.extend(table.groups.iter().map(|group| (group.address, (table, group, RoaringBitmap::new()))));
+        let mut all = Marked::new();
+        for table in members(state, family)? {
+            let group = |group: &Arc<RowGroup>| (group.address, (table.clone(), group.clone(), RoaringBitmap::new()));
+            all.extend(table.groups.iter().map(group));
         }
         all.extend(marked.iter().map(|(address, marked)| (*address, marked.clone())));
         let rests = self.inner.env.pool.map(all.into_iter().collect(), |(address, (table, group, erased))| {
             task.cancel.check()?;
-            let rest = values.rest(reader, table, group, &erased);
-            Ok((address, (table, group, erased), rest.map_err(|e| e.context(place_of(state, table.id)))?))
+            let rest = values.rest(reader, &table, &group, &erased);
+            let rest = rest.map_err(|e| e.context(place_of(state, table.id)))?;
+            Ok((address, (table, group, erased), rest))
         })?;
         let gone = values.texts_gone(rests.iter().map(|(.., rest)| rest));
         // Row groups with erased rows are written again in any case.
@@ -356,18 +359,18 @@ impl Store {
     /// values these are, so that a crash in between leaves them to be found again.
     fn scrub_schemas(&self, pattern: &Pattern, texts: TextsOfColumns, receipt: &mut PurgeReceipt) -> Result<()> {
         let pattern = pattern.clone();
-        let effects = move |state: &State| -> Vec<Effect> {
-            let tables = family(state, &pattern).into_keys().filter_map(|id| state.table(id).cloned());
+        let effects = move |state: &State| -> Result<Vec<Effect>> {
+            let tables = members(state, &family(state, &pattern)?)?.into_iter();
             let tables = tables.filter(|table| table.lineage.purged > Seq(0));
             let of = |table: Arc<Table>| {
                 let schemas = table.scrubbed_schemas(&texts);
                 (!schemas.is_empty()).then_some(Effect::SetSchemas { table: table.id, schemas })
             };
-            tables.filter_map(of).collect()
+            Ok(tables.filter_map(of).collect())
         };
         let state = self.current()?;
-        if !effects(&state).is_empty() {
-            receipt.commits.push(self.commit_effects_at(&state, move |now| Ok(effects(now)))?.0);
+        if !effects(&state)?.is_empty() {
+            receipt.commits.push(self.commit_effects_at(&state, effects)?.0);
         }
         Ok(())
     }
@@ -376,7 +379,7 @@ impl Store {
         &self,
         state: &Arc<State>,
         pattern: &Pattern,
-        marked: Marked<'_>,
+        marked: Marked,
         task: &Task,
         receipt: &mut PurgeReceipt,
     ) -> Result<()> {
@@ -386,7 +389,7 @@ impl Store {
         let (mut writer, mut shrunk) = (self.block_writer()?, Vec::new());
         for (from, (table, group, erased)) in marked {
             task.cancel.check()?;
-            let encoded = table.shrink(&inner.reader, &inner.env.pool, group, &erased);
+            let encoded = table.shrink(&inner.reader, &inner.env.pool, &group, &erased);
             let erased: Positions = erased.into();
             let encoded = encoded.map_err(|e| e.context(place_of(state, table.id)))?;
             let to = encoded.map(|(group, ordered)| Ok::<_, Error>((writer.push(group)?, ordered))).transpose()?;
@@ -399,8 +402,8 @@ impl Store {
         let seq = self.commit_rewritten(writer, |writer| {
             let (blocks, pattern) = (writer.written().to_vec(), pattern.clone());
             let build = move |now: &State| {
-                let records = records(now, &family(now, &pattern));
-                let erased = erased_rows(now, &records);
+                let records = records(now, &family(now, &pattern)?)?;
+                let erased = erased_rows(now, &records)?;
                 let none = RoaringBitmap::new();
                 let same = |group: &&ShrunkGroup| {
                     let still = erased.get(&group.from).unwrap_or(&none);
@@ -427,7 +430,7 @@ impl Store {
         for _ in 0..ATTEMPTS {
             let done = self.while_reclaimed(|| {
                 let (state, _pin) = self.pinned_state()?;
-                let blocks: Vec<_> = blocks_with_holes(&state, &BTreeSet::new()).into_iter().collect();
+                let blocks: Vec<_> = blocks_with_holes(&state, &BTreeSet::new())?.into_iter().collect();
                 if blocks.is_empty() {
                     return Ok(true);
                 }
@@ -474,7 +477,7 @@ impl Store {
 
 /// The tables that a purge concerns; `NotFound` if there are none.
 fn named(state: &State, pattern: &Pattern) -> Result<Family> {
-    let family = family(state, pattern);
+    let family = family(state, pattern)?;
     match family.is_empty() {
         true => Err(Error::not_found(format!("no table matches '{pattern}', in the tree, the trash or a snapshot"))),
         false => Ok(family),
@@ -493,9 +496,9 @@ fn erasing(
     found: &Matching,
     since: &BTreeMap<TableId, Version>,
 ) -> Result<Vec<Effect>> {
-    let family = family(now, pattern);
-    let tables = || family.keys().filter_map(|id| now.table(*id));
-    for table in tables() {
+    let family = family(now, pattern)?;
+    let tables = members(now, &family)?;
+    for table in &tables {
         let next = since.get(&table.id).copied();
         let new = |group: &&Arc<RowGroup>| !found.judged.contains(&group.address) && !is_newer(group, next);
         if table.groups.iter().any(|group| new(&group)) {
@@ -505,7 +508,7 @@ fn erasing(
             )));
         }
     }
-    let records = records(now, &family);
+    let records = records(now, &family)?;
     let rows: Vec<(Address, Positions)> = found
         .rows
         .iter()
@@ -514,7 +517,7 @@ fn erasing(
         .collect();
     let by_address: BTreeMap<Address, &Positions> = rows.iter().map(|(address, rows)| (*address, rows)).collect();
     let mut histories: BTreeSet<(TableId, Version)> = BTreeSet::new();
-    for table in tables() {
+    for table in &tables {
         histories.extend(table.histories_of(&by_address).into_iter().map(|version| (table.id, version)));
         let own = table.instants.histories.iter().map(|history| (table.id, history.version));
         histories.extend(own.filter(|history| found.histories.contains(history)));
@@ -540,8 +543,8 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
     };
     let (mut nowhere, mut without) = (None, 0);
     for (id, is_named) in family {
-        let Some(table) = state.table(*id) else { continue };
-        let bound = FilterOfVersions::new(table, filter);
+        let Some(table) = state.table(*id)? else { continue };
+        let bound = FilterOfVersions::new(&table, filter);
         let path = place_of(state, *id);
         if let Some(error) = bound.nowhere() {
             plan.not_covered.push((path, error.message().to_owned()));
@@ -575,13 +578,16 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
             plan.tables.push(of_table);
         }
     }
-    let adopted = |id: &TableId| state.table(*id).is_some_and(|table| table.lineage.origin.is_some());
-    if family.keys().any(adopted) {
+    let is_adopted = |table: &Table| table.lineage.origin.is_some();
+    if members(state, family)?.iter().any(|table| is_adopted(table)) {
         // What two tables had in common in another store is not known here.
-        for id in state.tables().map(|(id, _)| id).filter(|id| adopted(id) && !family.contains_key(*id)) {
-            let why =
-                "like one of these tables it was copied from another store, where they may have had rows in common";
-            plan.not_covered.push((place_of(state, *id), why.to_owned()));
+        for table in state.tables() {
+            let table = table?;
+            if is_adopted(&table) && !family.contains_key(&table.id) {
+                let why =
+                    "like one of these tables it was copied from another store, where they may have had rows in common";
+                plan.not_covered.push((place_of(state, table.id), why.to_owned()));
+            }
         }
     }
     match nowhere {

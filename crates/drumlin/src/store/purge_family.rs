@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::base::TableId;
+use crate::base::{Result, TableId};
 use crate::block::Address;
 use crate::catalog::{Pattern, State};
-use crate::table::{Retained, RowGroup, ShrunkGroup};
+use crate::table::{Retained, RowGroup, ShrunkGroup, Table};
 
 /// The tables that a purge concerns, and whether the pattern names them.
 pub(super) type Family = BTreeMap<TableId, bool>;
@@ -19,27 +19,28 @@ pub(super) type Records = BTreeMap<Address, Vec<(TableId, Arc<RowGroup>)>>;
 
 /// Tables whose path matches, in the tree, in the trash or in a snapshot, and those with rows from the same tables, or with
 /// the same row groups. O(row groups of the store).
-pub(super) fn family(state: &State, pattern: &Pattern) -> Family {
-    let mut family: Family = state.tables_matching(pattern).map(|(_, table)| (table.id, true)).collect();
+pub(super) fn family(state: &State, pattern: &Pattern) -> Result<Family> {
+    let mut family: Family = state.ids_matching(pattern).map(|(_, table)| (table, true)).collect();
     let trash = state.trash.iter().filter(|(_, trash)| pattern.matches_path(trash.path.as_str()));
     family.extend(trash.map(|(id, _)| (*id, true)));
     for (path, (id, _)) in state.snapshots.values().flat_map(|snapshot| &snapshot.pins) {
-        if pattern.matches_path(path.as_str()) && state.table(*id).is_some() {
+        if pattern.matches_path(path.as_str()) && state.table(*id)?.is_some() {
             family.insert(*id, true);
         }
     }
     let (mut by_ancestor, mut by_address) = (BTreeMap::<TableId, Vec<TableId>>::new(), BTreeMap::new());
-    for (id, table) in state.tables() {
-        for ancestor in table.lineage.ancestors.iter().chain([id]) {
-            by_ancestor.entry(*ancestor).or_default().push(*id);
+    for table in state.tables() {
+        let table = table?;
+        for ancestor in table.lineage.ancestors.iter().chain([&table.id]) {
+            by_ancestor.entry(*ancestor).or_default().push(table.id);
         }
         for address in table.addresses().filter(|address| state.ledger.records(address) > 1) {
-            by_address.entry(*address).or_insert_with(BTreeSet::new).insert(*id);
+            by_address.entry(*address).or_insert_with(BTreeSet::new).insert(table.id);
         }
     }
     let mut open: Vec<TableId> = family.keys().copied().collect();
     while let Some(id) = open.pop() {
-        let Some(table) = state.table(id) else { continue };
+        let Some(table) = state.table(id)? else { continue };
         let ancestors = table.lineage.ancestors.iter().chain([&id]).filter_map(|ancestor| by_ancestor.get(ancestor));
         let sharing = table.addresses().filter_map(|address: &Address| by_address.get(address));
         let relatives: Vec<TableId> = ancestors.flatten().chain(sharing.flatten()).copied().collect();
@@ -50,7 +51,12 @@ pub(super) fn family(state: &State, pattern: &Pattern) -> Family {
             });
         }
     }
-    family
+    Ok(family)
+}
+
+/// The tables of a family that there still are.
+pub(super) fn members(state: &State, family: &Family) -> Result<Vec<Arc<Table>>> {
+    family.keys().filter_map(|id| state.table(*id).transpose()).collect()
 }
 
 /// Where a table is, or was.
@@ -64,19 +70,19 @@ pub(super) fn place_of(state: &State, id: TableId) -> String {
 }
 
 /// The records of all row groups of a family.
-pub(super) fn records(state: &State, family: &Family) -> Records {
+pub(super) fn records(state: &State, family: &Family) -> Result<Records> {
     let mut records = Records::new();
-    for table in family.keys().filter_map(|id| state.table(*id)) {
+    for table in members(state, family)? {
         for group in &table.groups {
             records.entry(group.address).or_default().push((table.id, group.clone()));
         }
     }
-    records
+    Ok(records)
 }
 
 /// The rows of row groups that were erased, and that no record of theirs needs: one that was copied from the first version may hide
 /// rows in the same way which others show.
-pub(super) fn erased_rows(state: &State, records: &Records) -> BTreeMap<Address, RoaringBitmap> {
+pub(super) fn erased_rows(state: &State, records: &Records) -> Result<BTreeMap<Address, RoaringBitmap>> {
     let mut retained: BTreeMap<TableId, Retained> = BTreeMap::new();
     let mut erased = BTreeMap::new();
     for (address, of) in records {
@@ -85,7 +91,7 @@ pub(super) fn erased_rows(state: &State, records: &Records) -> BTreeMap<Address,
             continue;
         }
         for (id, group) in of {
-            let Some(table) = state.table(*id) else { continue };
+            let Some(table) = state.table(*id)? else { continue };
             let needed = retained.entry(*id).or_insert_with(|| table.retained()).needed(group);
             rows -= needed.positions(group.rows);
         }
@@ -93,7 +99,7 @@ pub(super) fn erased_rows(state: &State, records: &Records) -> BTreeMap<Address,
             erased.insert(*address, rows);
         }
     }
-    erased
+    Ok(erased)
 }
 
 /// The tables with a record of one of these addresses.

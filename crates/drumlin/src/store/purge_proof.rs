@@ -24,7 +24,7 @@ impl Store {
     ) -> Result<()> {
         let (found, state) = self.while_reclaimed(|| {
             let (state, _pin) = self.pinned_state()?;
-            let (family, mut found) = (family(&state, pattern), Matching::default());
+            let (family, mut found) = (family(&state, pattern)?, Matching::default());
             self.judge(&state, &family, filter, &mut found, task)?;
             Ok((found, state))
         })?;
@@ -33,7 +33,7 @@ impl Store {
                 format!("{} rows match, which were written or moved while the purge ran; purge again", rows.0.len());
             receipt.held.push(Held { what: names::block(address.block), why });
         }
-        for block in blocks_with_holes(&state, &BTreeSet::new()) {
+        for block in blocks_with_holes(&state, &BTreeSet::new())? {
             receipt.proof.blocks_with_unused_bytes += 1;
             let why = "it holds bytes that no row group needs and could not be emptied, or others have emptied it in part \
                        since; purge again";

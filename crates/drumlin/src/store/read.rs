@@ -41,7 +41,7 @@ impl Store {
         let renew = move |view: &View| {
             store.refresh()?;
             let found = store.find_again(view)?;
-            match Arc::ptr_eq(&found.table, &view.table) {
+            match Arc::ptr_eq(&found.table, &view.table) || found.table == view.table {
                 true => Err(Error::corrupt("a block is missing that was never released")),
                 false => Ok(found),
             }
@@ -52,8 +52,8 @@ impl Store {
     /// What a view shows, in the newest state known; `SnapshotExpired` if it is gone.
     pub(super) fn find_again(&self, view: &View) -> Result<View> {
         let (state, pin) = self.pinned_state()?;
-        let table = state.table(view.table.id).ok_or_else(|| view.gone())?;
-        self.view_at_point(table, &view.point(), &state, &pin)
+        let table = state.table(view.table.id)?.ok_or_else(|| view.gone())?;
+        self.view_at_point(&table, &view.point(), &state, &pin)
     }
 
     /// What a view of `table` showed that was described by `point`; `SnapshotExpired` if it is gone.
@@ -82,7 +82,7 @@ impl Store {
         match as_of {
             // Else no commit is later.
             AsOf::Time(time) if *time < state.time => {
-                let found = self.view_at(table_at(state, &path)?, *time, state.seq);
+                let found = self.view_at(&table_at(state, &path)?, *time, state.seq);
                 Ok(View { pin, ..found.map_err(|e| e.context(format!("'{path}'")))? })
             }
             _ => {

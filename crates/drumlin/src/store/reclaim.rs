@@ -3,16 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
 use super::{HoldInfo, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
-use crate::block::Address;
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
-use crate::table::{RowGroup, Rows};
 
 /// What a reclaim may delete.
 #[derive(Clone, Default)]
@@ -128,9 +125,11 @@ impl Store {
         report.tables = trash.len() as u64;
         if planted(Bug::DeleteBeforeUnlink) {
             let state = self.state()?;
-            let tables = trash.iter().filter_map(|id| state.table(*id));
-            let blocks = tables.flat_map(|table| table.addresses().map(|address| names::block(address.block)));
-            self.inner.storage.delete_many(&blocks.collect::<Vec<_>>());
+            let mut blocks = Vec::new();
+            for id in &trash {
+                blocks.extend(state.get(*id)?.addresses().map(|address| names::block(address.block)));
+            }
+            self.inner.storage.delete_many(&blocks);
         }
         if !trash.is_empty() {
             self.commit_effects(move |state| Ok(vec![Effect::Condemn { tables: over(state) }]))?;
@@ -143,7 +142,7 @@ impl Store {
             }
         }
         let state = self.state()?;
-        report.holding = self.holding(&state);
+        report.holding = self.holding(&state)?;
         report.holds = HoldInfo::all(&state);
         Ok(report)
     }
@@ -412,25 +411,16 @@ impl Store {
     }
 
     /// What holds space beyond the newest versions.
-    pub(super) fn holding(&self, state: &State) -> Holding {
+    pub(super) fn holding(&self, state: &State) -> Result<Holding> {
         let mut holding = Holding {
             pinned_bytes: state.ledger.condemned().map(|(_, condemned)| condemned.bytes).sum(),
             fragment_bytes: state.ledger.blocks().map(|(_, used)| used.bytes.saturating_sub(used.live_bytes)).sum(),
             ..Holding::default()
         };
-        for (id, table) in state.tables() {
-            let in_trash = state.trash.contains_key(id);
-            let newest = table.newest().filter(|_| state.path_of(*id).is_some()).map(|newest| newest.version);
-            if in_trash {
-                holding.trash_bytes += table.bytes();
-                continue;
-            }
-            // What the newest version shows may be named by older records too.
-            let shows = |group: &&Arc<RowGroup>| newest.is_some_and(|v| table.visible(group, v) != Rows::None);
-            let current = table.groups.iter().filter(shows).flat_map(|group| group.addresses());
-            let current: BTreeSet<&Address> = current.collect();
-            holding.history_bytes += table.bytes() - current.into_iter().map(Address::bytes).sum::<u64>();
+        for id in state.trash.keys() {
+            holding.trash_bytes += state.table(*id)?.map_or(0, |table| table.bytes());
         }
-        holding
+        holding.history_bytes = state.history_bytes()?;
+        Ok(holding)
     }
 }

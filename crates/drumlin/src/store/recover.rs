@@ -3,7 +3,7 @@
 //! ```text
 //! object of a catalog snapshot
 //!   0   8  magic "DRUMCAT\0"
-//!   8   4  format version (6 to 9, by what it has; 5 is read)
+//!   8   4  format version (10; 5 to 9 are read)
 //!  12   4  zero
 //!  16   -  chunks, end to end
 //!   -   -  postcard encoding of the index
@@ -13,23 +13,18 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Env, Error, ErrorKind, Patience, Result, Seq, checksum_at};
-use crate::catalog::{ChunkAddress, FEATURES_KNOWN, Index, State, TransactionRecord};
+use crate::catalog::{ChunkAddress, FEATURES_KNOWN, Index, Packed, State, TransactionRecord};
 use crate::log::{Base, Entry, Opened};
 use crate::storage::{Storage, WriteMode, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
-const CATALOG_VERSION: u32 = 9;
-/// The version of a snapshot of tables without a past.
-const CATALOG_VERSION_WITHOUT_PASTS: u32 = 8;
-/// The version of one without copies or restored versions, which earlier builds can read.
-const CATALOG_VERSION_WITHOUT_COPIES: u32 = 7;
-/// The version of one that has no holds either.
-const CATALOG_VERSION_WITHOUT_HOLDS: u32 = 6;
+const CATALOG_VERSION: u32 = 10;
 /// The oldest version that is read: its index has no section of times.
 const CATALOG_VERSION_MIN: u32 = 5;
 pub(super) const HEADER_BYTES: u64 = 16;
@@ -50,19 +45,16 @@ impl Catalog {
     }
 }
 
-/// Makes the catalog snapshot of `state`: its name in the log, its index, and its object's parts.
-pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<(Base, Index, Vec<Bytes>)> {
+/// Makes the catalog snapshot of `state`: its name in the log, its index, its object's parts, and the pages of its tables.
+pub(super) fn encode_catalog(
+    state: &State,
+    before: Option<&Catalog>,
+) -> Result<(Base, Index, Vec<Bytes>, Arc<Packed>)> {
     let before = before.map(|before| (&before.index, &before.state));
-    let (index, chunks) = Index::of(state, before, HEADER_BYTES)?;
+    let (index, chunks, packed) = Index::of(state, before, HEADER_BYTES)?;
     let mut header = Vec::with_capacity(HEADER_BYTES as usize);
     header.extend_from_slice(MAGIC);
-    let version = match (index.has_holds(), index.has_features()) {
-        _ if index.has_pasts() => CATALOG_VERSION,
-        (_, true) => CATALOG_VERSION_WITHOUT_PASTS,
-        (true, false) => CATALOG_VERSION_WITHOUT_COPIES,
-        (false, false) => CATALOG_VERSION_WITHOUT_HOLDS,
-    };
-    header.extend_from_slice(&version.to_le_bytes());
+    header.extend_from_slice(&CATALOG_VERSION.to_le_bytes());
     header.extend_from_slice(&[0; 4]);
     let encoded = index.encode()?;
     let offset = HEADER_BYTES + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
@@ -71,7 +63,7 @@ pub(super) fn encode_catalog(state: &State, before: Option<&Catalog>) -> Result<
     let parts = [Bytes::from(header)].into_iter().chain(chunks).chain([Bytes::from(encoded)]).collect();
     let rows_from = state.rows_from().filter(|_| !planted(Bug::ForgetRowsFrom));
     let from = rows_from.unwrap_or(state.seq.next());
-    Ok((Base { seq: state.seq, from, offset, bytes, checksum }, index, parts))
+    Ok((Base { seq: state.seq, from, offset, bytes, checksum }, index, parts, packed))
 }
 
 /// Writes the catalog snapshot of `state`; durable when it returns.
@@ -84,14 +76,15 @@ pub(super) fn write_catalog(
     state: &State,
     before: Option<&Catalog>,
     shared: Option<(&Env, u64)>,
-) -> Result<(Base, Catalog)> {
-    let (base, index, parts) = encode_catalog(state, before)?;
+) -> Result<(Base, Catalog, Arc<Packed>)> {
+    let (base, index, parts, packed) = encode_catalog(state, before)?;
     let name = names::catalog(state.seq);
     match shared {
         Some((env, retry)) => create(storage, env, retry, &name, &parts)?,
         None => storage.put(&name, &parts, WriteMode::Replace)?,
     }
-    Ok((base, Catalog { base, index, state: state.stored() }))
+    let state = state.stored().with_pages(state, &packed);
+    Ok((base, Catalog { base, index, state }, packed))
 }
 
 /// Writes a new object. After a put without an answer, what is stored shows whether it was done: the same bytes from

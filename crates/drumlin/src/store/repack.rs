@@ -20,9 +20,13 @@ pub(super) type Copies = BTreeMap<BlockId, BTreeMap<Address, Vec<TableId>>>;
 
 impl Store {
     /// What is left in the blocks of a plan, except the inputs of windows.
-    pub(super) fn groups_to_copy(&self, state: &State, plans: &[(TableId, Plan)], plan: &RepackPlan) -> Copies {
+    pub(super) fn groups_to_copy(&self, state: &State, plans: &[(TableId, Plan)], plan: &RepackPlan) -> Result<Copies> {
         let mut copies: Copies = plan.blocks.iter().map(|block| (*block, BTreeMap::new())).collect();
-        for (id, table) in state.tables() {
+        // Without blocks there is nothing to look for.
+        let tables = state.tables().take(if copies.is_empty() { 0 } else { usize::MAX });
+        for table in tables {
+            let table = table?;
+            let id = &table.id;
             for address in table.addresses() {
                 if let Some(groups) = copies.get_mut(&address.block) {
                     let tables = groups.entry(*address).or_default();
@@ -37,7 +41,7 @@ impl Store {
                 groups.remove(&address);
             }
         }
-        copies
+        Ok(copies)
     }
 
     /// Copies row groups after what `writer` has.

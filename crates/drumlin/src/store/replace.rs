@@ -130,7 +130,7 @@ impl Store {
         filter: Option<&Filter>,
         options: &WriteOptions,
     ) -> Result<(Replacement, BlockWriter)> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let sort = table.order().to_vec();
         if sort.is_empty() && filter.is_none() {
             return Err(Error::invalid(format!(
@@ -186,7 +186,7 @@ impl Store {
         task: &Task,
     ) -> Result<FullChange> {
         let path = &replacement.path;
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let same_schema = table.schema() == Some(&replacement.schema);
         if table.order() != replacement.sort || !same_schema {
             return Err(Error::conflict(format!("the schema or order of '{path}' changed during the call")));

@@ -23,8 +23,8 @@ pub enum AsOf {
 }
 
 /// The table at `path`, or `NotFound` with a hint.
-pub(super) fn table_at<'a>(state: &'a State, path: &Path) -> Result<&'a Arc<Table>> {
-    state.table_at(path).ok_or_else(|| {
+pub(super) fn table_at(state: &State, path: &Path) -> Result<Arc<Table>> {
+    state.table_at(path)?.ok_or_else(|| {
         let node = if state.tree.get(path.as_str()).is_some() { "; the node is there, but holds none" } else { "" };
         Error::not_found(format!("no table at '{path}'{node}"))
     })
@@ -61,9 +61,9 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
         let absent = || Error::not_found(format!("snapshot '{name}' holds no table at '{path}'"));
         let (id, version) = snapshot.pins.get(path).ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' holds table {id}, which is gone"));
-        return Ok((state.table(*id).ok_or_else(gone)?.clone(), numbered(state, *version)));
+        return Ok((state.table(*id)?.ok_or_else(gone)?, numbered(state, *version)));
     }
-    let table = table_at(state, path)?;
+    let table = &table_at(state, path)?;
     let listed = |version: &Version| table.versions.iter().any(|record| record.version == *version);
     let read_point = match as_of {
         AsOf::Version(version) if listed(version) => numbered(state, *version),

@@ -88,7 +88,7 @@ impl Open {
         path: &Path,
         prepare: impl FnOnce(&State) -> Result<PreparedRows<R>>,
     ) -> Result<R> {
-        let table = table_at(self.draft.state(), path)?;
+        let table = &table_at(self.draft.state(), path)?;
         let (id, in_memory) = (table.id, !table.parts.is_empty());
         if in_memory {
             return self.settled(store, id, Err(Error::conflict("rows written by key are not in row groups yet")));

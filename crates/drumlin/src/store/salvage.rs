@@ -98,7 +98,7 @@ impl SalvageTarget {
         let state = flushed(state, &storage, &env, &options, task)?;
         state.check()?;
         report.nodes = state.tree.len() as u64;
-        report.tables = state.tables().count() as u64;
+        report.tables = state.totals().tables;
         report.losses = losses;
         let retry = options.retry_micros;
         let patient = disk.is_none().then_some((&env, retry));
@@ -190,7 +190,7 @@ fn best_state(storage: &dyn Storage) -> Result<(State, Vec<Loss>)> {
     let start = best_start(storage, &remains, &objects, last, &mut losses)?;
     let mut state = start.state;
     losses.extend(start.losses);
-    let (tables, seq) = (state.tables().count(), state.seq);
+    let (tables, seq) = (state.totals().tables, state.seq);
     replay_rows(&mut state, &remains, &mut losses)?;
     replay(&mut state, &remains, &mut losses)?;
     if state.seq < last {
@@ -373,11 +373,11 @@ fn replay_rows(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> 
     }
     let (Some(first), Some(last)) = (missing.first(), missing.last()) else { return Ok(()) };
     let why = format!("{} of the commits that may have written them cannot be read", missing.len());
-    for (id, table) in state.tables() {
+    for table in state.open_tables() {
         if let Some(part) = table.parts.first()
             && part.from <= *last
         {
-            let loss = Loss::new(LossKind::RowsInMemory, why.clone()).at(state.path_of(*id));
+            let loss = Loss::new(LossKind::RowsInMemory, why.clone()).at(state.path_of(table.id));
             losses.push(loss.of_commits(part.from.max(*first), *last));
         }
     }

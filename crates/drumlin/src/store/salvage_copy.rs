@@ -34,7 +34,7 @@ impl State {
         report: &mut SalvageReport,
         losses: &mut Vec<Loss>,
     ) -> Result<State> {
-        let blocks = self.wanted();
+        let blocks = self.wanted()?;
         let (groups, bytes) =
             blocks.values().flat_map(BTreeMap::keys).fold((0, 0), |(n, sum), address| (n + 1, sum + address.bytes()));
         let session = SessionId(self.sessions.last.0 + 1);
@@ -73,15 +73,17 @@ impl State {
         let written: Vec<(BlockId, u64)> =
             writer.finish()?.iter().map(|written| (written.block, written.bytes)).collect();
         let mut tables = Vec::new();
-        for (id, table) in self.tables() {
+        for table in self.tables() {
+            let table = table?;
+            let id = table.id;
             let mut gone = BTreeSet::new();
             for group in &table.groups {
                 if let Some(why) = group.addresses().find_map(|address| unreadable.get(address)) {
                     gone.insert(group.id);
-                    losses.push(loss_of(self, table, group, why));
+                    losses.push(loss_of(self, &table, group, why));
                 }
             }
-            let mut table = if gone.is_empty() { Table::clone(table) } else { without_groups(table, &gone) };
+            let mut table = if gone.is_empty() { Table::clone(&table) } else { without_groups(&table, &gone) };
             // A history may lack rows that its version had.
             let lost = |history: &History| {
                 let unread = history.groups.iter().find_map(|(address, _)| unreadable.get(address).cloned());
@@ -89,7 +91,7 @@ impl State {
             };
             for (version, why) in table.drop_histories(lost) {
                 let why = format!("the times between version {version} and the one before it: {why}");
-                losses.push(Loss::new(LossKind::Rows, why).at(self.path_of(*id)));
+                losses.push(Loss::new(LossKind::Rows, why).at(self.path_of(id)));
             }
             let addresses: BTreeSet<Address> = table.addresses().copied().collect();
             let moves: Vec<(Address, Address)> = addresses.into_iter().map(|from| (from, moved[&from])).collect();
@@ -104,9 +106,10 @@ impl State {
 
 impl State {
     /// What its tables have in blocks.
-    fn wanted(&self) -> BTreeMap<BlockId, BTreeMap<Address, Wanted>> {
+    fn wanted(&self) -> Result<BTreeMap<BlockId, BTreeMap<Address, Wanted>>> {
         let mut blocks: BTreeMap<BlockId, BTreeMap<Address, Wanted>> = BTreeMap::new();
-        for (_, table) in self.tables() {
+        for table in self.tables() {
+            let table = table?;
             for group in &table.groups {
                 for layer in group.layers() {
                     let wanted = (group.rows, layer.types(&table.schemas));
@@ -121,7 +124,7 @@ impl State {
                 }
             }
         }
-        blocks
+        Ok(blocks)
     }
 }
 

@@ -215,7 +215,8 @@ impl Target {
     ) -> Result<Self> {
         let mode = options.mode;
         let named = |e: Error| e.context(format!("'{path}'"));
-        let existing = state.table_at(&path);
+        let existing = state.table_at(&path)?;
+        let existing = existing.as_ref();
         if mode == StageMode::Upsert && table_at(state, &path)?.key().is_none() {
             return Err(Error::invalid(format!(
                 "'{path}' has no key, so no rows can be replaced by it; append, or overwrite"

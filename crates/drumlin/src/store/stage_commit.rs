@@ -367,7 +367,8 @@ impl Staged {
     /// Fails if the table is not as the ticket says, or not as the caller expects.
     fn check(&self, now: &State, expected: &BTreeMap<String, Version>) -> Result<()> {
         let Target { path, mode, table, schema, sort, keyed } = &self.target;
-        let found = now.table_at(path);
+        let found = now.table_at(path)?;
+        let found = found.as_ref();
         if found.map(|found| found.id) != *table {
             let what = if table.is_none() { "was made" } else { "was dropped, and perhaps made again," };
             return Err(Error::conflict(format!("'{path}' {what} since the job began")));
@@ -440,10 +441,12 @@ impl Staged {
             let checks = Some(schema.bound_checks()?);
             let encoded = Encoded { keys: self.keys.clone(), groups: self.groups(), checks, ..Encoded::default() };
             let codec = TableCodec::new(&schema.0, sort)?;
-            return store.bulk_change(what, base, table_at(base, path)?, &codec, path, &encoded, task);
+            let table = table_at(base, path)?;
+            return store.bulk_change(what, base, &table, &codec, path, &encoded, task);
         }
         let mut footprint = Footprint::default().with(Read::Binding(path.clone()));
-        let existing = base.table_at(path);
+        let existing = base.table_at(path)?;
+        let existing = existing.as_ref();
         let kind = if *mode == StageMode::Overwrite { VersionKind::Write } else { VersionKind::Append };
         let mut change = TableChange { groups: self.groups(), ..TableChange::new(kind) };
         if let Some(table) = existing {

@@ -101,12 +101,10 @@ impl Store {
             cache: self.inner.reader.cache(),
             ..StoreStat::default()
         };
-        for (id, table) in state.tables() {
-            stat.row_groups += table.groups.len() as u64;
-            if state.path_of(*id).is_some() {
-                stat.tables += 1;
-                stat.versions += table.versions.len() as u64;
-            }
+        let totals = state.totals();
+        (stat.tables, stat.versions, stat.row_groups) = (state.linked() as u64, totals.versions, totals.groups);
+        for table in state.tables_off_tree() {
+            stat.versions -= table?.versions.len() as u64;
         }
         for (block, used) in state.ledger.blocks() {
             if state.ledger.is_inline(*block) {

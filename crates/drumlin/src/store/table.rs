@@ -42,7 +42,7 @@ impl Table {
     /// `InvalidArgument` if the path is not valid.
     pub fn exists(&self) -> Result<bool> {
         let path = Path::new(&self.path)?;
-        self.place.look(|| Read::Binding(path.clone()), |state| Ok(state.table_at(&path).is_some()))
+        self.place.look(|| Read::Binding(path.clone()), |state| Ok(state.table_id_at(&path).is_some()))
     }
 
     /// Makes an empty table; its version 0 has no rows.
@@ -352,7 +352,7 @@ impl Table {
                         self.path
                     )));
                 }
-                let renew = if transaction.has_left(&view.table)? { store.renewal() } else { None };
+                let renew = if transaction.has_left(view.table.id)? { store.renewal() } else { None };
                 store.scan_view(view.clone(), read_as, options, renew)
             }
         }
@@ -420,7 +420,7 @@ impl Table {
         self.place.look(
             || Read::Binding(path.clone()),
             |state| {
-                let table = table_at(state, &path)?;
+                let table = &table_at(state, &path)?;
                 let columns = table.order().to_vec();
                 Ok(match table.spec.keyed {
                     true => TableOptions { key: columns, ..TableOptions::default() },
@@ -443,7 +443,7 @@ impl Table {
                 Ok(reads)
             },
             |state, _| {
-                let table = table_at(state, &path)?;
+                let table = &table_at(state, &path)?;
                 let (store, holders) = (self.place.store(), snapshots_of(state, &path, table));
                 table.versions.iter().map(|record| store.version_info(state, table, record, &holders)).collect()
             },
@@ -459,7 +459,7 @@ impl Table {
         self.place.read(
             |state| self.reads_rows(state, &AsOf::Version(Version(0))),
             |state, _| {
-                let table = table_at(state, &path)?;
+                let table = &table_at(state, &path)?;
                 let newest = table.newest().expect("every table has a version");
                 let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
                 Ok(TableStat {
@@ -500,7 +500,7 @@ impl Table {
         let view = store.view_of(state, pin, &self.path, as_of)?;
         let found_again = match &self.place {
             Place::Store(_) => true,
-            Place::Transaction(transaction) => transaction.has_left(&view.table)?,
+            Place::Transaction(transaction) => transaction.has_left(view.table.id)?,
         };
         Ok((view, if found_again { store.renewal() } else { None }))
     }
@@ -509,7 +509,7 @@ impl Table {
     pub(super) fn reads_rows(&self, state: &State, as_of: &AsOf) -> Result<Vec<Read>> {
         let path = Path::new(&self.path)?;
         let mut reads = self.reads_version(state, &path, as_of);
-        reads.extend(state.table_at(&path).map(|table| Read::Rows(table.id)));
+        reads.extend(state.table_id_at(&path).map(Read::Rows));
         Ok(reads)
     }
 
@@ -517,15 +517,15 @@ impl Table {
     pub(super) fn reads_schema(&self, state: &State, as_of: &AsOf) -> Result<Vec<Read>> {
         let path = Path::new(&self.path)?;
         let mut reads = self.reads_version(state, &path, as_of);
-        reads.extend(state.table_at(&path).map(|table| Read::Schema(table.id)));
+        reads.extend(state.table_id_at(&path).map(Read::Schema));
         Ok(reads)
     }
 
     fn reads_version(&self, state: &State, path: &Path, as_of: &AsOf) -> Vec<Read> {
         let mut reads = vec![Read::Binding(path.clone())];
-        match (as_of, state.table_at(path)) {
+        match (as_of, state.table_id_at(path)) {
             (AsOf::Snapshot(name), _) => reads.push(Read::Snapshot(name.clone())),
-            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => reads.push(Read::Versions(table.id)),
+            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => reads.push(Read::Versions(table)),
             _ => {}
         }
         reads

@@ -44,7 +44,7 @@ pub trait Tables {
     /// `InvalidArgument` if `pattern` is not valid.
     fn tables(&self, pattern: impl IntoPattern) -> Result<Vec<String>> {
         let (pattern, state) = self.tree().matching(pattern)?;
-        Ok(state.tables_matching(&pattern).map(|(path, _)| path.to_string()).collect())
+        Ok(state.ids_matching(&pattern).map(|(path, _)| path.to_string()).collect())
     }
 
     /// Makes a version of the table at `path` that holds exactly the rows of `frame`; makes the table if needed.
@@ -282,12 +282,12 @@ pub trait Tables {
                 let state = open.draft.state();
                 let mut reads = Footprint::default();
                 for (path, _) in &checked {
-                    let table = state.table_at(path).map(|table| table.id);
+                    let table = state.table_id_at(path);
                     reads = reads.with(Read::Binding(path.clone()));
                     reads.reads.extend(table.into_iter().flat_map(|table| [Read::Rows(table), Read::Versions(table)]));
                 }
                 let (effects, mut report) = delete_versions(state, checked.clone(), missing)?;
-                let before = bytes_deleted_from(state, &effects);
+                let before = bytes_deleted_from(state, &effects)?;
                 match open.apply(reads, effects.clone(), None) {
                     Err(e) if e.kind() == ErrorKind::Conflict => {
                         // In a table with a key, what is deleted must lie in row groups: flush them, and run this again.
@@ -297,7 +297,7 @@ pub trait Tables {
                     }
                     done => {
                         done?;
-                        report.bytes = before.saturating_sub(bytes_deleted_from(open.draft.state(), &effects));
+                        report.bytes = before.saturating_sub(bytes_deleted_from(open.draft.state(), &effects)?);
                     }
                 }
                 Ok(report)

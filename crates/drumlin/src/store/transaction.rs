@@ -306,8 +306,8 @@ impl Transaction {
     }
 
     /// Whether it has left a table as it was when it began, so that others can find what it shows of it.
-    pub(super) fn has_left(&self, table: &Arc<crate::table::Table>) -> Result<bool> {
-        self.with(|open| Ok(open.base.table(table.id).is_some_and(|begun| Arc::ptr_eq(begun, table))))
+    pub(super) fn has_left(&self, table: TableId) -> Result<bool> {
+        self.with(|open| Ok(open.base.has_same_table(open.draft.state(), table)))
     }
 
     /// Changes nodes. If an operation was refused, that may depend on anything that it looked at.
@@ -422,7 +422,7 @@ impl Open {
 
     /// Whether rows of a table were in memory when it began.
     pub fn found_in_memory(&self, table: TableId) -> bool {
-        self.base.table(table).is_some_and(|table| !table.parts.is_empty())
+        self.base.has_parts(table)
     }
 
     /// Those reads that others may invalidate: not of tables that were created here.

@@ -336,21 +336,22 @@ impl Tree {
         let pattern = pattern.into_pattern()?;
         let store = self.place.store();
         let reads = |state: &State| {
-            let tables = state.tables_matching(&pattern).map(|(_, table)| table.id);
+            let tables = state.ids_matching(&pattern).map(|(_, table)| table);
             let of = |table| [Read::Rows(table), Read::Versions(table)];
             Ok(tables.flat_map(of).chain([Read::Pattern(pattern.clone())]).collect())
         };
         self.place.read(reads, |state, _| {
             let entry = |(path, node): (crate::catalog::Path, &crate::catalog::Node)| {
-                let figures = |table: &std::sync::Arc<crate::table::Table>| {
+                let figures = |table: std::sync::Arc<crate::table::Table>| {
                     let (versions, row_groups) = (table.versions.len() as u64, table.groups.len() as u64);
                     Ok::<_, crate::base::Error>(TableFigures {
-                        rows: store.newest_rows(state, table)?,
+                        rows: store.newest_rows(state, &table)?,
                         versions,
                         row_groups,
                     })
                 };
-                let table = node.table().and_then(|id| state.table(id)).map(figures).transpose()?;
+                let table = node.table().map_or(Ok(None), |id| state.table(id))?;
+                let table = table.map(figures).transpose()?;
                 Ok(ListEntry { path: path.to_string(), node: node.info(), table })
             };
             state.tree.matching(&pattern).map(entry).collect()

@@ -61,7 +61,7 @@ impl Store {
         filter: &Filter,
         options: &UpdateOptions,
     ) -> Result<(FullChange, u64)> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let (inner, read_point) = (&self.inner, newest(state, table));
         let found = matching_rows(&inner.reader, &inner.env.pool, table, read_point, filter, &options.task.cancel);
         let found = found.map_err(|e| of_table(path, e))?;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Store, recover};
-use crate::base::{Error, ErrorKind, Meter, Pool, Result, Task, caught};
+use crate::base::{Error, ErrorKind, Meter, Pool, Result, TableId, Task, caught};
 use crate::block::{Address, BlockReader};
 use crate::catalog::State;
 use crate::log::retry_while_moving;
@@ -114,29 +114,30 @@ enum Verified {
     Missing(Fault),
 }
 
-/// All row groups of a state, with the paths of their tables; checks the rows in memory.
-fn stored_of(state: &State, report: &mut VerifyReport) -> Vec<(String, Arc<Table>, Stored)> {
-    let mut work: Vec<(String, Arc<Table>, Stored)> = Vec::new();
-    for (id, table) in state.tables() {
-        report.tables += 1;
-        let place = state.path_of(*id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string);
+/// What a table has in blocks: each layer of its row groups, and its histories.
+fn stored_of(table: &Table) -> impl Iterator<Item = Stored> {
+    let layers = |group: &Arc<RowGroup>| (0..group.addresses().count()).zip(std::iter::repeat(group.clone()));
+    let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| Stored::Group(group, layer));
+    let of = |history: &History| (0..history.groups.len()).zip(std::iter::repeat(history.clone()));
+    let histories = table.instants.histories.iter().flat_map(of);
+    groups.chain(histories.map(|(at, history)| Stored::History(history, at)))
+}
+
+/// Where a table is, for faults.
+fn place_of(state: &State, id: TableId) -> String {
+    state.path_of(id).map_or_else(|| format!("(table {id}, dropped)"), ToString::to_string)
+}
+
+/// Checks rows in memory: their order, and each one's checksum.
+fn verify_memory(state: &State, report: &mut VerifyReport) {
+    for table in state.open_tables() {
         for part in &table.parts {
-            // Rows in memory: their order, and each one's checksum.
             if let Err(e) = part.rows().memtable.verify(state.seq) {
                 let error = format!("rows in memory: {e}");
-                report.faults.push(Fault { table: place.clone(), group: 0, error });
+                report.faults.push(Fault { table: place_of(state, table.id), group: 0, error });
             }
         }
-        let layers = |group: &Arc<RowGroup>| (0..group.addresses().count()).zip(std::iter::repeat(group.clone()));
-        let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| Stored::Group(group, layer));
-        let histories = table
-            .instants
-            .histories
-            .iter()
-            .flat_map(|history| (0..history.groups.len()).map(|at| Stored::History(history.clone(), at)));
-        work.extend(groups.chain(histories).map(|stored| (place.clone(), table.clone(), stored)));
     }
-    work
 }
 
 impl Store {
@@ -163,13 +164,31 @@ impl Store {
             }
             Err(e) => return Err(e),
         }
-        let work = stored_of(&state, &mut report);
+        match state.check_all() {
+            Err(e) if e.kind() != ErrorKind::Corrupt => return Err(e),
+            Err(e) => report.faults.push(Fault { table: "(catalog)".into(), group: 0, error: e.to_string() }),
+            Ok(()) => {}
+        }
+        verify_memory(&state, &mut report);
+        let (mut steps, mut weight) = (0, 0);
+        // Those of damaged pages are among the faults.
+        for table in state.tables().flatten() {
+            report.tables += 1;
+            for stored in stored_of(&table) {
+                steps += 1;
+                weight += stored.address().bytes();
+            }
+        }
         let inner = &self.inner;
-        let weight = work.iter().map(|(.., stored)| stored.address().bytes()).sum();
-        let mut meter = Meter::new(task, &*inner.env.clock, work.len() as u64, weight);
+        let mut meter = Meter::new(task, &*inner.env.clock, steps, weight);
+        // Tables are decoded as they are needed.
+        let work = state.tables().flatten().flat_map(|table| {
+            let place = place_of(&state, table.id);
+            stored_of(&table).map(|stored| Ok((place.clone(), table.clone(), stored))).collect::<Vec<_>>()
+        });
         let mut missing: Vec<(Address, Fault)> = Vec::new();
         inner.env.pool.ordered(
-            work.into_iter().map(Ok),
+            work,
             // Decoded data takes several times as much memory.
             |(.., stored)| stored.address().bytes() * if *deep { 8 } else { 1 },
             inner.env.pool.threads() * 2,
@@ -260,8 +279,10 @@ impl Store {
         }
         self.refresh()?;
         let state = self.current()?;
-        let groups = state.tables().flat_map(|(_, table)| &table.groups);
-        let needed: BTreeSet<Address> = groups.flat_map(|group| group.addresses()).copied().collect();
+        let mut needed: BTreeSet<Address> = BTreeSet::new();
+        for table in state.tables() {
+            needed.extend(table?.groups.iter().flat_map(|group| group.addresses()).copied());
+        }
         for (address, fault) in missing {
             if !needed.contains(&address) {
                 return Err(Error::snapshot_expired(format!("{}; it was reclaimed", fault.error)));

@@ -77,7 +77,7 @@ const NAME_BYTES_MAX: usize = 255;
 impl Store {
     /// The newest version of the table at `path`, after a commit.
     pub(super) fn newest_info(&self, state: &State, path: &Path) -> Result<VersionInfo> {
-        let table = table_at(state, path)?;
+        let table = &table_at(state, path)?;
         let newest = table.newest().expect("every table has a version");
         let mut info = VersionInfo::of(newest, Vec::new());
         if table.rests_on_parts(newest.version) {
@@ -105,9 +105,9 @@ impl Store {
             let checked = checked.to_vec();
             Ok(self.commit_in_turn(move |draft| {
                 let (effects, mut report) = delete_versions(draft.state(), checked.clone(), missing)?;
-                let before = bytes_deleted_from(draft.state(), &effects);
+                let before = bytes_deleted_from(draft.state(), &effects)?;
                 draft.apply(effects.clone())?;
-                report.bytes = before.saturating_sub(bytes_deleted_from(draft.state(), &effects));
+                report.bytes = before.saturating_sub(bytes_deleted_from(draft.state(), &effects)?);
                 Ok(report)
             }))
         })
@@ -123,7 +123,8 @@ impl Store {
         let wanted = name.to_owned();
         let after = self.commit_effects(move |state| {
             let (mut pins, mut effects) = (Vec::new(), Vec::new());
-            for (path, table) in state.tables_matching(&pattern) {
+            for found in state.tables_matching(&pattern) {
+                let (path, table) = found?;
                 let newest = table.newest().expect("every table has a version").version;
                 // Rows written by key since belong to the snapshot: they get a version of their own.
                 let version = if table.active().is_some() { table.next_version() } else { newest };
@@ -228,13 +229,13 @@ pub(super) fn delete_versions(
     let mut effects = Vec::with_capacity(checked.len());
     let mut named = Vec::new();
     for (path, versions) in checked {
-        let table = state.table_at(&path);
+        let table = state.table_at(&path)?;
         let listed = |v: &Version| {
-            table.is_some_and(|table| table.versions.binary_search_by_key(v, |record| record.version).is_ok())
+            table.as_ref().is_some_and(|table| table.versions.binary_search_by_key(v, |record| record.version).is_ok())
         };
         let (versions, absent): (Vec<Version>, Vec<Version>) = versions.into_iter().partition(listed);
         if !absent.is_empty() {
-            match table {
+            match &table {
                 Some(_) => named.extend(absent.iter().map(|v| format!("'{path}' version {v}"))),
                 None => named.push(format!("'{path}'")),
             }
@@ -261,15 +262,17 @@ pub(super) fn delete_versions(
 }
 
 /// Bytes of the row groups of those tables that `effects` delete versions of.
-pub(super) fn bytes_deleted_from(state: &State, effects: &[Effect]) -> u64 {
-    let table = |effect: &Effect| match effect {
-        Effect::DeleteVersions { table, .. } => state.table(*table),
-        _ => None,
-    };
+pub(super) fn bytes_deleted_from(state: &State, effects: &[Effect]) -> Result<u64> {
     // A row group that only a snapshot still needs may be recorded twice.
-    let addresses: BTreeSet<Address> =
-        effects.iter().filter_map(table).flat_map(|table| table.addresses()).copied().collect();
-    addresses.iter().map(Address::bytes).sum()
+    let mut addresses: BTreeSet<Address> = BTreeSet::new();
+    for effect in effects {
+        if let Effect::DeleteVersions { table, .. } = effect
+            && let Some(table) = state.table(*table)?
+        {
+            addresses.extend(table.addresses().copied());
+        }
+    }
+    Ok(addresses.iter().map(Address::bytes).sum())
 }
 
 fn describe(name: &str, snapshot: &Arc<crate::catalog::Snapshot>) -> SnapshotInfo {

@@ -138,7 +138,7 @@ pub(super) fn create_table(
     let schema = StoredSchema::new(sorted_schema(&schema, &options.sort))?;
     check_sort(&options.sort, &schema.0)?;
     Ok(move |state: &State| {
-        if state.table_at(&path).is_some() {
+        if state.table_id_at(&path).is_some() {
             return Err(Error::already_exists(format!("'{path}' holds a table")));
         }
         let table = state.next_table();

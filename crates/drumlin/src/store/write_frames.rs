@@ -190,7 +190,7 @@ impl Store {
                         call.check_again = true;
                         let state = self.state()?;
                         let evolving = call.tables.iter().filter(|table| table.evolves);
-                        let evolving = evolving.filter_map(|table| Some(state.table_at(&table.path)?.id));
+                        let evolving = evolving.filter_map(|table| state.table_id_at(&table.path));
                         self.settle_rows(&evolving.collect(), true)?;
                     }
                     after => {
@@ -246,7 +246,7 @@ impl Store {
         let mut reads = Footprint::default();
         for (path, _) in &frames {
             let path = Path::new(path)?;
-            let schema = state.table_at(&path).map(|table| Read::Schema(table.id));
+            let schema = state.table_id_at(&path).map(Read::Schema);
             reads = reads.with(Read::Binding(path));
             reads.reads.extend(schema);
         }
@@ -290,8 +290,8 @@ impl Store {
     /// `AlreadyExists` if keys that must be new exist in `state`.
     fn refuse_present_keys(&self, state: &State, table: &EncodedTable, task: &Task) -> Result<()> {
         let Some(NewKeys { codec, keys }) = &table.new_keys else { return Ok(()) };
-        let found = table_at(state, &table.path)?;
-        keys.iter().try_for_each(|keys| self.refuse_present(state, found, codec, keys, &table.path, &task.cancel))
+        let found = &table_at(state, &table.path)?;
+        keys.iter().try_for_each(|keys| self.refuse_present(state, &found, codec, keys, &table.path, &task.cancel))
     }
 
     /// Encodes all frames, as they are to be written to the tables of `state`.
@@ -307,7 +307,7 @@ impl Store {
         let mut frames_in = Vec::with_capacity(frames.len());
         let mut keyed = Vec::new();
         for (at, path, frame) in distinct(frames, on_error)? {
-            let table = state.table_at(&path);
+            let table = state.table_at(&path)?;
             let new = self.inner.options.of_new_tables();
             match target(at, path, frame, state, kind, options, new) {
                 Err(e) => on_error.note(at, e)?,
@@ -322,7 +322,7 @@ impl Store {
         let mut tables = encoder.encode(frames_in, &mut writer, &options.task, on_error)?;
         for (table, target) in keyed {
             let at = target.at;
-            match encoder.encode_keyed(table, kind, target, &mut writer, &options.task) {
+            match encoder.encode_keyed(&table, kind, target, &mut writer, &options.task) {
                 Ok(table) => tables.push(table),
                 Err(e) => on_error.note(at, e)?,
             }
@@ -468,7 +468,8 @@ fn target<'a>(
     options: &WriteOptions,
     new: Option<Compression>,
 ) -> Result<TableFrame<'a>> {
-    let own = state.table_at(&path).map(|table| table.order().to_vec());
+    let existing = state.table_at(&path)?;
+    let own = existing.as_ref().map(|table| table.order().to_vec());
     let came = frame.schema();
     let meant = |name: &String| column_meant(name, came).to_owned();
     let asked = options.sort.as_ref().map(|names| names.iter().map(meant).collect());
@@ -477,7 +478,7 @@ fn target<'a>(
     let (mut evolves, mut fill) = (false, false);
     let schema = match kind {
         VersionKind::Append => {
-            let table = table_at(state, &path)?;
+            let table = &table_at(state, &path)?;
             footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
             fill = options.schema == SchemaMode::Evolve;
             let evolved = table.evolved(came, options.schema).map_err(|e| e.context(format!("'{path}'")))?;
@@ -485,11 +486,11 @@ fn target<'a>(
             evolved.unwrap_or_else(|| table.schema().expect("every table has a version").clone())
         }
         _ => {
-            let new = new.filter(|_| state.table_at(&path).is_none());
+            let new = new.filter(|_| existing.is_none());
             let came = compressed_as(came, options.compression, new);
             let schema = StoredSchema::new(sorted_schema(&came, &sort)).and_then(|schema| {
                 check_sort(&sort, &schema.0)?;
-                match state.table_at(&path) {
+                match &existing {
                     Some(table) => table.constrained(schema),
                     None => Ok(schema),
                 }
@@ -549,7 +550,8 @@ fn effects(
     let mut effects = add_blocks(blocks);
     let mut next_table = state.next_table();
     for EncodedTable { path, schema, evolves, sort, keyed, groups, .. } in tables {
-        let existing = state.table_at(path);
+        let existing = state.table_at(path)?;
+        let existing = existing.as_ref();
         let mut change =
             TableChange { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..TableChange::new(kind) };
         let table = match existing {

@@ -194,6 +194,16 @@ impl Table {
         }
     }
 
+    /// Bytes that the newest version does not show, or all if the table `is_shown` nowhere.
+    pub fn history_bytes(&self, is_shown: bool) -> u64 {
+        let newest = self.newest().filter(|_| is_shown).map(|newest| newest.version);
+        // What the newest version shows may be named by older records too.
+        let shows = |group: &&Arc<RowGroup>| newest.is_some_and(|v| self.visible(group, v) != Rows::None);
+        let current = self.groups.iter().filter(shows).flat_map(|group| group.addresses());
+        let current: std::collections::BTreeSet<&Address> = current.collect();
+        self.bytes() - current.into_iter().map(Address::bytes).sum::<u64>()
+    }
+
     /// Whether `group` was in `version`, listed or pinned: only then does it have that version's schema. O(runs).
     pub fn serves(&self, group: &RowGroup, version: Version) -> bool {
         let detached = self.pins.get(&version).is_some_and(|pin| pin.detached);

@@ -43,6 +43,7 @@ mod merges;
 mod model;
 mod nouns;
 mod odd_names;
+mod pages;
 mod patches;
 mod purge;
 mod random;

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use serde::de::DeserializeOwned;
 
-use super::{Chunk, Index, damaged, read_map};
+use super::section::{Chunk, damaged};
+use super::{Index, read_map};
 use crate::base::{Seq, TableId};
-use crate::catalog::State;
 use crate::catalog::stored::Builder;
-use crate::table::{Instants, Past};
+use crate::catalog::{State, Tables};
+use crate::table::{Instants, Past, Table};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not those that were written";
 
@@ -74,13 +75,14 @@ impl Index {
         };
         let nodes: Vec<Option<&[u8]>> = take(self.nodes.len()).iter().map(|chunk| chunk.as_deref()).collect();
         let (tree, failures) = Builder::scattered(&nodes);
-        let damaged = (0..nodes.len()).filter(|at| nodes[*at].is_none()).map(|at| (at, UNREADABLE.to_owned()));
-        for (at, why) in damaged.chain(failures) {
+        let unreadable = (0..nodes.len()).filter(|at| nodes[*at].is_none()).map(|at| (at, UNREADABLE.to_owned()));
+        for (at, why) in unreadable.chain(failures) {
             lost.push(LostChunk::of("nodes", &self.nodes, at, why, |first| first.0.clone()));
         }
         let mut state = State::from_small_state(self.rest.clone(), tree);
         let id = |id: &TableId| id.to_string();
-        state.tables = read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
+        let mut tables: OrdMap<TableId, Arc<Table>> =
+            read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
         state.trash = read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id);
         state.snapshots = read_some("snapshots", &self.snapshots, take(self.snapshots.len()), &mut lost, String::clone);
         // Which blocks are in use follows from the tables.
@@ -92,7 +94,7 @@ impl Index {
         let instants = take(self.instants.len());
         let instants: OrdMap<TableId, Instants> = read_some("times", &self.instants, instants, &mut lost, id);
         for (id, instants) in instants {
-            if let Some(table) = state.tables.get_mut(&id) {
+            if let Some(table) = tables.get_mut(&id) {
                 Arc::make_mut(table).instants = Arc::new(instants);
             }
         }
@@ -100,10 +102,27 @@ impl Index {
         let pasts: OrdMap<TableId, Past> = read_some("pasts", &self.pasts, pasts, &mut lost, id);
         for (id, past) in pasts {
             // Of versions that are lost, nothing need be told.
-            if let Some(table) = state.tables.get_mut(&id) {
+            if let Some(table) = tables.get_mut(&id) {
                 past.give(Arc::make_mut(table)).ok();
             }
         }
+        let pages = take(self.pages.len());
+        for (at, (own, bytes)) in self.pages.iter().zip(pages).enumerate() {
+            let read = bytes.as_ref().ok_or_else(|| UNREADABLE.to_owned()).and_then(|bytes| {
+                let all = own.page(bytes.clone()).tables();
+                all.map_err(|e| e.message().to_owned())
+            });
+            match read {
+                Ok(read) => tables.extend(read.into_iter().map(|table| (table.id, table))),
+                Err(why) => {
+                    let until = self.pages.get(at + 1).map(|next| next.chunk.first.to_string());
+                    let from = (at > 0).then(|| own.chunk.first.to_string());
+                    let why = damaged(&own.chunk.place, &why).message().to_owned();
+                    lost.push(LostChunk { what: "tables", from, until, why });
+                }
+            }
+        }
+        state.tables = Tables::of(tables);
         (state, lost)
     }
 

@@ -1,13 +1,11 @@
 //! Copies, moves and restores of tables, and where tables are in the tree.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use super::State;
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::Path;
 use crate::table::Adopted;
+use std::collections::BTreeSet;
 
 impl State {
     /// Gives a new table its number. `Conflict` if it is not the next.
@@ -30,7 +28,7 @@ impl State {
         self.number(table)?;
         let copy = self.get(from)?.copied(table, version, seq)?;
         copy.addresses().for_each(|address| self.ledger.share(address));
-        self.tables.insert(table, Arc::new(copy));
+        self.tables.put(copy)?;
         self.link(path, table, seq)
     }
 
@@ -51,7 +49,7 @@ impl State {
                     false => self.ledger.share(address),
                 }
             }
-            self.tables.insert(*id, Arc::new(table));
+            self.tables.put(table)?;
             self.link(path, *id, seq)?;
         }
         Ok(())
@@ -65,13 +63,14 @@ impl State {
         seq: Seq,
         time: Timestamp,
     ) -> Result<()> {
-        let restored = self.get(table)?.restored(self.get(from)?, version, seq, time);
+        let from = self.get(from)?;
+        let restored = self.get(table)?.restored(&from, version, seq, time);
         let (next, taken) = restored.map_err(|e| match self.paths.get(&table) {
             Some(path) => e.context(format!("'{path}'")),
             None => e,
         })?;
         taken.iter().for_each(|address| self.ledger.share(address));
-        self.tables.insert(table, Arc::new(next));
+        self.tables.put(next)?;
         Ok(())
     }
 
@@ -80,7 +79,7 @@ impl State {
         let mut records = vec![0; moves.len()];
         for id in tables {
             let (next, own) = self.get(*id)?.moved(moves)?;
-            self.tables.insert(*id, Arc::new(next));
+            self.tables.put(next)?;
             records.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
         }
         for ((from, to), records) in moves.iter().zip(records) {
@@ -104,9 +103,11 @@ impl State {
 
     /// Puts a table into the tree.
     pub(super) fn link(&mut self, path: &Path, id: TableId, seq: Seq) -> Result<()> {
-        if self.table_at(path).is_some() {
+        if self.table_id_at(path).is_some() {
             return Err(Error::already_exists(format!("'{path}' holds a table")));
         }
+        // Another retention may apply to it.
+        self.tables.keep_open(id)?;
         self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = Some(id)));
         self.paths.insert(id, path.clone());
         Ok(())

@@ -21,7 +21,7 @@ impl State {
             let (mut next, released) = self.get(*id)?.erased(&rows, &own, seq)?;
             released.iter().try_for_each(|address| self.ledger.release(address, seq))?;
             self.shed(&mut next, seq)?;
-            self.tables.insert(*id, std::sync::Arc::new(next));
+            self.tables.put(next)?;
         }
         Ok(())
     }
@@ -30,7 +30,7 @@ impl State {
         let (mut records, mut released) = (vec![0; groups.len()], Vec::new());
         for id in tables {
             let (next, own, below) = self.get(*id)?.shrunk(groups, seq)?;
-            self.tables.insert(*id, std::sync::Arc::new(next));
+            self.tables.put(next)?;
             self.moved.insert(*id);
             records.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             released.extend(below);

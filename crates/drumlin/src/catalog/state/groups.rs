@@ -1,7 +1,5 @@
 //! Row groups that come and go with the versions of their tables.
 
-use std::sync::Arc;
-
 use super::State;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq, TableId, Timestamp};
@@ -11,7 +9,7 @@ impl State {
     pub(super) fn change(&mut self, id: TableId, change: &TableChange, seq: Seq, time: Timestamp) -> Result<()> {
         let next = self.get(id)?.change(change, seq, time)?;
         change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
-        self.tables.insert(id, Arc::new(next));
+        self.tables.put(next)?;
         Ok(())
     }
 
@@ -19,7 +17,7 @@ impl State {
         let mut next = self.get(id)?.flush(flush, history, seq)?;
         flush.groups.iter().chain(history).try_for_each(|group| self.ledger.add(&group.address))?;
         self.shed(&mut next, seq)?;
-        self.tables.insert(id, Arc::new(next));
+        self.tables.put(next)?;
         Ok(())
     }
 
@@ -38,7 +36,7 @@ impl State {
         if !planted(Bug::ForgetBelow) {
             below.iter().for_each(|address| self.ledger.share(address));
         }
-        self.tables.insert(id, Arc::new(next));
+        self.tables.put(next)?;
         Ok(())
     }
 
@@ -47,7 +45,7 @@ impl State {
         self.moved.insert(id);
         rewrite.outputs.iter().try_for_each(|group| self.ledger.add(&group.address))?;
         inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
-        self.tables.insert(id, Arc::new(next));
+        self.tables.put(next)?;
         Ok(())
     }
 }

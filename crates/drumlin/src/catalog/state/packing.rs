@@ -1,0 +1,86 @@
+//! Which tables may be put into pages, and what is known of them there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::State;
+use crate::base::planted::{Bug, planted};
+use crate::base::{Result, TableId, Timestamp, Version};
+use crate::catalog::Packed;
+use crate::catalog::tables::TableFigures;
+use crate::table::{PlanOptions, Table, plan};
+
+impl State {
+    /// What a page says of a table.
+    pub(in crate::catalog) fn figures_of(&self, table: &Table) -> TableFigures {
+        let is_planned = !self.trash.contains_key(&table.id) && !planted(Bug::ForgetWaiting);
+        let waits = || is_planned && !plan(table, &PlanOptions::default()).windows.is_empty();
+        TableFigures {
+            versions: table.versions.len() as u64,
+            groups: table.groups.len() as u64,
+            history_bytes: table.history_bytes(self.paths.contains_key(&table.id)),
+            due: self.retention(table.id).due(&table.versions),
+            waits: !table.parts.is_empty() || waits(),
+        }
+    }
+
+    /// Bytes that no newest version of a table in the tree shows, without those of tables in the trash. Costs as much as has
+    /// changed since the last catalog snapshot, and what is in the trash.
+    pub fn history_bytes(&self) -> Result<u64> {
+        let of = |table: &Table| table.history_bytes(self.paths.contains_key(&table.id));
+        let mut bytes = self.tables.figures().map(|figures| figures.history_bytes).sum::<u64>();
+        for (packed, now) in self.tables.replaced() {
+            bytes = bytes.saturating_sub(packed?.history_bytes);
+            bytes += now.map_or(0, |table| if self.trash.contains_key(&table.id) { 0 } else { of(table) });
+        }
+        for id in self.trash.keys().filter(|id| !self.tables.is_open(**id)) {
+            bytes = bytes.saturating_sub(self.tables.figures_of(*id)?.map_or(0, |figures| figures.history_bytes));
+        }
+        Ok(bytes)
+    }
+
+    /// The versions that retention removes at `now`, by table. Costs as much as there are tables that have changed since the
+    /// last catalog snapshot, and pages in which something expires; after a retention was changed, O(tables).
+    pub fn expired(&self, now: Timestamp) -> Result<Vec<(TableId, Vec<Version>)>> {
+        let all = self.tables.retention_changed.is_some() && !planted(Bug::ForgetDue);
+        let mut expired = Vec::new();
+        for table in self.tables.read(|figures| all || figures.due.is_some_and(|due| due < now)) {
+            let table = table?;
+            let versions = self.retention(table.id).expired(table.versions.iter(), now);
+            if !versions.is_empty() {
+                expired.push((table.id, versions));
+            }
+        }
+        Ok(expired)
+    }
+
+    /// The same state, with the tables that are as they were in `written` in the pages that were written of it.
+    #[must_use]
+    pub fn with_pages(&self, written: &State, pages: &Arc<Packed>) -> Self {
+        let needed = |id: TableId| self.moved.contains(&id) || self.unsettled.contains(&id);
+        Self { tables: self.tables.packed_as(&written.tables, pages, needed), ..self.clone() }
+    }
+
+    /// A table that has rows in memory, or that an ordinary checkpoint may change, or that has changed not long ago.
+    pub fn open_table(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.tables.get_open(id)
+    }
+
+    /// Whether rows of a table are in memory.
+    pub fn has_parts(&self, id: TableId) -> bool {
+        self.open_table(id).is_some_and(|table| !table.parts.is_empty())
+    }
+
+    /// The tables that are not in the tree: in the trash, or held by snapshots only.
+    pub fn tables_off_tree(&self) -> impl Iterator<Item = Result<Arc<Table>>> {
+        let pinned = self.snapshots.values().flat_map(|snapshot| snapshot.pins.values().map(|(id, _)| *id));
+        let ids: BTreeSet<TableId> = self.trash.keys().copied().chain(pinned).collect();
+        let unlinked = ids.into_iter().filter(|id| !self.paths.contains_key(id));
+        unlinked.filter_map(|id| self.table(id).transpose())
+    }
+
+    /// Whether a table is the same in both, or in neither. May return `false` even if it is.
+    pub fn has_same_table(&self, other: &State, id: TableId) -> bool {
+        self.tables.same_at(&other.tables, id)
+    }
+}
