@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::Retention;
@@ -12,7 +13,7 @@ use drumlin::table::PlanOptions;
 use drumlin::{Existing, Store, Tables};
 use fastrand::Rng;
 
-use crate::support::{batch, numbered, open_inline, read, same};
+use crate::support::{SetOnDrop, batch, numbered, open_inline, read, same};
 
 /// A few pages of tables.
 const TABLES: usize = 700;
@@ -239,7 +240,6 @@ pub fn run(seed: u64) -> Result<(), String> {
     run.check()
 }
 
-// faults: crash between calls x checkpoint
 #[test]
 fn tables_in_pages_are_what_was_made_of_them() {
     crate::seeds::each(0..2, 2, |seed| run(seed).unwrap());
@@ -265,6 +265,49 @@ pub fn what_a_vacuum_would_change_is_known() -> Result<(), String> {
     same(&(report.groups_before, report.groups_after), &(4, 2), "row groups")?;
     let report = store.checkpoint(&CheckpointOptions::default()).map_err(text)?;
     same(&(report.groups_before, report.groups_after), &(2, 2), "row groups")
+}
+
+/// Tables that are written while checkpoints write the catalog show what was written last.
+pub fn writes_beside_checkpoints_stay() -> Result<(), String> {
+    let text = |e: drumlin::Error| e.to_string();
+    let (disk, clock) = (SimDisk::new(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
+    let store = open_inline(&disk, &clock, 2).map_err(text)?;
+    let paths: Vec<String> = (0..50).map(|n| format!("t{n}")).collect();
+    let frames = |id: i64| paths.iter().map(move |path| (path.clone(), batch(&numbered(id, 1)).into())).collect();
+    store.write_many(frames(0), &WriteOptions::default()).map_err(text)?;
+    for round in 1..=20 {
+        let done = AtomicBool::new(false);
+        let last = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut id = round * 1_000_000;
+                loop {
+                    id += 1;
+                    for path in &paths {
+                        store.write(path, batch(&numbered(id, 1)), &WriteOptions::default()).unwrap();
+                    }
+                    if done.load(Ordering::SeqCst) {
+                        return id;
+                    }
+                }
+            });
+            let _done = SetOnDrop(&done);
+            for _ in 0..3 {
+                store.checkpoint(&CheckpointOptions::default()).unwrap();
+            }
+            drop(_done);
+            writer.join().expect("the writer")
+        });
+        for path in &paths {
+            same(&read(&store, path, AsOf::Newest).map_err(text)?, &numbered(last, 1), path)?;
+        }
+    }
+    Ok(())
+}
+
+// faults: concurrent change x checkpoint
+#[test]
+fn checkpoints_do_not_undo_what_is_written_beside_them() {
+    writes_beside_checkpoints_stay().unwrap();
 }
 
 #[test]
