@@ -94,6 +94,7 @@ bench: build
 	$(BIN)/python bench/purge.py
 	$(BIN)/python bench/copies.py --scale $(SCALE)
 	$(BIN)/python bench/keyed.py
+	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/arctic.py
 
 # Real processes, killed, stopped, failed by storage and network: a few minutes, or `make torture HOURS=2`. `SEED=...` runs one

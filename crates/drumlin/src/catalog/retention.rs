@@ -1,6 +1,8 @@
 //! How many versions a table keeps. Set on a node, inherited by all below it that set none; versions in snapshots are
 //! always kept.
 
+use std::sync::Arc;
+
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +26,7 @@ impl Retention {
     /// The versions among `versions` (ascending) that expire at `now`.
     pub fn expired<'a>(
         &self,
-        versions: impl DoubleEndedIterator<Item = &'a VersionRecord>,
+        versions: impl DoubleEndedIterator<Item = &'a Arc<VersionRecord>>,
         now: Timestamp,
     ) -> Vec<Version> {
         let newest_first = versions.rev();
@@ -58,7 +60,7 @@ impl Retention {
 
 impl Retention {
     /// Of `versions`, ascending, when the next one expires: once the time has passed. O(1).
-    pub fn due(&self, versions: &Vector<VersionRecord>) -> Option<Timestamp> {
+    pub fn due(&self, versions: &Vector<Arc<VersionRecord>>) -> Option<Timestamp> {
         let superseded = versions.get(1)?.time;
         match *self {
             Retention::KeepAll => None,
@@ -78,15 +80,17 @@ mod tests {
 
     #[test]
     fn the_newest_version_never_expires() {
-        let record = |n: u64, time: i64| VersionRecord {
-            version: Version(n),
-            seq: Seq(n),
-            time: Timestamp(time),
-            kind: VersionKind::Write,
-            rows: 0,
-            schema: 0,
-            metadata: None,
-            story: None,
+        let record = |n: u64, time: i64| {
+            Arc::new(VersionRecord {
+                version: Version(n),
+                seq: Seq(n),
+                time: Timestamp(time),
+                kind: VersionKind::Write,
+                rows: 0,
+                schema: 0,
+                metadata: None,
+                story: None,
+            })
         };
         let all = [record(0, 10), record(1, 20), record(4, 30)];
         let expired = |retention: Retention, now| retention.expired(all.iter(), Timestamp(now));

@@ -114,6 +114,11 @@ impl Tables {
         self.open.values().flatten()
     }
 
+    /// How many tables are decoded, or gone but still in a page. O(1).
+    pub fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
     /// What all tables have together.
     pub fn totals(&self) -> Totals {
         self.totals

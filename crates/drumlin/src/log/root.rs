@@ -27,8 +27,8 @@ const FIXED_BYTES: usize = 24;
 /// The numbers of commits are below this.
 const SEQ_END: u64 = 1 << 56;
 /// The number of newest entries whose ids are kept, so that a process that got no answer to a put can find out its result
-/// even after the entry has left the log.
-const RECENT: usize = 128;
+/// even after the entry has left the log: 8 KiB, which last for half a minute of commits as fast as a bucket takes them.
+const RECENT: usize = 512;
 
 /// An object with older entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(root.tells(Seq(40), EntryId(280)), EntryStatus::There);
         assert_eq!(root.tells(Seq(40), EntryId(281)), EntryStatus::NotThere);
         assert_eq!(root.tells(Seq(101), EntryId(707)), EntryStatus::NotThere);
-        let later = (101..=150).fold(root.clone(), |root, seq| root.with(&entry(seq, 1)));
+        let later = (101..=RECENT as u64 + 22).fold(root.clone(), |root, seq| root.with(&entry(seq, 1)));
         assert_eq!(later.tells(Seq(23), EntryId(161)), EntryStatus::There);
         assert_eq!(later.tells(Seq(22), EntryId(154)), EntryStatus::Unknown);
         assert_eq!(root.tells(Seq(1), EntryId(7)), EntryStatus::There);

@@ -86,6 +86,10 @@ fn end(inner: &Inner, done: Result<Vec<String>>) {
     inner.background.ended.notify_all();
 }
 
+/// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or
+/// more KiB each.
+const CHANGED_TABLES_MAX: usize = 50_000;
+
 impl Store {
     /// Starts a checkpoint if one is due and none is running.
     pub(super) fn checkpoint_if_due(&self) {
@@ -94,7 +98,8 @@ impl Store {
         let bytes = inner.log.bytes();
         let (rows, rows_bound) = (inner.memtable_bytes.load(Ordering::Relaxed), inner.options.memtable_bytes);
         let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
-        if !due(bytes, bound) && !due(rows, rows_bound) {
+        let changed = inner.state.read().open_tables_len().saturating_sub(inner.tables_kept.load(Ordering::Relaxed));
+        if !due(bytes, bound) && !due(rows, rows_bound) && (bound == 0 || changed <= CHANGED_TABLES_MAX) {
             return;
         }
         {

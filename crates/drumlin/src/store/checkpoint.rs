@@ -256,6 +256,7 @@ impl Store {
         let _turn = self.inner.committer.turn();
         let mut state = self.inner.state.write();
         *state = Arc::new(state.with_pages(written, pages));
+        self.inner.tables_kept.store(state.open_tables_len(), Ordering::Relaxed);
     }
 
     /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces. If `whole`, no part of

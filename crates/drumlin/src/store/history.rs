@@ -61,7 +61,7 @@ impl Place {
             let mut all: Vec<(&Path, TableId, Version, (Timestamp, Seq))> = Vec::new();
             for found in state.tables_matching(&pattern) {
                 let (path, table) = found?;
-                let of = |record: &VersionRecord| (path, table.id, record.version, (record.time, record.seq));
+                let of = |record: &Arc<VersionRecord>| (path, table.id, record.version, (record.time, record.seq));
                 all.extend(table.versions.iter().map(of));
             }
             // The versions of a table ascend, also where several have one time.

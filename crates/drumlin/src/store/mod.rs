@@ -75,7 +75,7 @@ mod write;
 mod write_frames;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -176,6 +176,8 @@ struct Inner {
     syncer: Option<Syncer>,
     /// About how many bytes the rows in memory that wait for a checkpoint take.
     memtable_bytes: AtomicU64,
+    /// How many tables stayed decoded after the newest catalog snapshot.
+    tables_kept: AtomicUsize,
     /// Whether the newest catalog snapshot was found damaged.
     catalog_damaged: AtomicBool,
     closed: AtomicBool,

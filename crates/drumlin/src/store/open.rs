@@ -2,7 +2,7 @@
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -100,6 +100,7 @@ impl Store {
         let process = std::process::id();
         let missing = if read_only || log.is_shared() { MissingBlock::Reclaimed } else { MissingBlock::Damage };
         let memtable_bytes = state.memtable_bytes();
+        let tables_kept = state.open_tables_len();
         let syncer = match options.sync {
             Sync::Interval(interval) if !read_only => Some(Syncer::new(interval)),
             _ => None,
@@ -124,6 +125,7 @@ impl Store {
             background: Background::new(checkpoint::automatic),
             syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
+            tables_kept: AtomicUsize::new(tables_kept),
             catalog_damaged: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             handles: Handles::one(),

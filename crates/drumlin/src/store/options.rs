@@ -70,7 +70,8 @@ pub struct Options {
     /// What a write, append or update adds travels in its commit, without a block of its own, if it takes at most this
     /// many bytes; the next checkpoint moves it to a block. 0 for never. Default 64 KiB.
     pub inline_bytes: u64,
-    /// A checkpoint is made in the background once the log has grown past this many bytes; 0 for never. Default 64 MiB.
+    /// A checkpoint is made in the background once the log has grown past this many bytes, or 50,000 tables have changed; 0 for
+    /// never. Default 64 MiB.
     pub checkpoint_log_bytes: u64,
     /// A checkpoint is made in the background once the rows written by key that wait for one take this many bytes of
     /// memory; 0 for never. At four times as many, writers wait for it. Default 64 MiB.

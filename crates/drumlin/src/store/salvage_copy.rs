@@ -167,11 +167,9 @@ fn without_groups(table: &Table, gone: &BTreeSet<GroupId>) -> Table {
     let listed = next.versions.iter().chain(next.pins.values().map(|pin| &pin.record));
     let countable = listed.map(|record| record.version).filter(|version| !next.rests_on_parts(*version));
     let counted: BTreeMap<Version, u64> = countable.map(|version| (version, next.stored_rows(version))).collect();
-    for record in next.versions.iter_mut() {
+    for record in next.versions.iter_mut().chain(next.pins.values_mut().map(|pin| &mut pin.record)) {
+        let record = Arc::make_mut(record);
         record.rows = counted.get(&record.version).copied().unwrap_or(record.rows);
-    }
-    for pin in next.pins.values_mut() {
-        pin.record.rows = counted.get(&pin.record.version).copied().unwrap_or(pin.record.rows);
     }
     next
 }

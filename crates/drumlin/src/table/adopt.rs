@@ -61,7 +61,7 @@ impl Adopted {
     /// Whether `table` is the same: it was taken over before, and nobody has changed either since, except that versions have
     /// expired there.
     pub fn is_like(&self, table: &Table) -> bool {
-        let same = |record: &VersionRecord| {
+        let same = |record: &Arc<VersionRecord>| {
             self.table.version(record.version).is_some_and(|own| own.metadata == record.metadata)
         };
         let newest = |table: &Table| table.newest().map(|record| record.version);
@@ -82,6 +82,7 @@ impl Adopted {
         table.instants = Arc::new(self.instants.clone());
         // No version of a store is younger than its last commit: the clock of the other may have been ahead.
         for record in table.versions.iter_mut() {
+            let record = Arc::make_mut(record);
             (record.seq, record.time) = (seq, record.time.min(time));
         }
         table.check()?;

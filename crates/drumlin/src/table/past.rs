@@ -38,16 +38,16 @@ impl Table {
     /// Adds the record of the next version.
     pub(super) fn add_version(&mut self, record: VersionRecord, rows: Option<Turnover>) {
         let story = rows.map(|_| Arc::new(Story { rows, note: Note::default() }));
-        self.versions.push_back(VersionRecord { story, ..record });
+        self.versions.push_back(Arc::new(VersionRecord { story, ..record }));
     }
 
     /// Changes the record of a version, where it is listed and where snapshots hold it.
     pub(super) fn edit_version(&mut self, version: Version, edit: impl Fn(&mut VersionRecord)) {
         if let Ok(at) = self.versions.binary_search_by_key(&version, |record| record.version) {
-            edit(&mut self.versions[at]);
+            edit(Arc::make_mut(&mut self.versions[at]));
         }
         if let Some(pin) = self.pins.get_mut(&version) {
-            edit(&mut pin.record);
+            edit(Arc::make_mut(&mut pin.record));
         }
     }
 
@@ -78,7 +78,7 @@ impl Table {
     /// The stories of its versions, and of those that only snapshots hold, by version. O(versions).
     fn stories(&self) -> Stories {
         let pinned = self.pins.values().map(|pin| &pin.record);
-        let of = |record: &VersionRecord| Some((record.version, record.story.clone()?));
+        let of = |record: &Arc<VersionRecord>| Some((record.version, record.story.clone()?));
         let mut stories: Stories = self.versions.iter().chain(pinned).filter_map(of).collect();
         stories.sort_unstable_by_key(|(version, _)| *version);
         stories.dedup_by_key(|(version, _)| *version);

@@ -76,7 +76,7 @@ impl Table {
             next.lineage = Arc::new(self.lineage.with(from.id, &from.lineage));
         }
         let kind = VersionKind::Restore;
-        let record = VersionRecord { version: made, seq, time, kind, schema, ..record.clone() };
+        let record = VersionRecord { version: made, seq, time, kind, schema, ..VersionRecord::clone(record) };
         next.add_version(record, Some(turnover));
         (next.rows_seq, next.bulk_seq, next.layout_seq) = (seq, seq, seq);
         Ok((next, taken))

@@ -25,7 +25,7 @@ use crate::block::Address;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedVersion {
     /// Its record, which may no longer be in the table's list.
-    pub record: VersionRecord,
+    pub record: Arc<VersionRecord>,
     /// How many snapshots hold it.
     pub holds: u32,
     /// The table has continued from an older version: only row group records made for this version serve it.
@@ -65,7 +65,7 @@ pub struct Table {
     pub schemas: Vec<StoredSchema>,
     /// The listed versions, ascending.
     #[serde(with = "crate::base::persistent::vector")]
-    pub versions: Vector<VersionRecord>,
+    pub versions: Vector<Arc<VersionRecord>>,
     /// The row groups, in row order.
     #[serde(with = "crate::base::persistent::vector")]
     pub groups: Vector<Arc<RowGroup>>,
@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// The newest version; `None` only before the first one.
-    pub fn newest(&self) -> Option<&VersionRecord> {
+    pub fn newest(&self) -> Option<&Arc<VersionRecord>> {
         self.versions.last()
     }
 
@@ -151,18 +151,18 @@ impl Table {
     }
 
     /// The record of a version that is listed or pinned.
-    pub fn version(&self, version: Version) -> Option<&VersionRecord> {
+    pub fn version(&self, version: Version) -> Option<&Arc<VersionRecord>> {
         let at = self.versions.binary_search_by_key(&version, |record| record.version).ok();
         at.map(|at| &self.versions[at]).or_else(|| self.pins.get(&version).map(|pin| &pin.record))
     }
 
     /// The same, or `NotFound`.
-    pub fn record(&self, version: Version) -> Result<&VersionRecord> {
+    pub fn record(&self, version: Version) -> Result<&Arc<VersionRecord>> {
         self.version(version).ok_or_else(|| Error::not_found(format!("version {version} does not exist")))
     }
 
     /// The newest listed version made at or before `time`.
-    pub fn version_at(&self, time: Timestamp) -> Option<&VersionRecord> {
+    pub fn version_at(&self, time: Timestamp) -> Option<&Arc<VersionRecord>> {
         self.versions.iter().rev().find(|record| record.time <= time)
     }
 

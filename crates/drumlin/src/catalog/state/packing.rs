@@ -61,6 +61,11 @@ impl State {
         Self { tables: self.tables.packed_as(&written.tables, pages, needed), ..self.clone() }
     }
 
+    /// How many tables are decoded. O(1).
+    pub fn open_tables_len(&self) -> usize {
+        self.tables.open_len()
+    }
+
     /// A table that has rows in memory, or that an ordinary checkpoint may change, or that has changed not long ago.
     pub fn open_table(&self, id: TableId) -> Option<&Arc<Table>> {
         self.tables.get_open(id)
