@@ -6,8 +6,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SCALE ?= 1
-# Tests are built with the switches that break one rule each; see crates/drumlin/src/base/planted.rs.
-PLANTED := --features drumlin/planted-bugs
+# Tests are built with the switches that break one rule each, see crates/drumlin/src/base/planted.rs, and with spans.
+PLANTED := --features drumlin/planted-bugs,drumlin/tracing
 
 # The memtable's sources with as little as they need, so that checkers of memory and of interleavings compile little.
 INTERLEAVINGS := cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/interleavings

@@ -22,6 +22,8 @@ pub fn env() -> Env {
         entropy: Arc::new(SeededEntropy::new(7)),
         pool: POOL.get_or_init(|| Pool::new(1).expect("a thread")).clone(),
         threads: Arc::new(OsThreads),
+        metrics: Arc::default(),
+        warn: Default::default(),
     }
 }
 

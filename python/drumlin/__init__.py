@@ -90,6 +90,7 @@ from drumlin._groups import Groups
 from drumlin._input import FrameLike, SchemaLike
 from drumlin._lookup import Lookup
 from drumlin._merge import Merge
+from drumlin._metrics import Durations, Metrics
 from drumlin._open import open, salvage
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
@@ -123,6 +124,7 @@ __all__ = [
     "CopyReport",
     "CopyToReport",
     "DropReport",
+    "Durations",
     "Error",
     "Event",
     "Expr",
@@ -143,6 +145,7 @@ __all__ = [
     "Merge",
     "MergeReport",
     "Mask",
+    "Metrics",
     "Node",
     "NodeChange",
     "NotFound",

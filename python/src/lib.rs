@@ -15,6 +15,7 @@ mod file;
 mod foreign;
 mod input;
 mod keyed;
+mod metrics;
 mod node;
 mod open_store;
 mod options;

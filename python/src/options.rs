@@ -89,6 +89,7 @@ pub fn open(mode: ModeName, settings: Settings) -> PyResult<Options> {
         writer: settings.writer,
         bucket: BucketOptions(settings.storage_options),
         sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
+        warn: crate::metrics::to_logging(),
         ..default
     })
 }

@@ -10,6 +10,7 @@ use crate::dataset::Dataset;
 use crate::errors::raise;
 use crate::event::ChangeFeed;
 use crate::figures::StoreStat;
+use crate::metrics;
 use crate::open_store::Store;
 use crate::options::{missing, plan_options, retention};
 use crate::pattern::PatternLike;
@@ -228,6 +229,10 @@ impl Store {
     #[pyo3(signature = (deep=false, progress=None))]
     fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
         Ok(with_progress(py, progress, |task| self.core.verify(&VerifyOptions { deep, task }))?.into())
+    }
+
+    fn metrics(&self, py: Python<'_>) -> PyResult<metrics::Metrics> {
+        detached(py, || metrics::metrics(&self.core))
     }
 
     fn stat(&self, py: Python<'_>) -> PyResult<StoreStat> {

@@ -18,7 +18,9 @@ def peak():
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
 """
 
-IMPORT = PEAK + """
+IMPORT = (
+    PEAK
+    + """
 import sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 import drumlin
@@ -35,6 +37,7 @@ rows = store.write("t", stream).rows
 after = peak()
 print(rows, after - before)
 """
+)
 
 
 # faults: hostile sizes x write
@@ -59,7 +62,9 @@ def test_an_import_larger_than_the_budget_stays_within_it(tmp_path: Path, budget
     assert int(answer[1]) <= budget, f"{int(answer[1]) / 1e6:.0f} MB of a budget of {budget / 1e6:.0f} MB"
 
 
-UPSERT = PEAK + """
+UPSERT = (
+    PEAK
+    + """
 import sys
 import numpy as np, pyarrow as pa
 import drumlin
@@ -83,6 +88,7 @@ table.upsert(pa.RecordBatchReader.from_batches(schema, batches(2)))
 store.checkpoint()
 print(store.read("t", columns=["k"]).to_arrow().num_rows, peak())
 """
+)
 
 
 # faults: hostile sizes x upsert

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use drumlin::Store;
 use drumlin::memtable::RowBytes;
-use drumlin::store::{AsOf, LookupOptions, Options, ReadOptions, TableOptions, TableView, WriteOptions};
-use drumlin::table::{Lookup, Place};
+use drumlin::store::{AsOf, LookupOptions, Options, ReadOptions, Table, TableOptions, TableView, WriteOptions};
+use drumlin::table::{Lookup, RowPlace};
+use drumlin::{Store, Tables};
 
 use crate::Result;
 use crate::data::{Packed, Scanned, Tally, VALUE_BYTES};
@@ -20,7 +20,7 @@ const VALUE: &str = "v";
 /// A store with one table, all of whose rows stay in memory.
 #[derive(Clone)]
 pub struct StoreSide {
-    store: Store,
+    table: Table,
     schema: SchemaRef,
     key_schema: SchemaRef,
 }
@@ -45,8 +45,9 @@ impl StoreSide {
         let field = |name: &str| Field::new(name, DataType::Binary, false);
         let schema = Arc::new(Schema::new(vec![field(KEY), field(VALUE)]));
         let key_schema = Arc::new(Schema::new(vec![field(KEY)]));
-        store.create(TABLE, schema.clone(), TableOptions { key: vec![KEY.into()], ..TableOptions::default() })?;
-        Ok(Self { store, schema, key_schema })
+        let table = store.table(TABLE);
+        table.create(schema.clone(), TableOptions { key: vec![KEY.into()], ..TableOptions::default() })?;
+        Ok(Self { table, schema, key_schema })
     }
 
     fn question(&self, keys: Packed<'_>) -> Result<RecordBatch> {
@@ -54,7 +55,7 @@ impl StoreSide {
     }
 
     fn view(&self) -> Result<TableView> {
-        Ok(self.store.table_view(TABLE, &AsOf::Newest)?)
+        Ok(self.table.view(&AsOf::Newest)?)
     }
 }
 
@@ -72,11 +73,11 @@ impl Side for StoreSide {
     }
 
     fn bytes(&self) -> Result<Option<u64>> {
-        Ok(Some(self.store.table_stat(TABLE)?.memory_bytes))
+        Ok(Some(self.table.stat()?.memory_bytes))
     }
 
     fn check_in_memory(&self, rows: usize) -> Result<()> {
-        let stat = self.store.table_stat(TABLE)?;
+        let stat = self.table.stat()?;
         match stat.row_groups == 0 && stat.memory_keys == rows as u64 {
             true => Ok(()),
             false => {
@@ -116,7 +117,7 @@ impl Side for ArrowSide {
 
     fn scan(&self) -> Result<Option<Scanned>> {
         let mut scanned = Scanned::default();
-        for batch in self.0.store.read(TABLE, &ReadOptions::default())? {
+        for batch in self.0.table.read(&ReadOptions::default())? {
             let batch = batch?;
             batch.column(1).as_binary::<i32>().iter().flatten().for_each(|value| scanned.add(value));
         }
@@ -135,7 +136,7 @@ struct StoreWriter<'a> {
 impl Writer for StoreWriter<'_> {
     fn write(&mut self, keys: Packed<'_>, values: Packed<'_>) -> Result<()> {
         let rows = RecordBatch::try_new(self.side.schema.clone(), vec![binary(keys), binary(values)])?;
-        self.side.store.upsert(TABLE, rows, &WriteOptions::default())?;
+        self.side.table.upsert(rows, &WriteOptions::default())?;
         Ok(())
     }
 }
@@ -144,7 +145,7 @@ struct BytesReader<'a> {
     side: &'a StoreSide,
     /// `None`: the newest view for each look-up.
     view: Option<TableView>,
-    places: Vec<Place>,
+    places: Vec<RowPlace>,
     rows: RowBytes,
 }
 
@@ -166,7 +167,7 @@ impl Reader for BytesReader<'_> {
 
     fn value(&self, at: usize) -> Option<&[u8]> {
         match self.places[at] {
-            Place::Memory(row) => Some(value_of(self.rows.get(row as usize))),
+            RowPlace::Memory(row) => Some(value_of(self.rows.get(row as usize))),
             _ => None,
         }
     }
@@ -183,7 +184,7 @@ fn values_of(lookup: &Lookup) -> &BinaryArray {
 
 impl Reader for ArrowReader<'_> {
     fn get_many(&mut self, keys: Packed<'_>) -> Result<Tally> {
-        let lookup = self.side.store.get_rows(TABLE, &self.side.question(keys)?, &LookupOptions::default())?;
+        let lookup = self.side.table.get_many(&self.side.question(keys)?, &LookupOptions::default())?;
         let mut tally = Tally::default();
         values_of(&lookup).iter().flatten().for_each(|value| tally.add(value));
         self.found = Some(lookup);

@@ -61,7 +61,7 @@ mod table;
 
 pub use aggregate::{Aggregate, Every, Function, GroupBy, Length};
 pub use arrow;
-pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version};
+pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version, Warn, WarningKind};
 pub use block::{CacheStat, RepackPlan};
 pub use catalog::{
     Cause, Change, Changes, Compare, Condition, Content, CopyReport, Event, Existing, Field, NodeChange, NodeEvent,

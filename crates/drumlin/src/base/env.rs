@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Clock, Entropy, OsEntropy, OsThreads, Pool, Result, SystemClock, Threads};
+use super::{Clock, Entropy, Metrics, OsEntropy, OsThreads, Pool, Result, SystemClock, Threads, Timestamp, Warn};
 
-/// Clock, entropy, CPU pool and threads of a store.
+/// Clock, entropy, CPU pool and threads of a store, and where it reports what it does.
 #[derive(Clone)]
 pub struct Env {
     /// Gives commits their times.
@@ -15,6 +15,10 @@ pub struct Env {
     pub pool: Pool,
     /// Runs work that waits, such as calling triggers.
     pub threads: Arc<dyn Threads>,
+    /// What the store counts.
+    pub metrics: Arc<Metrics>,
+    /// Takes its warnings.
+    pub warn: Warn,
 }
 
 impl Env {
@@ -25,6 +29,13 @@ impl Env {
             entropy: Arc::new(OsEntropy),
             pool: Pool::new(threads)?,
             threads: Arc::new(OsThreads),
+            metrics: Arc::default(),
+            warn: Warn::default(),
         })
+    }
+
+    /// The microseconds since `begun`, a time of this clock.
+    pub fn micros_since(&self, begun: Timestamp) -> u64 {
+        self.clock.now().0.saturating_sub(begun.0).unsigned_abs()
     }
 }

@@ -44,6 +44,7 @@ impl Patience {
         let pause = (longest / 2 + env.entropy.next()? % (longest / 2 + 1)).min(self.budget - self.spent).max(1);
         self.spent += pause;
         self.next = (self.next * 2).min(LONGEST_MICROS);
+        env.metrics.pauses.add(1);
         env.clock.pause(Duration::from_micros(pause));
         Ok(true)
     }
@@ -61,7 +62,9 @@ mod tests {
         for seed in 0..50 {
             let clock = Arc::new(ManualClock::new(Timestamp(0)));
             let (entropy, pool) = (Arc::new(SeededEntropy::new(seed)), Pool::new(1).unwrap());
-            let env = Env { clock: clock.clone(), entropy, pool, threads: Arc::new(OsThreads) };
+            let threads = Arc::new(OsThreads);
+            let (metrics, warn) = Default::default();
+            let env = Env { clock: clock.clone(), entropy, pool, threads, metrics, warn };
             let mut patience = Patience::new(30_000_000);
             let mut pauses = Vec::new();
             let mut before = 0;

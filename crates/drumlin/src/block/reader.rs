@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::cache::{BlockCache, Cached};
 use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
 use super::{Address, CacheStat, Directory};
-use crate::base::{BlockId, Error, ErrorKind, Pool, Result};
+use crate::base::{BlockId, Error, ErrorKind, Metrics, Pool, Result};
 use crate::storage::{Storage, names};
 
 /// A row group up to this size is read whole with its directory, in one request.
@@ -24,6 +24,7 @@ pub struct BlockReader {
     storage: Arc<dyn Storage>,
     cache: BlockCache,
     missing: MissingBlock,
+    metrics: Arc<Metrics>,
 }
 
 /// What it means if a block is missing.
@@ -38,7 +39,18 @@ pub enum MissingBlock {
 impl BlockReader {
     /// A reader whose cache holds up to `cache_bytes`.
     pub fn new(storage: Arc<dyn Storage>, cache_bytes: u64, missing: MissingBlock) -> Self {
-        Self { storage, cache: BlockCache::new(cache_bytes), missing }
+        Self { storage, cache: BlockCache::new(cache_bytes), missing, metrics: Arc::default() }
+    }
+
+    /// The same, which counts what is read in `metrics`.
+    #[must_use]
+    pub fn counting(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// What is read counts here.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// What it means to this reader if a block is missing.

@@ -49,9 +49,10 @@ impl Pattern {
     /// `InvalidArgument`, saying where the text is no pattern.
     pub fn new(text: &str) -> Result<Self> {
         // With its wildcards replaced, it must be a path.
-        check_path(&text.replace(['*', '?'], "x")).map_err(|_| match check_path(text) {
-            Err(e) => Error::invalid(e.message().replacen("path", "pattern", 1)),
-            Ok(()) => Error::invalid(format!("pattern '{}' is not one", text.escape_debug())),
+        let plain = text.replace(['*', '?'], "x");
+        check_path(&plain).map_err(|e| {
+            let named = e.message().replacen(&plain.escape_debug().to_string(), &text.escape_debug().to_string(), 1);
+            Error::invalid(named.replacen("path", "pattern", 1))
         })?;
         let part = |name: &str| match name {
             "**" => Part::Deep,

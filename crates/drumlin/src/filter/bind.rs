@@ -32,7 +32,7 @@ pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Sou
             },
         },
         Expr::Column(path) => {
-            let column = binder.column(path)?;
+            let column = binder.column(path).map_err(|e| binder.meant_as_text(e, path))?;
             let same = binder.data_type(path).as_ref() == Some(wanted);
             let meets = column.kind.zip(kind).is_some_and(|(own, wanted)| own == Kind::Null || own.meets(wanted));
             match (same || meets, column.kind) {
@@ -153,11 +153,17 @@ impl Binder<'_> {
     /// column of that name.
     fn side<'e>(&self, expr: &'e Expr, other: &Expr) -> Result<Operand<'e>> {
         self.operand(expr).map_err(|e| match expr {
-            Expr::Column(path) if self.data_type(path).is_none() && !matches!(other, Expr::Literal(_)) => {
-                Error::invalid(format!("{}; {}", e.message(), names::quotes(&path.join("."))))
-            }
+            Expr::Column(path) if !matches!(other, Expr::Literal(_)) => self.meant_as_text(e, path),
             _ => e,
         })
+    }
+
+    /// The error for a name, with a hint if there is no such column.
+    fn meant_as_text(&self, error: Error, path: &[String]) -> Error {
+        match self.data_type(path) {
+            None => Error::invalid(format!("{}; {}", error.message(), names::quotes(&path.join(".")))),
+            Some(_) => error,
+        }
     }
 
     fn arithmetic(&self, expr: &Expr) -> Result<Value> {

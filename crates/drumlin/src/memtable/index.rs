@@ -261,6 +261,8 @@ impl<W> Copy for Index<'_, W> {}
 struct Descent {
     at: u32,
     node: Ref,
+    /// The byte at which the keys of the node are expected to diverge: the one after its parent's.
+    expected: u32,
     /// In a large node: its child's place is known and being prefetched.
     slot: Option<u32>,
 }
@@ -278,8 +280,6 @@ impl<'a, W: Word> Index<'a, W> {
     #[inline]
     pub fn find(&self, key: Key<'_>) -> Option<Record<'a, W>> {
         let leaf = self.closest(key);
-        // Prefetches the row's lines together with the key's.
-        self.ask_for_record(leaf.addr());
         (!leaf.is_none()).then(|| Record::new(self.arena, leaf.addr())).filter(|record| record.has_key(key))
     }
 
@@ -289,7 +289,9 @@ impl<'a, W: Word> Index<'a, W> {
         let mut node = self.root();
         while !node.is_none() && node.kind() != Kind::Leaf {
             let inner = Node::new(self.arena, node);
-            node = inner.child(key.byte(inner.depth()));
+            let depth = inner.depth();
+            node = inner.child(key.byte(depth));
+            self.ask_for(node, key, depth + 1);
         }
         node
     }
@@ -305,7 +307,7 @@ impl<'a, W: Word> Index<'a, W> {
         }
         loop {
             let mut group = [Key { words: &[], bytes: 0 }; GROUP];
-            let mut running = [Descent { at: 0, node: root, slot: None }; GROUP];
+            let mut running = [Descent { at: 0, node: root, expected: 0, slot: None }; GROUP];
             let mut count = 0;
             let mut first = 0;
             for (at, key) in rest.by_ref().take(GROUP) {
@@ -350,9 +352,18 @@ impl<'a, W: Word> Index<'a, W> {
             Some(slot) => half(self.arena.load(node.addr() + slot / 2, Acquire), slot),
             None => {
                 let inner = Node::new(self.arena, node);
-                let byte = key.byte(inner.depth());
-                if node.kind() == Kind::Node256 {
-                    let slot = CHILDREN_256 * 2 + u32::from(byte);
+                let depth = inner.depth();
+                let byte = key.byte(depth);
+                let guessed = std::mem::replace(&mut descent.expected, depth as u32 + 1) == depth as u32;
+                let slot = match node.kind() {
+                    Kind::Node256 if !guessed => Some(CHILDREN_256 * 2 + u32::from(byte)),
+                    Kind::Node48 => match inner.place(byte) {
+                        Some(at) => Some(CHILDREN_48 * 2 + at as u32),
+                        None => return false,
+                    },
+                    _ => None,
+                };
+                if let Some(slot) = slot {
                     self.arena.prefetch(node.addr() + slot / 2, 1);
                     descent.slot = Some(slot);
                     return true;
@@ -364,18 +375,26 @@ impl<'a, W: Word> Index<'a, W> {
             return false;
         }
         descent.node = child;
-        self.ask_for(child);
+        self.ask_for(child, key, descent.expected as usize);
         true
     }
 
+    /// Prefetches what the next step needs of a node. Where its keys diverge is known once it is there; of a large node,
+    /// what lies there for the key is prefetched as if that were at byte `expected`.
     #[inline]
-    fn ask_for(&self, node: Ref) {
-        let lines = match node.kind() {
-            Kind::Leaf => RECORD_LINES,
-            Kind::Node16 => 2,
-            _ => 1,
+    fn ask_for(&self, node: Ref, key: Key<'_>, expected: usize) {
+        let byte = || u32::from(key.byte(expected));
+        let (lines, other) = match node.kind() {
+            Kind::Leaf => (RECORD_LINES, None),
+            Kind::Node4 => (1, None),
+            Kind::Node16 => (2, None),
+            Kind::Node48 => (1, Some(KEYS_48 + byte() / 8)),
+            Kind::Node256 => (1, Some(CHILDREN_256 + byte() / 2)),
         };
         self.arena.prefetch(node.addr(), lines);
+        if let Some(other) = other {
+            self.arena.prefetch(node.addr() + other, 1);
+        }
     }
 
     /// Prefetches a record.

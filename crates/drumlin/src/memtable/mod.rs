@@ -58,6 +58,21 @@ impl RowBytes {
         &self.bytes[start..self.ends[at]]
     }
 
+    /// A copy of the rows at these places.
+    #[must_use]
+    pub fn slice(&self, places: std::ops::Range<usize>) -> Self {
+        let end = |at: usize| if at == 0 { 0 } else { self.ends[at - 1] };
+        let start = end(places.start);
+        let bytes = self.bytes[start..end(places.end).max(start)].to_vec();
+        Self { bytes, ends: self.ends[places].iter().map(|end| end - start).collect() }
+    }
+
+    /// Makes room for `rows` more rows of `bytes` bytes in all.
+    pub fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.ends.reserve(rows);
+        self.bytes.reserve(bytes);
+    }
+
     /// Adds the row that `write` appends.
     #[inline]
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

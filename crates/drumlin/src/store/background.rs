@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::{Condvar, Mutex};
 
 use super::{Inner, Store};
-use crate::base::{Cancel, Error, ErrorKind, Result, caught};
+use crate::base::{Cancel, Error, ErrorKind, Result, WarningKind, caught};
 
 /// Runs a checkpoint; returns what it left as it is.
 pub(super) type Checkpoint = fn(&Store, &Cancel) -> Result<Vec<String>>;
@@ -83,7 +83,15 @@ fn end(inner: &Inner, done: Result<Vec<String>>) {
     };
     // Once the store is closed, no call is left to report it.
     state.failed = failed.filter(|_| open);
+    let failed = state.failed.as_ref().map(ToString::to_string);
+    drop(state);
     inner.background.ended.notify_all();
+    if let Some(failed) = failed {
+        inner
+            .env
+            .warn
+            .say(WarningKind::CheckpointFailed, || format!("{}: an automatic checkpoint: {failed}", inner.uri));
+    }
 }
 
 /// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or

@@ -15,13 +15,16 @@ use super::recover::Catalog;
 use super::repack::{COPY_SHARE, Moves};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, caught};
+use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
 use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::table::{
     GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Table, Window, kept_rows, remap, rewrite,
 };
+
+/// A checkpoint that takes this long is worth a warning.
+const SLOW_MICROS: u64 = 60_000_000;
 
 /// What a checkpoint may do.
 #[derive(Clone, Default)]
@@ -112,6 +115,8 @@ impl Store {
                 None => return Ok(CheckpointReport::default()),
             },
         };
+        span!("checkpoint");
+        let (env, begun) = (&self.inner.env, self.inner.env.clock.now());
         let mut report = CheckpointReport::default();
         self.do_checkpoint(options, &mut maintenance, &mut report).map_err(|e| match e.kind() {
             // `Unavailable` says that nothing was done, which is not so if a commit was made on the way.
@@ -120,6 +125,15 @@ impl Store {
             }
             _ => e,
         })?;
+        drop(maintenance);
+        let micros = env.micros_since(begun);
+        env.metrics.checkpoint_micros.observe(micros);
+        if micros >= SLOW_MICROS {
+            let seconds = micros / 1_000_000;
+            env.warn.say(WarningKind::SlowCheckpoint, || {
+                format!("{}: a checkpoint took {seconds} seconds: {report}", self.inner.uri)
+            });
+        }
         Ok(report)
     }
 

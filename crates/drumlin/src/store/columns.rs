@@ -148,7 +148,7 @@ impl Table {
             Place::Store(store) => {
                 let mut work = |tx: &Transaction| {
                     let place = Place::Transaction(tx.clone());
-                    Table { place, path: self.path.clone() }.fill_columns(alter, values, options)
+                    Table::new(place, self.path.clone()).fill_columns(alter, values, options)
                 };
                 let (_, after) = store.while_reclaimed(|| store.transact_to(&mut work))?;
                 store.newest_info(&after, &path).map(Some)

@@ -15,7 +15,7 @@ use super::committer::{Answer, Waiting};
 use super::feed::CommitRecord;
 use super::proposal::{Proposal, Work, admit, too_large};
 use crate::base::planted::{Bug, planted};
-use crate::base::{EntryId, Error, ErrorKind, Result};
+use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span};
 use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord};
 use crate::log::{Appended, Durable, ENTRY_BYTES_MAX, Entry, News};
 
@@ -24,6 +24,9 @@ const LARGE: usize = 2000;
 
 /// How often a transaction whose footprint was touched is prepared again before its caller gets the conflict.
 pub(super) const ATTEMPTS_MAX: usize = 1000;
+
+/// How often others come first in a commit's time before a warning says so.
+const OVERTAKEN_OFTEN: u64 = 100;
 
 /// Prepares and commits by `attempt`; again while the commit, the inner result, is a conflict.
 pub(super) fn retry_conflicts<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
@@ -129,17 +132,31 @@ impl Store {
             self.inner.background.take_error()?;
         }
         self.inner.syncer.as_ref().map_or(Ok(()), |syncer| syncer.take_error())?;
-        self.inner.committer.enter(proposal, |batch| self.carry(batch))
+        let overtaken = || self.inner.env.metrics.overtaken.get();
+        let before = overtaken();
+        let answer = self.inner.committer.enter(proposal, |batch| self.carry(batch));
+        let times = overtaken() - before;
+        if times >= OVERTAKEN_OFTEN {
+            self.inner.env.warn.say(WarningKind::ManyRetries, || {
+                format!("{}: other processes committed first {times} times before a commit was done", self.inner.uri)
+            });
+        }
+        answer
     }
 
     /// Commits a batch, in its turn; returns an answer for each proposal.
     fn carry(&self, batch: &mut [Waiting]) -> Vec<Answer> {
+        span!("commit", transactions = batch.len());
+        let (metrics, begun) = (&self.inner.env.metrics, self.inner.env.clock.now());
         let (mut answers, mut done): (Vec<Answer>, Vec<Answer>) = (Vec::new(), Vec::with_capacity(batch.len()));
         let outcome = self.inner.check().and_then(|()| {
             // In a shared log, the process that comes first has committed, so all processes together make progress.
             while done.len() < batch.len() {
                 match self.attempt(&mut batch[done.len()..], &mut answers)? {
-                    Some(news) => self.take_in(news)?,
+                    Some(news) => {
+                        metrics.overtaken.add(1);
+                        self.take_in(news)?;
+                    }
                     None => done.append(&mut answers),
                 }
             }
@@ -151,6 +168,9 @@ impl Store {
             }
             self.checkpoint_if_due();
         }
+        metrics.commit_micros.observe(self.inner.env.micros_since(begun));
+        let conflict = |answer: &&Answer| matches!(answer, Err(e) if e.kind() == ErrorKind::Conflict);
+        metrics.conflicts.add(done.iter().filter(conflict).count() as u64);
         let mut answers = done.into_iter();
         let answer = |_: &Waiting| match (&outcome, answers.next()) {
             (_, Some(answer)) => answer,
@@ -237,6 +257,11 @@ impl Store {
             Error::in_doubt(format!("{what} is in the log, but not in memory: open the store again")).with_source(e)
         })?;
         self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let metrics = &self.inner.env.metrics;
+        metrics.commits.add(1);
+        metrics.transactions.add(transactions.len() as u64);
+        // One append of a log in files is one sync, unless a thread syncs by time.
+        metrics.log_syncs.add(u64::from(self.inner.syncer.is_none() && !log.is_shared()));
         let after = Arc::new(working);
         *self.inner.state.write() = after.clone();
         self.inner.feeds.publish(|| CommitRecord { before: before.clone(), after, transactions });

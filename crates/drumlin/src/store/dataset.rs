@@ -439,7 +439,7 @@ impl std::fmt::Debug for Dataset {
 }
 
 fn table_of(place: &Place, path: &Path) -> Table {
-    Table { place: place.clone(), path: path.to_string() }
+    Table::new(place.clone(), path.to_string())
 }
 
 /// The paths of the tables that `pattern` matches in what `as_of` sees.

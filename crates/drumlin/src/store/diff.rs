@@ -81,7 +81,7 @@ struct Side {
 
 impl Table {
     /// The rows in which two versions differ: see [`Diff`]. Row groups that both show alike are not read. Rows written by key that
-    /// are in memory are made row groups first, if one of the versions has some.
+    /// are in memory are made row groups first, if one of the versions has some: that numbers a version for them.
     ///
     /// ```
     /// # use std::sync::Arc;

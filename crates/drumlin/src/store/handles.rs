@@ -95,12 +95,14 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
 
 /// `Locked`, for a folder that this process itself has open for writing, as a store that takes no more calls.
 pub(super) fn locked_here(folder: Folder, uri: &str) -> Option<Error> {
-    let open = OPEN.lock().get(&folder).is_some_and(|inner| inner.strong_count() > 0);
-    open.then(|| {
-        Error::locked(format!(
-            "{uri} is open for writing by this process, and failed; close it before opening it again"
-        ))
-    })
+    let inner = OPEN.lock().get(&folder).and_then(Weak::upgrade)?;
+    Some(Error::locked(match inner.process == std::process::id() {
+        true => format!("{uri} is open for writing by this process, and failed; close it before opening it again"),
+        false => format!(
+            "{uri} is open for writing by process {}, of which this one is a fork; close it there, or open it here with mode \"read\"",
+            inner.process
+        ),
+    }))
 }
 
 /// Notes that this process has the store in `folder` open for writing.

@@ -1,17 +1,19 @@
 //! Reads rows by key.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use parking_lot::Mutex;
 
+use super::pins::Pin;
 use super::read::ATTEMPTS;
-use super::resolve::of_table;
-use super::{AsOf, Place};
+use super::resolve::{newest, of_table};
+use super::{AsOf, Place, Store};
 use crate::base::{Cancel, Error, ErrorKind, Result};
-use crate::catalog::Path;
+use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
-use crate::table::{Lookup, Renew, RowPlace, Searcher, TableCodec, View};
+use crate::table::{self, Lookup, Renew, RowPlace, Searcher, TableCodec, View};
 
 /// How rows are looked up by key.
 #[derive(Clone, Debug, Default)]
@@ -107,5 +109,38 @@ impl TableView {
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
         self.note(keys)?;
         self.searcher(&self.view, &Cancel::default()).locate(keys, rows).map_err(|e| of_table(&self.path, e))
+    }
+}
+
+/// What the last look-up through a handle found of its table. As long as the state is the newest, the next one need not find the
+/// table again. Nothing is kept in memory by it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FoundTable(Arc<Mutex<Option<Found>>>);
+
+#[derive(Debug)]
+struct Found {
+    state: Weak<State>,
+    table: Weak<table::Table>,
+    codec: Weak<TableCodec>,
+    path: Path,
+}
+
+impl FoundTable {
+    /// A view of the table in `state`, if it was found in that.
+    pub fn view(&self, store: &Store, state: &Arc<State>, pin: &Arc<Pin>) -> Option<TableView> {
+        let found = self.0.lock();
+        let found = found.as_ref().filter(|found| std::ptr::eq(found.state.as_ptr(), Arc::as_ptr(state)))?;
+        let (table, codec) = (found.table.upgrade()?, found.codec.upgrade()?);
+        let read_point = newest(state, &table);
+        let view = View { table, read_point, time: None, pin: Some(pin.clone()) };
+        let place = Place::Store(store.clone());
+        Some(TableView { place, view, renew: store.renewal(), codec, path: found.path.clone() })
+    }
+
+    /// Notes what was found in `state`.
+    pub fn note(&self, state: &Arc<State>, view: &TableView) {
+        let (table, codec) = (Arc::downgrade(&view.view.table), Arc::downgrade(&view.codec));
+        let path = view.path.clone();
+        *self.0.lock() = Some(Found { state: Arc::downgrade(state), table, codec, path });
     }
 }

@@ -34,6 +34,7 @@ mod keyed_read;
 mod lease;
 mod merge;
 mod metadata;
+mod metrics;
 mod open;
 mod options;
 mod pins;
@@ -98,6 +99,7 @@ pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
 pub use lease::{Lease, SplitOptions, Splits};
 pub use merge::MergeReport;
+pub use metrics::{Metric, MetricValue, metrics, prometheus};
 #[cfg(feature = "internals")]
 pub use open::{open_bucket, open_on};
 pub use options::{BucketOptions, Mode, Options, Sync};

@@ -22,7 +22,8 @@ use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
 use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, retry_while_moving};
 use crate::storage::{
-    BucketStorage, Disk, FileStorage, Guard, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
+    BucketStorage, Disk, FileStorage, Guard, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode,
+    is_bucket, names,
 };
 
 /// Version of the format as a whole. The parts have versions of their own.
@@ -44,7 +45,7 @@ impl Store {
     /// `NotFound` if there is no store and none is to be created, `Locked` if another process writes it, `Unsupported` if it is of another
     /// format, `Corrupt` if it is damaged, `InvalidArgument` if `uri` or an option makes no sense.
     pub fn open(uri: &str, options: Options) -> Result<Store> {
-        let env = Env::system(options.cpu_threads)?;
+        let env = Env { warn: options.warn.clone(), ..Env::system(options.cpu_threads)? };
         if is_in_memory(uri) {
             return open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
         }
@@ -106,19 +107,21 @@ impl Store {
             _ => None,
         };
         let times = Times::new(state.time, env.clock.now());
+        let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
+        let triggers = Triggers::reporting_to(&env);
         let inner = Inner {
             uri: uri.to_owned(),
             times,
             watched: Mutex::default(),
             env,
-            reader: Arc::new(BlockReader::new(storage.clone(), options.cache_bytes, missing)),
+            reader: Arc::new(reader),
             storage,
             log,
             read_only,
             state: RwLock::new(Arc::new(state)),
             committer: Committer::default(),
             feeds: Arc::new(Feeds::default()),
-            triggers: Arc::new(Triggers::default()),
+            triggers: Arc::new(triggers),
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
             maintenance: Mutex::new(Maintenance { catalog }),
@@ -187,7 +190,8 @@ pub(super) struct Parts {
 /// # Errors
 /// As [`Store::open`].
 pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
-    let storage = Arc::new(InlineStorage::new(Arc::new(FileStorage::new(disk.clone()))));
+    let files = MeteredStorage::new(Arc::new(FileStorage::new(disk.clone())), env.clone());
+    let storage = Arc::new(InlineStorage::new(Arc::new(files)));
     let process = std::process::id();
     let lock = match options.mode {
         Mode::Read => None,
@@ -232,7 +236,7 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     if options.sync != Sync::Commit {
         return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
     }
-    let storage = Arc::new(InlineStorage::new(bucket));
+    let storage = Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(bucket, env.clone()))));
     let retry = options.retry_micros;
     let open = || ObjectLog::open(storage.clone(), env.clone(), retry);
     let (log, opened) = match open() {

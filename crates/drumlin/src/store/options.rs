@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use crate::base::Warn;
 use crate::log::LogOptions;
 use crate::segment::Compression;
 
@@ -105,6 +106,8 @@ pub struct Options {
     pub compression: Compression,
     /// The name by which versions tell who wrote them. Default: none.
     pub writer: Option<String>,
+    /// Takes what the store notices by itself, to be logged. Default: nothing does.
+    pub warn: Warn,
     /// The commit log.
     pub log: LogOptions,
 }
@@ -144,6 +147,7 @@ impl Default for Options {
             accept_loss: false,
             compression: Compression::default(),
             writer: None,
+            warn: Warn::default(),
             log: LogOptions::default(),
         }
     }

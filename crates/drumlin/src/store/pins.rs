@@ -1,6 +1,5 @@
 //! Which states are being read, so that reclaim leaves their blocks alone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -16,8 +15,8 @@ pub(super) struct Pins {
 
 #[derive(Default)]
 struct Held {
-    /// How many readers hold a state.
-    states: BTreeMap<Seq, u64>,
+    /// How many readers hold a state; ascending. Usually there are few, and most readers hold the last.
+    states: Vec<(Seq, u64)>,
     /// What to do when no state is held any more.
     at_end: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -33,7 +32,10 @@ impl Pins {
     pub fn take(self: &Arc<Self>, read: impl FnOnce() -> Arc<State>) -> (Arc<State>, Arc<Pin>) {
         let mut held = self.held.lock();
         let state = read();
-        *held.states.entry(state.seq).or_insert(0) += 1;
+        match held.states.binary_search_by_key(&state.seq, |(seq, _)| *seq) {
+            Ok(at) => held.states[at].1 += 1,
+            Err(at) => held.states.insert(at, (state.seq, 1)),
+        }
         let pin = Pin { pins: self.clone(), seq: state.seq };
         (state, Arc::new(pin))
     }
@@ -52,17 +54,17 @@ impl Pins {
 
     /// The oldest state held.
     pub fn oldest(&self) -> Option<Seq> {
-        self.held.lock().states.keys().next().copied()
+        self.held.lock().states.first().map(|(seq, _)| *seq)
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
         let mut held = self.pins.held.lock();
-        if let Some(count) = held.states.get_mut(&self.seq) {
-            *count -= 1;
-            if *count == 0 {
-                held.states.remove(&self.seq);
+        if let Ok(at) = held.states.binary_search_by_key(&self.seq, |(seq, _)| *seq) {
+            held.states[at].1 -= 1;
+            if held.states[at].1 == 0 {
+                held.states.remove(at);
             }
         }
         let work = if held.states.is_empty() { held.at_end.take() } else { None };

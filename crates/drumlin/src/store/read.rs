@@ -36,17 +36,19 @@ impl Store {
 
     /// How reads continue if another process reclaims their blocks.
     pub(super) fn renewal(&self) -> Option<Renew> {
+        if self.inner.reader.missing() != MissingBlock::Reclaimed {
+            return None;
+        }
         // This must not keep the store open.
         let store = Store::internal(self.inner.clone());
-        let renew = move |view: &View| {
+        Some(Arc::new(move |view: &View| {
             store.refresh()?;
             let found = store.find_again(view)?;
             match Arc::ptr_eq(&found.table, &view.table) || found.table == view.table {
                 true => Err(Error::corrupt("a block is missing that was never released")),
                 false => Ok(found),
             }
-        };
-        (self.inner.reader.missing() == MissingBlock::Reclaimed).then(|| Arc::new(renew) as Renew)
+        }))
     }
 
     /// What a view shows, in the newest state known; `SnapshotExpired` if it is gone.

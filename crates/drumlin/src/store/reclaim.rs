@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::{HoldInfo, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp};
+use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp, WarningKind, span};
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
@@ -111,7 +111,9 @@ impl Store {
     /// report names them, and the next reclaim tries again.
     pub fn reclaim(&self, options: &ReclaimOptions) -> Result<ReclaimReport> {
         self.refresh_if_shared()?;
-        let _one_at_a_time = self.inner.maintenance.lock();
+        span!("reclaim");
+        let (env, begun) = (&self.inner.env, self.inner.env.clock.now());
+        let one_at_a_time = self.inner.maintenance.lock();
         let mut report = ReclaimReport::default();
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
         let grace = if planted(Bug::IgnoreGrace) { 0 } else { grace };
@@ -144,6 +146,15 @@ impl Store {
         let state = self.state()?;
         report.holding = self.holding(&state)?;
         report.holds = HoldInfo::all(&state);
+        drop(one_at_a_time);
+        env.metrics.reclaim_micros.observe(env.micros_since(begun));
+        env.metrics.reclaimed_bytes.add(report.bytes);
+        if let Some((what, why)) = report.failures.first() {
+            let failures = report.failures.len();
+            env.warn.say(WarningKind::ReclaimIncomplete, || {
+                format!("{}: {failures} deletions of a reclaim failed, the first: {what}: {why}", self.inner.uri)
+            });
+        }
         Ok(report)
     }
 

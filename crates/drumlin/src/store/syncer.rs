@@ -80,6 +80,7 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
         let syncer = own.syncer.as_ref().expect("it was there");
         let run = || {
             while syncer.wait() {
+                own.env.metrics.log_syncs.add(1);
                 if let Err(e) = own.log.sync() {
                     // A log that was closed in between has been synced.
                     let open = own.check_open().is_ok();
@@ -106,7 +107,10 @@ impl Store {
     /// `InDoubt` if storage fails: which of the commits since the last sync will be there after a crash is unknown.
     pub fn sync(&self) -> Result<()> {
         match &self.inner.syncer {
-            Some(_) => self.inner.log()?.sync(),
+            Some(_) => {
+                self.inner.env.metrics.log_syncs.add(1);
+                self.inner.log()?.sync()
+            }
             None => Ok(()),
         }
     }

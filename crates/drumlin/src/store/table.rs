@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::history::snapshots_of;
 use super::keyed::ByKey;
+use super::keyed_read::FoundTable;
 use super::pins::Pin;
 use super::resolve::{resolve, table_at};
 use super::write::create_table;
@@ -28,9 +29,15 @@ use crate::table::{ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOpti
 pub struct Table {
     pub(super) place: Place,
     pub(super) path: String,
+    /// What the last look-up found.
+    found: FoundTable,
 }
 
 impl Table {
+    pub(super) fn new(place: Place, path: impl Into<String>) -> Self {
+        Self { place, path: path.into(), found: FoundTable::default() }
+    }
+
     /// Its path.
     pub fn path(&self) -> &str {
         &self.path
@@ -280,6 +287,16 @@ impl Table {
     /// # Errors
     /// As [`Table::get_many`].
     pub fn view(&self, as_of: &AsOf) -> Result<TableView> {
+        if let (Place::Store(store), AsOf::Newest) = (&self.place, as_of) {
+            let (state, pin) = store.pinned_state()?;
+            if let Some(view) = self.found.view(store, &state, &pin) {
+                return Ok(view);
+            }
+            let (view, renew) = self.see(&state, &pin, as_of)?;
+            let view = TableView::new(self.place.clone(), view, renew, &self.path)?;
+            self.found.note(&state, &view);
+            return Ok(view);
+        }
         let (view, renew) =
             self.place.read(|state| self.reads_schema(state, as_of), |state, pin| self.see(state, pin, as_of))?;
         TableView::new(self.place.clone(), view, renew, &self.path)

@@ -35,7 +35,7 @@ pub trait Tables {
 
     /// A handle on the table at `path`; whether the table exists is checked when the handle is used.
     fn table(&self, path: &str) -> Table {
-        Table { place: self.place(), path: path.to_owned() }
+        Table::new(self.place(), path)
     }
 
     /// The paths that match `pattern` and hold tables, in order.
@@ -363,7 +363,7 @@ fn write_each<T: Tables + ?Sized>(
 
 /// Reads many tables; with `each` a result for each path, else the first error is the call's.
 fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: bool) -> Result<Vec<Result<Scan>>> {
-    let tables: Vec<Table> = paths.iter().map(|path| Table { place: place.clone(), path: path.clone() }).collect();
+    let tables: Vec<Table> = paths.iter().map(|path| Table::new(place.clone(), path.clone())).collect();
     let reads = |state: &State| {
         let reads = tables.iter().map(|table| table.reads_rows(state, &options.as_of));
         // An invalid path fails when its table is read.

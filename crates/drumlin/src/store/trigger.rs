@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::feed::{CommitRecord, Cursor, SHARED_POLL, visit};
 use super::{Inner, Store, Tree};
-use crate::base::{Error, ErrorKind, Result, Seq, SessionId, Timestamp, json_text};
+use crate::base::{Env, Error, ErrorKind, Metrics, Result, Seq, SessionId, Timestamp, Warn, WarningKind, json_text};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
 
 /// What a trigger is called with.
@@ -81,13 +81,20 @@ struct Shared {
 }
 
 /// The triggers of an open store.
-#[derive(Default)]
 pub(super) struct Triggers {
     shared: Mutex<Shared>,
     changed: Condvar,
+    metrics: Arc<Metrics>,
+    warn: Warn,
 }
 
 impl Triggers {
+    /// None yet.
+    pub fn reporting_to(env: &Env) -> Self {
+        let (metrics, warn) = (env.metrics.clone(), env.warn.clone());
+        Self { shared: Mutex::default(), changed: Condvar::new(), metrics, warn }
+    }
+
     pub fn stop(&self) {
         self.shared.lock().stopped = true;
         self.changed.notify_all();
@@ -121,8 +128,13 @@ impl Triggers {
 
     /// Calls one trigger; keeps its error.
     fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
+        self.metrics.trigger_calls.add(1);
         let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
         let Err(error) = said.unwrap_or_else(|_| Err("the callback panicked".to_owned())) else { return };
+        self.metrics.trigger_failures.add(1);
+        self.warn.say(WarningKind::TriggerFailed, || {
+            format!("trigger '{}' failed for commit {}: {error}", call.trigger, call.seq)
+        });
         let path = if let TriggerEvent::Node(event) = &call.event { event.path.clone() } else { String::new() };
         let mut shared = self.shared.lock();
         if shared.failures.len() == FAILURES_MAX {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use super::extension::check_extension;
 use super::row_bytes::{columns_at, split_columns};
@@ -16,6 +16,8 @@ use crate::memtable::{Keys, RowBytes};
 pub struct TableCodec {
     schema: SchemaRef,
     key_schema: SchemaRef,
+    /// That of answers to look-ups: a missing key has no values, so all are nullable.
+    answer_schema: SchemaRef,
     /// The places of the key columns, in the key's order.
     key_places: Vec<usize>,
     /// The places of the other columns.
@@ -31,8 +33,14 @@ impl TableCodec {
         let types = other_places.iter().map(|at| schema.field(*at).data_type().clone());
         let rows = RowCodec::new(types)?;
         let key_schema = Arc::new(schema.project(&key_places)?);
+        let answer_schema = nullable(schema, &(0..schema.fields().len()).collect::<Vec<_>>());
         let (schema, keys) = (schema.clone(), KeyCodec::new(schema, key)?);
-        Ok(Self { schema, key_schema, key_places, other_places, keys, rows })
+        Ok(Self { schema, key_schema, answer_schema, key_places, other_places, keys, rows })
+    }
+
+    /// The schema of an answer to a look-up that has these columns of the table, or all.
+    pub(super) fn answer_schema(&self, columns: Option<&[usize]>) -> SchemaRef {
+        columns.map_or_else(|| self.answer_schema.clone(), |columns| nullable(&self.schema, columns))
     }
 
     /// `InvalidArgument` if a column has a type that could not be decoded again.
@@ -92,12 +100,11 @@ impl TableCodec {
 
     /// Columns of rows, by their places in the schema.
     pub fn decode(&self, keys: &Keys, rows: &RowBytes, columns: &[usize]) -> Result<Vec<ArrayRef>> {
-        let of_key = |column: &usize| self.key_places.iter().position(|at| at == column);
-        let key_columns = match columns.iter().any(|column| of_key(column).is_some()) {
+        let key_columns = match columns.iter().any(|column| self.is_key(*column)) {
             true => self.keys.decode(keys.iter())?,
             false => Vec::new(),
         };
-        let column = |column: &usize| match of_key(column) {
+        let column = |column: &usize| match self.key_position(*column) {
             Some(at) => Ok(key_columns[at].clone()),
             None => self.decode_others(rows, std::slice::from_ref(column)).map(|mut columns| columns.remove(0)),
         };
@@ -114,4 +121,19 @@ impl TableCodec {
     pub fn is_key(&self, column: usize) -> bool {
         self.key_places.contains(&column)
     }
+
+    /// A column's place in the key.
+    pub(super) fn key_position(&self, column: usize) -> Option<usize> {
+        self.key_places.iter().position(|at| *at == column)
+    }
+}
+
+/// These columns of a schema, all of them nullable.
+fn nullable(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
+    let field = |column: &usize| -> FieldRef {
+        let field = schema.fields()[*column].clone();
+        if field.is_nullable() { field } else { Arc::new(Field::clone(&field).with_nullable(true)) }
+    };
+    let fields: Vec<FieldRef> = columns.iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }

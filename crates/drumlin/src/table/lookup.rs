@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::SchemaRef;
 
 use roaring::RoaringBitmap;
 
@@ -19,7 +20,7 @@ use super::key_filter::may_have;
 use super::overlay::{MemtableHit, Overlay};
 use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Pool, Result, Version};
+use crate::base::{Cancel, Pool, Result, Version, span};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
@@ -159,31 +160,25 @@ impl Searcher<'_> {
 
     /// The rows of `keys`: the columns called `columns`, or all. `key_columns` are the keys as requested.
     pub fn get_many(&self, keys: &Keys, key_columns: &[ArrayRef], columns: Option<&[String]>) -> Result<Lookup> {
-        let schema = self.table.schema_of(self.read_point.version)?.0.clone();
-        let columns: Vec<usize> = match columns {
-            None => (0..schema.fields().len()).collect(),
-            Some(names) => names.iter().map(|name| find(&schema, name)).collect::<Result<_>>()?,
-        };
+        let schema = self.codec.schema();
+        let chosen: Option<Vec<usize>> =
+            columns.map(|names| names.iter().map(|name| find(schema, name)).collect()).transpose()?;
+        let answer = self.codec.answer_schema(chosen.as_deref());
+        let columns = chosen.unwrap_or_else(|| (0..schema.fields().len()).collect());
+        span!("get_many", keys = keys.len());
+        self.reader.metrics().keys.add(keys.len() as u64);
         let mut rows = RowBytes::default();
         let places = self.locate(keys, &mut rows)?;
-        let found: BooleanArray = places.iter().map(|place| Some(*place != RowPlace::Nowhere)).collect();
+        let found = found_at(&places);
         let others: Vec<usize> = columns.iter().copied().filter(|column| !self.codec.is_key(*column)).collect();
-        let mut values = self.values(&schema, &others, &places, &rows)?.into_iter();
-        let of_key = |column: usize| self.codec.key_schema().index_of(schema.field(column).name()).ok();
-        let arrays = columns.iter().map(|&column| match of_key(column) {
+        let mut values = self.values(schema, &others, &places, &rows)?.into_iter();
+        let arrays = columns.iter().map(|&column| match self.codec.key_position(column) {
             Some(at) => into_type(key_columns[at].clone(), schema.field(column).data_type()),
             None => Ok(values.next().expect("one for each other column")),
         });
         let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
-        let field = |column: &usize| -> FieldRef {
-            let field = schema.fields()[*column].clone();
-            // A missing key has no values.
-            if field.is_nullable() { field } else { Arc::new(Field::clone(&field).with_nullable(true)) }
-        };
-        let fields: Vec<FieldRef> = columns.iter().map(field).collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let options = RecordBatchOptions::new().with_row_count(Some(keys.len()));
-        Ok(Lookup { rows: RecordBatch::try_new_with_options(schema, arrays, &options)?, found })
+        Ok(Lookup { rows: RecordBatch::try_new_with_options(answer, arrays, &options)?, found })
     }
 
     /// Columns other than the key, of the rows at `places`.
@@ -243,6 +238,15 @@ impl Searcher<'_> {
         };
         rows_by_group(places).into_iter().map(matches).collect()
     }
+}
+
+/// Which places hold a row.
+fn found_at(places: &[RowPlace]) -> BooleanArray {
+    let mut bits = vec![0_u8; places.len().div_ceil(8)];
+    for (at, _) in places.iter().enumerate().filter(|(_, place)| **place != RowPlace::Nowhere) {
+        bits[at / 8] |= 1 << (at % 8);
+    }
+    BooleanArray::from(BooleanBuffer::new(bits.into(), 0, places.len()))
 }
 
 /// The rows among `places` that are in row groups: for each row group, in order, its rows, ascending and without

@@ -87,8 +87,16 @@ impl Overlay {
             for first in (0..keys.len()).step_by(CHUNK) {
                 let chunk = first..(first + CHUNK).min(keys.len());
                 let mut records = [None; CHUNK];
-                let wanted = chunk.clone().map(|at| keys.get(at));
-                source.part.memtable.get_many(wanted, self.seq, |at, record| records[at] = Some(record));
+                let memtable = &source.part.memtable;
+                if chunk.len() == 1 {
+                    records[0] = memtable.get(keys.get(first), self.seq);
+                } else {
+                    let wanted = chunk.clone().map(|at| keys.get(at));
+                    memtable.get_many(wanted, self.seq, |at, record| records[at] = Some(record));
+                }
+                // A record is copied in whole words.
+                let bytes = records.iter().flatten().map(|record| record.row_bytes() + 8).sum();
+                rows.reserve(chunk.len(), bytes);
                 for (at, record) in chunk.zip(records) {
                     let Some(record) = record.filter(|_| said[at].is_none()) else { continue };
                     said[at] = Some(match record.is_delete() {
@@ -125,7 +133,13 @@ impl Overlay {
                 slices.push(slice);
             }
             let mut slice = OverlayRows::default();
-            for record in source.part.memtable.range(None, None, self.seq) {
+            let memtable = &source.part.memtable;
+            let entries = memtable.keys() as usize;
+            slice.versions.reserve(entries);
+            slice.row.reserve(entries);
+            // All that its rows can take; what is not written to takes no memory.
+            slice.rows.reserve(entries, memtable.bytes() as usize);
+            for record in memtable.range(None, None, self.seq) {
                 record.copy_key(&mut slice.keys);
                 slice.versions.push(source.version);
                 if record.is_delete() {
@@ -194,13 +208,11 @@ impl OverlayRows {
 
     /// The keys and rows at some places, without deletes.
     pub fn rows_at(&self, range: Range<usize>) -> (Keys, RowBytes) {
-        let (mut keys, mut rows) = (Keys::default(), RowBytes::default());
-        for at in range {
-            if let Some(row) = self.row[at] {
-                keys.push_key(self.keys.get(at));
-                rows.push_with(|out| out.extend_from_slice(self.rows.get(row as usize)));
-            }
-        }
+        let live = || range.clone().filter(|at| self.row[*at].is_some());
+        let keys = self.keys.take(live());
+        // Rows lie in the order of the keys, so those of a range are next to each other.
+        let first = range.clone().find_map(|at| self.row[at]).unwrap_or(0) as usize;
+        let rows = self.rows.slice(first..first + keys.len());
         (keys, rows)
     }
 

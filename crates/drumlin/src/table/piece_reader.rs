@@ -14,7 +14,7 @@ use super::overlay::OverlayRows;
 use super::pieces::{PICK_SHARE, Piece};
 use super::read_as::ReadAs;
 use super::{RowGroup, Rows, TableCodec, View, order};
-use crate::base::{ErrorKind, Pool, Result, caught};
+use crate::base::{ErrorKind, Pool, Result, caught, span};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
@@ -51,6 +51,7 @@ impl PieceReader {
     pub fn read_as_stored(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         match piece.groups.as_slice() {
             [(group, rows)] if !piece.needs_sort() => self.named(|| {
+                self.reader.metrics().groups_read.add(1);
                 let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(None) };
                 let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
                 let named = names.zip(arrays).map(|(name, array)| (name, array, true));
@@ -92,6 +93,7 @@ impl PieceReader {
     /// A piece without the row groups whose statistics rule out the filter; `None` if nothing is left.
     pub fn pruned(&self, mut piece: Piece) -> Option<Piece> {
         let Some(filter) = &self.filter else { return Some(piece) };
+        let before = piece.groups.len();
         piece.groups.retain(|(group, _)| {
             let verdict = caught(|| {
                 let reader = self.open(group)?;
@@ -100,6 +102,7 @@ impl PieceReader {
             // What is wrong with it shows when it is read.
             verdict.map_or(true, |verdict| verdict != Verdict::None)
         });
+        self.reader.metrics().groups_pruned.add((before - piece.groups.len()) as u64);
         (!piece.groups.is_empty() || !piece.rows.is_empty()).then_some(piece)
     }
 
@@ -120,6 +123,15 @@ impl PieceReader {
     }
 
     fn read_piece(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        span!("read_piece", groups = piece.groups.len());
+        let batch = self.batch_of(piece)?;
+        let metrics = self.reader.metrics();
+        metrics.groups_read.add(piece.groups.len() as u64);
+        metrics.rows_read.add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
+        Ok(batch)
+    }
+
+    fn batch_of(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         let mut batches = Vec::with_capacity(piece.groups.len() + 1);
         for (group, rows) in &piece.groups {
             batches.extend(self.read_group(group, rows)?);

@@ -12,7 +12,7 @@ use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
 use super::read_as::{ReadAs, text_dictionary};
-use super::{RowGroup, Rows, Table, TableCodec, order};
+use super::{ROWS_MAX, RowGroup, Rows, Table, TableCodec, order};
 use crate::base::{Error, Result, Version};
 use crate::block::BlockReader;
 use crate::segment::{Form, Kept, native_type};
@@ -90,19 +90,26 @@ pub(super) fn arrange(
             let high = bounds.max.as_ref().and_then(|max| codec.keys.upper(max));
             let within = KeyBounds::new(low.as_deref(), high.as_deref(), false).among(&overlay.keys);
             let within = within.start.max(done)..within.end.max(done);
-            if done < within.start {
-                pieces.push(Piece { rows: done..within.start, ..Piece::default() });
-            }
+            pieces.extend(rows_alone(done..within.start));
             done = within.end;
             piece.rows = within;
         }
         piece.groups = cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
         pieces.push(piece);
     }
-    if let Some((overlay, _)) = overlay.filter(|(overlay, _)| done < overlay.keys.len()) {
-        pieces.push(Piece { rows: done..overlay.keys.len(), ..Piece::default() });
+    if let Some((overlay, _)) = overlay {
+        pieces.extend(rows_alone(done..overlay.keys.len()));
     }
     Ok(pieces)
+}
+
+/// Pieces of rows written by key alone, each of as many as a row group has at most.
+fn rows_alone(rows: Range<usize>) -> impl Iterator<Item = Piece> {
+    let end = rows.end;
+    rows.step_by(ROWS_MAX as usize).map(move |start| {
+        let rows = start..end.min(start + ROWS_MAX as usize);
+        Piece { rows, ..Piece::default() }
+    })
 }
 
 /// Drops the pieces that a limit, offset or tail leaves out, of which the row counts are known, and of the first and the last what is

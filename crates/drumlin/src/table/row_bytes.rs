@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayData, ArrayRef, AsArray, LargeBinaryArray, RecordBatch, make_array, new_null_array};
+use arrow::array::{
+    Array, ArrayData, ArrayRef, AsArray, BinaryArray, LargeBinaryArray, LargeStringArray, OffsetSizeTrait, RecordBatch,
+    StringArray, make_array, new_null_array,
+};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -167,8 +170,9 @@ impl RowCodec {
         if n == 0 {
             return Ok(new_null_array(data_type, 0));
         }
-        let valid = BooleanBuffer::collect_bool(n, |row| rows.get(row)[index / 8] >> (index % 8) & 1 == 0);
-        let nulls = Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0);
+        let is_null = |row: usize| rows.get(row)[index / 8] >> (index % 8) & 1 == 1;
+        let some = (0..n).any(is_null);
+        let nulls = some.then(|| NullBuffer::new(BooleanBuffer::collect_bool(n, |row| !is_null(row))));
         let fixed = |buffer: Buffer| -> Result<ArrayRef> {
             let data = ArrayData::builder(data_type.clone()).len(n).add_buffer(buffer).nulls(nulls.clone());
             Ok(make_array(data.build()?))
@@ -180,18 +184,7 @@ impl RowCodec {
                 fixed(Buffer::from(values))
             }
             Cell::Bool { at } => fixed(BooleanBuffer::collect_bool(n, |row| rows.get(row)[*at] != 0).into_inner()),
-            Cell::Bytes { nth } => {
-                let mut values = Vec::new();
-                let mut offsets: Vec<i64> = Vec::with_capacity(n + 1);
-                offsets.push(0);
-                for row in 0..n {
-                    values.extend_from_slice(self.other(rows.get(row), *nth));
-                    offsets.push(values.len() as i64);
-                }
-                let offsets = OffsetBuffer::new(offsets.into());
-                let array: ArrayRef = Arc::new(LargeBinaryArray::try_new(offsets, values.into(), nulls)?);
-                from_large(&array, data_type)
-            }
+            Cell::Bytes { nth } => self.bytes_column(rows, *nth, nulls, data_type),
             Cell::Other { nth, converter } => {
                 let parser = converter.parser();
                 let parsed = (0..n).map(|row| parser.parse(self.other(rows.get(row), *nth)));
@@ -200,6 +193,52 @@ impl RowCodec {
                 Ok(if column.data_type() == data_type { column } else { cast(&column, data_type)? })
             }
         }
+    }
+
+    /// The `nth` column without a fixed width, of strings or binary.
+    fn bytes_column(
+        &self,
+        rows: &RowBytes,
+        nth: usize,
+        nulls: Option<NullBuffer>,
+        data_type: &DataType,
+    ) -> Result<ArrayRef> {
+        Ok(match data_type {
+            DataType::Utf8 => {
+                let (offsets, values) = self.gather(rows, nth)?;
+                Arc::new(StringArray::try_new(offsets, values, nulls)?)
+            }
+            DataType::LargeUtf8 => {
+                let (offsets, values) = self.gather(rows, nth)?;
+                Arc::new(LargeStringArray::try_new(offsets, values, nulls)?)
+            }
+            DataType::Binary => {
+                let (offsets, values) = self.gather(rows, nth)?;
+                Arc::new(BinaryArray::try_new(offsets, values, nulls)?)
+            }
+            DataType::Utf8View => cast(&self.bytes_column(rows, nth, nulls, &DataType::LargeUtf8)?, data_type)?,
+            DataType::BinaryView => cast(&self.bytes_column(rows, nth, nulls, &DataType::LargeBinary)?, data_type)?,
+            _ => {
+                let (offsets, values) = self.gather(rows, nth)?;
+                Arc::new(LargeBinaryArray::try_new(offsets, values, nulls)?)
+            }
+        })
+    }
+
+    /// The values of the `nth` column without a fixed width, end to end, and where each begins.
+    fn gather<O: OffsetSizeTrait>(&self, rows: &RowBytes, nth: usize) -> Result<(OffsetBuffer<O>, Buffer)> {
+        let values = (0..rows.len()).map(|row| self.other(rows.get(row), nth));
+        let mut offsets = Vec::with_capacity(rows.len() + 1);
+        let mut end = 0;
+        offsets.push(O::default());
+        for value in values.clone() {
+            end += value.len();
+            let offset = O::from_usize(end);
+            offsets.push(offset.ok_or_else(|| Error::invalid("2 GiB or more in a column of strings or binary"))?);
+        }
+        let mut bytes = Vec::with_capacity(end);
+        values.for_each(|value| bytes.extend_from_slice(value));
+        Ok((OffsetBuffer::new(offsets.into()), bytes.into()))
     }
 
     /// The bytes of a row's `nth` column without a fixed width.
@@ -253,14 +292,6 @@ fn as_bytes(column: &ArrayRef) -> Result<LargeBinaryArray> {
         _ => column.clone(),
     };
     Ok(cast(&plain, &DataType::LargeBinary)?.as_binary::<i64>().clone())
-}
-
-fn from_large(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    Ok(match data_type {
-        DataType::LargeBinary => array.clone(),
-        DataType::Utf8 | DataType::Utf8View => cast(&cast(array, &DataType::LargeUtf8)?, data_type)?,
-        _ => cast(array, data_type)?,
-    })
 }
 
 #[cfg(test)]

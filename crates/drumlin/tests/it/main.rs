@@ -40,6 +40,7 @@ mod leftovers;
 mod log_faults;
 mod log_loss;
 mod merges;
+mod metrics;
 mod model;
 mod nouns;
 mod odd_names;

@@ -87,7 +87,7 @@ impl Run {
         });
         let frames: Vec<_> = frames.collect();
         if self.rng.u8(..5) == 0 {
-            let mut transaction = self.store.transaction()?;
+            let transaction = self.store.transaction()?;
             transaction.write_many(frames, &WriteOptions::default())?;
             if self.rng.bool() {
                 self.checkpoint()?;

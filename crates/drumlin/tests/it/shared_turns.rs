@@ -20,7 +20,8 @@ const TRIP: u64 = 20_000;
 
 fn open(bucket: &SimBucket, time: &Arc<SimTime>, seed: u64) -> Store {
     let (entropy, threads) = (Arc::new(SeededEntropy::new(seed)), Arc::new(OsThreads));
-    let env = Env { clock: time.clone(), entropy, pool: pool(1), threads };
+    let (metrics, warn) = Default::default();
+    let env = Env { clock: time.clone(), entropy, pool: pool(1), threads, metrics, warn };
     let options = Options { checkpoint_log_bytes: 0, ..Options::default() };
     drumlin::store::open_bucket(Arc::new(bucket.clone()), env, "bucket", options).unwrap()
 }

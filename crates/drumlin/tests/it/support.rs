@@ -27,6 +27,8 @@ pub fn env(clock: &Arc<ManualClock>, seed: u64, threads: usize) -> Env {
         entropy: Arc::new(SeededEntropy::new(seed)),
         pool: pool(threads),
         threads: Arc::new(OsThreads),
+        metrics: Arc::default(),
+        warn: Default::default(),
     }
 }
 
