@@ -87,7 +87,7 @@ check: build
 	cargo clippy --release -p drumlin --lib --examples -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
-	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples ../docs && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples ../docs
+	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples ../docs/site/*.py && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples ../docs/site/*.py
 	$(SANITIZED) cargo test --release --quiet memtable
 	$(MAKE) test
 

@@ -9,8 +9,9 @@ _COMMAND = re.compile(r"^  ([a-z][a-z-]*)(?:  +(.*))?$", re.MULTILINE)
 
 _HEAD = """# Command line
 
-`drumlin` comes with the Python package. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition did not hold, 130 interrupted.
-A store is a folder or an address such as `s3://bucket/prefix`, as for [`drumlin.open`](python/open.md#drumlin.open).
+`drumlin` comes with the Python package. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a condition did not hold, 130
+interrupted. A store is a folder or an address such as `s3://bucket/prefix`, as for
+[`drumlin.open`](python/open.md#drumlin.open).
 
 This page is what the command prints with `--help`.
 """

@@ -5,6 +5,7 @@ A drawing is a function that returns a `Drawing`'s text; `DRAWINGS` has them by 
 
 from collections.abc import Callable
 from html import escape
+from itertools import pairwise
 
 #: Width of all drawings, in units of about a pixel.
 WIDTH = 720
@@ -33,7 +34,7 @@ class Drawing:
 
     def path(self, points: list[tuple[float, float]], kind: str = "line", arrow: bool = False) -> None:
         """Lines from point to point."""
-        for at, (start, end) in enumerate(zip(points, points[1:], strict=False)):
+        for at, (start, end) in enumerate(pairwise(points)):
             self.line(*start, *end, kind=kind, arrow=arrow and at == len(points) - 2)
 
     def labelled(self, x: float, y: float, width: float, height: float, lines: list[str], kind: str = "box") -> None:
@@ -109,7 +110,12 @@ def commit() -> str:
     d.path([(632, 146), (690, 146), (690, 230), (79, 230), (79, 176)], "dash", arrow=True)
     d.text(384, 222, "what it read was changed by others: refused (Conflict), and nothing was done", "note", "middle")
     d.text(384, 248, "where rows only moved, by a checkpoint say, it is built again and committed", "note", "middle")
-    d.text(10, 290, "A crash before the sync leaves the state before; after it, the state after. Blocks without an entry are swept.", "note")
+    d.text(
+        10,
+        290,
+        "A crash before the sync leaves the state before; after it, the state after.",
+        "note",
+    )
     return d.svg()
 
 

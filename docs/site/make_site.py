@@ -7,7 +7,8 @@ Called by `make docs`. Pages come from four places:
 - the package and the command line, as they are installed: `reference.py` and `commands.py`;
 - drawings: `drawings.py`, put in the place of `<!-- drawing: NAME -->`.
 
-A page that the navigation lacks, or a link that leads nowhere, fails the build. `llms.txt` lists all pages for language models.
+A page that the navigation lacks, or a link that leads nowhere, fails the build. `llms.txt` lists all pages for language
+models.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """The reference of the Python package: pages made of its signatures and docstrings.
 
-Which names there are is asked of the installed package; signatures and docstrings are read from its sources, stubs for what is
-compiled, since those say types as their authors wrote them. A public name that is on no page, or has no source, fails the build.
+Which names there are is asked of the installed package; signatures and docstrings are read from its sources, stubs for
+what is compiled, since those say types as their authors wrote them. A public name that is on no page, or has no source,
+fails the build.
 """
 
 import ast
@@ -14,13 +15,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import drumlin
-
 from docstrings import Links, markdown
+
+import drumlin
 
 PACKAGE = Path(drumlin.__file__).parent
 FOLDER = "reference/python"
 
+_PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
 PAGES: dict[str, tuple[str, str, list[str]]] = {
     "open": ("Opening a store", "Functions of the module `drumlin`.", ["open", "salvage", "__version__"]),
@@ -34,12 +36,15 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "transaction": ("Transaction", "", ["Transaction"]),
     "dataset": ("Dataset", "", ["Dataset", "Groups", "DatasetPlan"]),
     "results": ("Results", "What reads and look-ups return.", ["Result", "Results", "Lookup", "Batch", "Mask", "Diff"]),
-    "jobs": ("Jobs", "Reading and writing from many processes.", ["Split", "Splits", "Ticket", "Token", "StagedReport"]),
+    "jobs": (
+        "Jobs",
+        "Reading and writing by many processes.",
+        ["Split", "Splits", "Ticket", "Token", "StagedReport"],
+    ),
     "history": (
         "Versions, changes and feeds",
         "What is known of versions and snapshots, and what a store tells of its changes.",
-        ["Version", "Snapshot", "TrashItem", "ChangeFeed", "Commit", "Event", "TriggerFailure"]
-        + ["ProjectionView", "ProjectionEntry"],
+        ["Version", "Snapshot", "TrashItem", "ChangeFeed", "Commit", "Event", "TriggerFailure", *_PROJECTIONS],
     ),
     "errors": ("Exceptions", "What to do about each is told in [Errors](../errors.md).", []),
     "expressions": (
@@ -55,7 +60,19 @@ MODULES = {"patterns": ["drumlin.tree"], "clusters": ["drumlin.ray", "drumlin.da
 #: Of classes that share most of their methods, where those are described.
 SHARED = {"Transaction": "Store"}
 
-_SHORT = {"_pa.": "pyarrow.", "_pd.": "pandas.", "_pl.": "polars.", "_drumlin.": "", "_List[": "list[", "_duckdb.": "duckdb."}
+_SHORT = {
+    "_pa.": "pyarrow.",
+    "_pd.": "pandas.",
+    "_pl.": "polars.",
+    "_data.": "ray.data.",
+    "_duckdb.": "duckdb.",
+    "_dd.": "dask.dataframe.",
+    "_daft.": "daft.",
+    "_DataFrame": "pyspark.sql.DataFrame",
+    "_SparkSession": "pyspark.sql.SparkSession",
+    "_drumlin.": "",
+    "_List[": "list[",
+}
 
 
 @dataclass
@@ -134,14 +151,13 @@ def annotation(node: ast.expr | None) -> str:
     """A type as readers know it."""
     if node is None:
         return ""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        text = node.value
-    else:
-        text = ast.unparse(node)
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     for short, long in _SHORT.items():
         text = text.replace(short, long)
-    text = re.sub(r"\b_V\b", "Version", text)
-    return re.sub(r"\bdt\.", "datetime.", re.sub(r"'([\w.]+(?:\[[\w., ]*\])?)'", r"\1", text) if "Literal" not in text else text)
+    if "Literal" not in text:
+        # Names of what is declared later.
+        text = re.sub(r"'([\w.]+(?:\[[\w., ]*\])?)'", r"\1", text)
+    return re.sub(r"\bdt\.", "datetime.", re.sub(r"\b_V\b", "Version", text))
 
 
 def signature(name: str, node: ast.FunctionDef, of: str | None) -> str:
@@ -243,11 +259,16 @@ class Writer:
         elif callable(public) and isinstance(self.package.find(name)[1], ast.FunctionDef):
             yield from self.function(page, name, f"drumlin.{name}", "##")
         elif name == "__version__":
-            yield from [f"## `{name}` {{ #drumlin.{name} }}", "", "The version of the package, a `str`.", ""]
+            yield from [f"## `{name}` {{ #drumlin.version }}", "", "The version of the package, a `str`.", ""]
         else:
             source, node = self.package.find(name)
             value = getattr(node, "value", None)
-            yield from [f"## `{name}` {{ #drumlin.{name} }}", "", markdown(said_above(source, node), self.links(page, None)), ""]
+            yield from [
+                f"## `{name}` {{ #drumlin.{name} }}",
+                "",
+                markdown(said_above(source, node), self.links(page, None)),
+                "",
+            ]
             yield from ["```py", f"{name} = {annotation(value)}", "```", ""]
 
     def of_class(self, page: str, name: str, public: type) -> Iterator[str]:
@@ -285,7 +306,9 @@ class Writer:
         yield from ["| field | type |", "|---|---|"]
         for member in node.body:
             if isinstance(member, ast.AnnAssign):
-                yield f"| `{ast.unparse(member.target)}` | `{annotation(member.annotation)}` |".replace(" | None", " \\| None")
+                yield f"| `{ast.unparse(member.target)}` | `{annotation(member.annotation)}` |".replace(
+                    " | None", " \\| None"
+                )
         yield ""
 
     def member(self, of: str, name: str, node: ast.FunctionDef, links: Links) -> Iterator[str]:
@@ -304,7 +327,11 @@ class Writer:
 
     def modules(self, page: str) -> str:
         many = len(MODULES[page]) > 1
-        lines = ["# Ray, Dask, Daft, Spark", "", "See [Many machines](../../guides/engines.md#many-machines).", ""] if many else []
+        lines = (
+            ["# Ray, Dask, Daft, Spark", "", "See [Many machines](../../guides/engines.md#many-machines).", ""]
+            if many
+            else []
+        )
         for module in MODULES[page]:
             source = self.package.sources[f"{module.removeprefix('drumlin.')}.py"]
             said = markdown(ast.get_docstring(ast.parse(source.text)) or "", self.links(page, None))

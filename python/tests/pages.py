@@ -1,8 +1,9 @@
 """Pages of the documentation: their blocks of code, run as a reader would run them.
 
-The blocks of a page run in order, in one namespace and one folder. A block of Python may be followed by one of `output`: what it
-prints, with the value of its last line if that is an expression; or the error that it ends with. In a block of `console` the lines
-after a command are what that prints. `...` stands for any text. A block whose first line says `# not run:` and why is left out.
+The blocks of a page run in order, in one namespace and one folder. A block of Python may be followed by one of `output`:
+what the block prints, with the value of its last line if that is an expression; or the error that it ends with. In a
+block of `console` the lines after a command are what that prints. `...` stands for any text. A block whose first line
+says `# not run:` and why is left out.
 """
 
 import ast
@@ -88,7 +89,12 @@ def run_console(block: Block) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.code, re.MULTILINE):
         done = subprocess.run(
-            ["bash", "-c", command], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            ["bash", "-c", command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0 or shown, f"{block.place}: {command}: {done.stderr}"
         if shown:
