@@ -114,8 +114,8 @@ def summary(page: str) -> str:
     """The first sentence of a page."""
     for paragraph in _FENCE.sub("", page).split("\n\n"):
         text = " ".join(paragraph.split())
-        if text and not re.match(r"[#|<!-]|\*\*", text):
-            text = _LINK.sub(r"\1", text)
+        if text and not re.match(r"[#|<!-]", text):
+            text = _LINK.sub(r"\1", text).replace("**", "")
             return re.split(r"(?<=[.:]) (?=[A-Z`])", text)[0].rstrip(":")
     return ""
 

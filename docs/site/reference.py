@@ -46,7 +46,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
         "What is known of versions and snapshots, and what a store tells of its changes.",
         ["Version", "Snapshot", "TrashItem", "ChangeFeed", "Commit", "Event", "TriggerFailure", *_PROJECTIONS],
     ),
-    "errors": ("Exceptions", "What to do about each is told in [Errors](../errors.md).", []),
+    "errors": ("Exceptions", "What to do about each: [Errors](../errors.md).", []),
     "expressions": (
         "Expressions and types",
         "Filters as Python expressions, and names for what arguments may be.",

@@ -1,9 +1,9 @@
 """Pages of the documentation: their blocks of code, run as a reader would run them.
 
-The blocks of a page run in order, in one namespace and one folder. A block of Python may be followed by one of `output`:
-what the block prints, with the value of its last line if that is an expression; or the error that it ends with. In a
-block of `console` the lines after a command are what that prints. `...` stands for any text. A block whose first line
-says `# not run:` and why is left out.
+The blocks of a page run in order, in one namespace and one folder. A block of Python may be followed by one of
+`output`: what the block prints, with the value of its last line if that is an expression; or the error that it ends
+with. In a block of `console` the lines after a command are what that prints. `...` stands for any text. A block whose
+first line says `# not run:` and why is left out.
 """
 
 import ast
