@@ -89,33 +89,33 @@ def versions() -> str:
 def commit() -> str:
     """A commit, from the call to the disk."""
     d = Drawing(300, "A commit: row groups, blocks, one entry of the log, then the new state")
-    boxes = [
-        (10, ["the call", "checks, draws rows"]),
-        (158, ["row groups", "encoded on all threads"]),
-        (326, ["blocks", "write, sync, rename"]),
-        (494, ["the queue", "one thread leads"]),
+    width, step = 150, 183
+    above = [
+        ["the call", "checks, draws rows"],
+        ["row groups", "encoded on all threads"],
+        ["blocks", "write, sync, rename"],
+        ["the queue", "one thread leads"],
     ]
-    for x, lines in boxes:
-        d.labelled(x, 20, 138, 52, lines)
-    for x in (148, 296, 464):
-        d.line(x, 46, x + (10 if x == 148 else 30), 46, arrow=True)
-    d.labelled(494, 120, 138, 52, ["checked again", "against the newest state"])
-    d.line(563, 72, 563, 120, arrow=True)
-    d.labelled(326, 120, 138, 52, ["one log entry", "all waiting commits"], "live")
-    d.line(494, 146, 464, 146, arrow=True)
-    d.labelled(158, 120, 138, 52, ["one sync", "now it is durable"], "live")
-    d.line(326, 146, 296, 146, arrow=True)
-    d.labelled(10, 120, 138, 52, ["new state", "callers are answered"])
-    d.line(158, 146, 148, 146, arrow=True)
-    d.path([(632, 146), (690, 146), (690, 230), (79, 230), (79, 176)], "dash", arrow=True)
-    d.text(384, 222, "what it read was changed by others: refused (Conflict), and nothing was done", "note", "middle")
-    d.text(384, 248, "where rows only moved, by a checkpoint say, it is built again and committed", "note", "middle")
-    d.text(
-        10,
-        290,
-        "A crash before the sync leaves the state before; after it, the state after.",
-        "note",
-    )
+    below = [
+        ["new state", "callers are answered"],
+        ["one sync", "now it is durable"],
+        ["one log entry", "all waiting commits"],
+        ["checked again", "on the newest state"],
+    ]
+    for at in range(4):
+        x = 8 + at * step
+        d.labelled(x, 20, width, 52, above[at])
+        d.labelled(x, 120, width, 52, below[at], "live" if at in (1, 2) else "box")
+        if at:
+            d.line(x - step + width, 46, x, 46, arrow=True)
+            d.line(x, 146, x - step + width, 146, arrow=True)
+    last, first = 8 + 3 * step + width / 2, 8 + width / 2
+    d.line(last, 72, last, 120, arrow=True)
+    d.path([(last, 172), (last, 230), (first, 230), (first, 176)], "dash", arrow=True)
+    middle = (first + last) / 2
+    d.text(middle, 222, "what it read was changed by others: refused (Conflict), nothing was done", "note", "middle")
+    d.text(middle, 248, "where rows only moved, by a checkpoint say, it is built again", "note", "middle")
+    d.text(8, 288, "A crash before the sync leaves the state before; after it, the state after.", "note")
     return d.svg()
 
 
@@ -156,8 +156,8 @@ def reclaim() -> str:
     """Drop and reclaim."""
     d = Drawing(250, "Drop moves a table to the trash by one commit; reclaim frees its blocks")
     stages = [
-        (10, "a table", "tree", "live", "block"),
-        (190, "drop()", "trash", "live", "block"),
+        (10, "a table", "tree", "live", "blocks"),
+        (190, "drop()", "trash", "live", "blocks"),
         (370, "reclaim(): a commit", None, "dead", "condemned"),
         (550, "reclaim(): deletes", None, None, None),
     ]
@@ -175,7 +175,8 @@ def reclaim() -> str:
         d.line(x, 104, x + 28, 104, arrow=True)
     d.path([(265, 212), (265, 230), (85, 230), (85, 212)], "dash", arrow=True)
     d.text(175, 246, "undrop()", "note", "middle")
-    d.text(530, 232, "blocks that a snapshot, a copy or a reader needs stay, and are named", "note", "middle")
+    d.text(500, 226, "blocks that a snapshot, a copy", "note", "middle")
+    d.text(500, 242, "or a reader needs stay, and are reported", "note", "middle")
     return d.svg()
 
 
