@@ -22,7 +22,7 @@ import make_site
 
 HTML = pages.ROOT / "site" / "html"
 #: Blocks that say `# not run:`. One more is noticed here, and needs a reason.
-NOT_RUN = 9
+NOT_RUN = 12
 #: All that is written by hand: pages of the site, and documents that are pages of it.
 WRITTEN = {
     **{str(path.relative_to(make_site.PAGES)): path for path in sorted(make_site.PAGES.rglob("*.md"))},
@@ -61,7 +61,7 @@ NAMESPACE = re.compile(r"https?://www\.w3\.org/\d+/")
 @pytest.mark.parametrize("page", WRITTEN)
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    pages.run_page(WRITTEN[page].read_text(), page)
+    pages.run_page(WRITTEN[page].read_text(), page, WRITTEN[page])
 
 
 def test_few_blocks_are_not_run() -> None:
@@ -93,6 +93,12 @@ def test_a_page_that_shows_something_else_is_noticed(tmp_path: Path, monkeypatch
     for wrong in (right.replace("\n2\n", "\n3\n"), right.replace("a ...", "b"), right.replace("1 + 1", "int('x')")):
         with pytest.raises((AssertionError, ValueError)):
             pages.run_page(wrong, "wrong.md")
+    with pytest.raises(AssertionError, match="false"):
+        pages.run_page("```console\n$ false\n```\n", "fails.md")
+    path, wrong = tmp_path / "wrong.md", right.replace("\n2\n", "\n3\n").replace("a ...", "b")
+    monkeypatch.setenv("DRUMLIN_WRITE_DOCS", "1")
+    pages.run_page(wrong, "wrong.md", path)
+    assert path.read_text() == right.replace("a ...", "a b")
     with pytest.raises(AssertionError, match="no block of Python stands before"):
         pages.blocks("```output\n2\n```\n")
 

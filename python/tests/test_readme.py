@@ -65,4 +65,4 @@ def test_the_commands_of_the_readme_run(here: Path) -> None:
     lines = [line for line in block.code.splitlines(keepends=True) if "s3://" not in line]
     assert len(lines) > 5
     block.code = "".join(lines)
-    pages.run_console(block)
+    assert pages.run_console(block) == []
