@@ -22,10 +22,21 @@ import drumlin
 PACKAGE = Path(drumlin.__file__).parent
 FOLDER = "reference/python"
 
+_NOUNS = """The package is by noun: `drumlin.open` gives a store, which has all others.
+
+| noun | what it has |
+|---|---|
+| [`Store`](store.md) | reading and writing by path, many tables at once; snapshots, maintenance, transactions |
+| [`Table`](table.md) | `store.table(path)`: everything about one table |
+| [`Tree`](tree.md) | `store.tree`: nodes and what they carry, projections, triggers |
+| [`Transaction`](transaction.md) | `store.transaction()`: the same nouns, committed together |
+| [`Dataset`](dataset.md) | `store.scan(pattern)`: many tables as one, for engines and groups |
+| [`Result`](results.md) | `store.read(path)`: rows, to be had as Arrow, pandas, Polars or NumPy |
+"""
 _PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
 PAGES: dict[str, tuple[str, str, list[str]]] = {
-    "open": ("Opening a store", "Functions of the module `drumlin`.", ["open", "salvage", "__version__"]),
+    "open": ("Opening a store", _NOUNS, ["open", "salvage", "__version__"]),
     "store": ("Store", "", ["Store", "Retention"]),
     "table": (
         "Table",
@@ -160,6 +171,11 @@ def annotation(node: ast.expr | None) -> str:
     return re.sub(r"\bdt\.", "datetime.", re.sub(r"\b_V\b", "Version", text))
 
 
+def written(default: ast.expr) -> str:
+    """A default as readers would write it."""
+    return re.sub(r"\bdt\.", "datetime.", ast.unparse(default))
+
+
 def signature(name: str, node: ast.FunctionDef, of: str | None) -> str:
     """A call with its arguments, over several lines if it is long."""
     arguments = node.args
@@ -170,7 +186,7 @@ def signature(name: str, node: ast.FunctionDef, of: str | None) -> str:
         if argument.annotation is not None:
             text += f": {annotation(argument.annotation)}"
         if default is not None:
-            text += f"{' = ' if argument.annotation is not None else '='}{ast.unparse(default)}"
+            text += f"{' = ' if argument.annotation is not None else '='}{written(default)}"
         parts.append(text)
 
     plain = [*arguments.posonlyargs, *arguments.args]
