@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pages
 import pytest
+from servers import s3
 
 import drumlin
 
@@ -72,6 +74,34 @@ def test_few_blocks_are_not_run() -> None:
         if block.language in ("python", "console") and not block.runs
     ]
     assert len(left_out) == NOT_RUN, left_out
+
+
+def test_what_needs_a_bucket_runs_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if s3.build("versitygw") is None:
+        pytest.skip("NO GO: blocks of pages that need a bucket are not run")
+    page = "guides/buckets.md"
+    mark = f"{pages.NOT_RUN}needs a bucket\n"
+    wanted = [block for block in pages.blocks(WRITTEN[page].read_text(), page=page) if block.code.startswith(mark)]
+    assert len(wanted) == 4
+    with s3.serve("versitygw", tmp_path / "buckets") as port:
+        given = s3.options(port)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", given["endpoint"])
+        for name in ("region", "aws_access_key_id", "aws_secret_access_key"):
+            monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", given[name])
+        names: dict[str, Any] = {}
+        for at, block in enumerate(wanted):
+            code = re.sub(r"s3://[\w/]+", f"s3://test/{at}", block.code.removeprefix(mark))
+            for name in ("endpoint", "region", "aws_access_key_id", "aws_secret_access_key"):
+                code = re.sub(rf'"{name}": "[^"]+"', f'"{name}": "{given[name]}"', code)
+            block.code = code
+            if block.language == "python":
+                pages.run_python(block, names)
+                names["store"].tree.put("a", 1)
+                names["store"].close()
+            else:
+                [doctor] = pages.run_console(block)
+                shown, printed = (re.sub(r"[\d.]+ ms", "", text) for text in (doctor.shown, doctor.printed))
+                assert shown == printed
 
 
 def test_code_is_in_languages_that_are_known() -> None:
