@@ -302,8 +302,11 @@ class Writer:
             yield from self.fields(node)
         members = self.package.members(name, public)
         shared = [member for member in members if not self._described(name, member)]
+        only_values = all(isinstance(m, ast.FunctionDef) and is_property(m) for m in members.values())
+        if only_values and members:
+            yield from self.values(name, members, links)
         for member, declared in members.items():
-            if member in shared or isinstance(declared, ast.AnnAssign):
+            if only_values or member in shared or isinstance(declared, ast.AnnAssign):
                 continue
             if not hasattr(public, member):
                 raise SystemExit(f"reference: {name}.{member} is declared, but {name} has it not")
@@ -322,9 +325,16 @@ class Writer:
         yield from ["| field | type |", "|---|---|"]
         for member in node.body:
             if isinstance(member, ast.AnnAssign):
-                yield f"| `{ast.unparse(member.target)}` | `{annotation(member.annotation)}` |".replace(
-                    " | None", " \\| None"
-                )
+                yield f"| `{ast.unparse(member.target)}` | `{annotation(member.annotation)}` |"
+        yield ""
+
+    def values(self, of: str, members: dict[str, Any], links: Links) -> Iterator[str]:
+        """A class that has nothing but values, as a table."""
+        yield from ["| | type | |", "|---|---|---|"]
+        for name, node in members.items():
+            said = " ".join(markdown(ast.get_docstring(node) or "", links).split())
+            row = [f"`{name}`{{ #drumlin.{of}.{name} }}", f"`{annotation(node.returns)}`", said]
+            yield f"| {' | '.join(row)} |"
         yield ""
 
     def member(self, of: str, name: str, node: ast.FunctionDef, links: Links) -> Iterator[str]:
