@@ -21,9 +21,11 @@ SECONDS ?= 600
 # pandas 2, which tests of frames run on, too: a folder that goes before the packages of .venv.
 PANDAS2 := $(CURDIR)/.venv/pandas2
 ENGINES := $(CURDIR)/.venv/engines
+# The site generator, apart from the packages of .venv.
+DOCS := $(CURDIR)/.venv/docs
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel demo test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
+.PHONY: build wheel demo docs test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -44,10 +46,19 @@ wheel: build
 	rm -rf dist
 	cd python && ../$(BIN)/maturin build --release --quiet --out ../dist
 
+# The documentation, in site/html; `python3 -m http.server -d site/html` shows it with its search.
+docs: build $(DOCS)/.installed
+	PYTHONPATH=$(DOCS) $(BIN)/python docs/site/make_site.py site
+
+$(DOCS)/.installed: python/requirements-docs.txt $(BIN)/.installed
+	rm -rf $(DOCS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(DOCS) -r $<
+	touch $@
+
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
-test: wheel servers $(PANDAS2)/.installed
+test: wheel docs servers $(PANDAS2)/.installed
 	cargo test --release --workspace $(PLANTED)
 	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
@@ -76,7 +87,7 @@ check: build
 	cargo clippy --release -p drumlin --lib --examples -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
-	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples
+	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples ../docs/site/*.py && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples ../docs/site/*.py
 	$(SANITIZED) cargo test --release --quiet memtable
 	$(MAKE) test
 
@@ -122,5 +133,5 @@ fuzz-seeds: fuzzer
 	"$(FUZZER)" -seeds=fuzz/seeds
 
 clean:
-	rm -rf .venv demo-data
+	rm -rf .venv demo-data site
 	cargo clean

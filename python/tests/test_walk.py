@@ -1,19 +1,10 @@
-"""The walk through the code names existing files and functions, and its snippets run, in order."""
+"""The walk through the code names existing files and functions. Its snippets run in test_docs.py."""
 
 import re
-from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from pages import ROOT
+
 WALK = (ROOT / "docs" / "walk.md").read_text()
-
-
-def test_the_snippets_of_the_walk_run() -> None:
-    names: dict[str, Any] = {}
-    blocks = re.findall(r"^```python\n(.*?)^```", WALK, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
-    for block in blocks:
-        exec(compile(block, "walk.md", "exec"), names)
 
 
 def test_the_walk_names_what_is_there() -> None:
