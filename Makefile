@@ -25,7 +25,7 @@ ENGINES := $(CURDIR)/.venv/engines
 DOCS := $(CURDIR)/.venv/docs
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel demo docs test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
+.PHONY: build wheel dist demo docs test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -54,6 +54,10 @@ $(DOCS)/.installed: python/requirements-docs.txt $(BIN)/.installed
 	rm -rf $(DOCS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(DOCS) -r $<
 	touch $@
+
+# What a release has: the wheel, the sources from which pip builds one, what is linked into it, and the licences of that.
+dist: wheel
+	$(BIN)/python python/dist.py
 
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
