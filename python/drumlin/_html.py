@@ -37,9 +37,10 @@ class Bounds(NamedTuple):
 BOUNDS = (Bounds(10, 20, 80), Bounds(10, 10, 40), Bounds(5, 10, 20))
 
 #: The core's classes that have ways of their own, or nothing to show.
-_NOT_RECORDS = ("Batch", "Batches", "ChangeFeed", "Condition", "Dataset", "Lease", "Lookup", "Mask", "Pattern")
-_NOT_RECORDS += ("ProjectionView", "Reading", "Schema", "Split", "SplitReader", "Stage", "Store", "Stream", "Table")
-_NOT_RECORDS += ("Tables", "Ticket", "Token", "Transaction", "Tree", "Walk", "NodeChanges")
+_NOT_RECORDS = frozenset(
+    "Batch Batches ChangeFeed Condition Dataset Lease Lookup Mask NodeChanges Pattern ProjectionView Reading Schema Split "
+    "SplitReader Stage Store Stream Table Tables Ticket Token Transaction Tree Walk".split()
+)
 
 #: Invisible, and part of what people write.
 _JOINERS = "\u200c\u200d"
@@ -136,7 +137,7 @@ def _is_record(value: Any) -> bool:
 def record(value: Any, bounds: Bounds) -> str:
     """A report: its summary, if it has one, and its fields; lists of records are tables."""
     parts, rows = [], []
-    if type(value).__str__ is not object.__str__:
+    if "__str__" in vars(type(value)):
         # At most a screenful.
         lines = str(value)[:4000].splitlines()[: 2 * bounds.rows]
         parts.append("<pre>" + "\n".join(text(line, 2 * bounds.chars) for line in lines) + "</pre>")

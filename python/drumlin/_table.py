@@ -219,7 +219,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         """
         stream, columns = to_stream(source, Fit(coerce), "source"), [] if on is None else names(on, "on")
         last = note(metadata), progress
-        return Merge(lambda *clauses: self._core.merge(stream, columns, *clauses, *last))
+        return Merge(lambda one, two, three: self._core.merge(stream, columns, one, two, three, *last))
 
     def delete(
         self,

@@ -9,7 +9,8 @@ import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from typing import Any, ClassVar, Self
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from drumlin.aio._calls import run
 
@@ -21,6 +22,8 @@ _NEAR = ("keys", "rows", "table", "tree")
 #: They wait for what others do.
 _WAITING = ("next", "wait_for_triggers")
 _END = object()
+#: What is iterated.
+_T = TypeVar("_T")
 
 
 class Handle:
@@ -89,17 +92,35 @@ async def each(items: Callable[[], Awaitable[Any]]) -> AsyncIterator[Any]:
         yield item
 
 
-class Iterated(Handle):
+class Iterated(Handle, Generic[_T]):
     """A handle of what can be iterated."""
 
     __slots__ = ()
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[_T]:
         async def items() -> Any:
             made = await self._get()
             return await run(lambda: iter(made))
 
         return each(items)
+
+
+class Block(Handle):
+    """A handle for ``async with``."""
+
+    __slots__ = ()
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        made = await self._get()
+        await run(lambda: made.__exit__(kind, error, traceback))
 
 
 class Property(property):

@@ -2,15 +2,14 @@
 
 import functools
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import drumlin
 from drumlin import _drumlin
 from drumlin._store import _ATTEMPTS_MAX
 from drumlin._tables import Tables as _Tables
 from drumlin.aio._calls import run
-from drumlin.aio._handles import Handle, fill
+from drumlin.aio._handles import Block, Handle, fill
 from drumlin.aio._rows import Dataset, Result, Results
 from drumlin.aio._table import Table, Tree
 from drumlin.tree import P
@@ -32,24 +31,6 @@ class Tables(Handle):
     def read(self, path: Any, **named: Any) -> Any:
         many = isinstance(path, P) or (isinstance(path, str) and ("*" in path or "?" in path))
         return (Dataset if many else Result)(self._later("read", path, **named))
-
-
-class Block(Handle):
-    """A handle for ``async with``."""
-
-    __slots__ = ()
-
-    async def __aenter__(self) -> Self:
-        return await self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        made = await self._get()
-        await run(lambda: made.__exit__(kind, error, traceback))
 
 
 @fill
