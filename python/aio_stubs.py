@@ -126,6 +126,7 @@ def signature(kind: str, made: Any, method: str, node: ast.FunctionDef) -> str:
             argument.annotation = ast.parse(changed, mode="eval").body
         elif argument.annotation is not None:
             argument.annotation = Wider().visit(unquoted(argument.annotation))
+    simple(node)
     returned = ast.unparse(Wider().visit(unquoted(node.returns))) if node.returns else "Any"
     marks = {ast.unparse(mark) for mark in node.decorator_list}
     if "property" in marks:
@@ -138,13 +139,20 @@ def signature(kind: str, made: Any, method: str, node: ast.FunctionDef) -> str:
     return f"{begin}    {'async ' if awaited else ''}def {method}({ast.unparse(node.args)}) -> {returned}: ..."
 
 
+def simple(node: ast.FunctionDef) -> None:
+    """Leaves out defaults that are computed, as stubs do."""
+    for at, default in enumerate(node.args.kw_defaults):
+        if isinstance(default, ast.Call):
+            node.args.kw_defaults[at] = ast.Constant(...)
+
+
 class Wider(ast.NodeTransformer):
     """Replaces annotations by wider ones, and the core's names by the package's."""
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         return ast.Name(node.attr) if ast.unparse(node.value) == "_drumlin" else node
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.parse(WIDER[node.id], mode="eval").body if node.id in WIDER else node
 
 
@@ -152,10 +160,10 @@ def unquoted(node: ast.expr) -> ast.expr:
     """An annotation without the quotes of what is defined later."""
 
     class Unquoted(ast.NodeTransformer):
-        def visit_Subscript(self, part: ast.Subscript) -> ast.AST:  # noqa: N802
+        def visit_Subscript(self, part: ast.Subscript) -> ast.AST:
             return part if ast.unparse(part.value) == "Literal" else self.generic_visit(part)
 
-        def visit_Constant(self, part: ast.Constant) -> ast.AST:  # noqa: N802
+        def visit_Constant(self, part: ast.Constant) -> ast.AST:
             return ast.parse(part.value, mode="eval").body if isinstance(part.value, str) else part
 
     made: ast.expr = Unquoted().visit(node)
@@ -170,6 +178,7 @@ def function(name: str, made: Any) -> str:
         if isinstance(node, ast.FunctionDef) and node.name == name
     ]
     awaited = "async " if inspect.iscoroutinefunction(made) else ""
+    simple(node)
     assert node.returns is not None
     return f"{awaited}def {name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns)}: ..."
 
@@ -216,7 +225,11 @@ def formatted(text: str) -> str:
     settings = ["--config", str(FOLDER.parent.parent / "pyproject.toml"), "--stdin-filename", str(FOLDER / "a.pyi")]
     for command in (["check", "--select", "I,RUF022", "--fix-only", "--quiet"], ["format", "--quiet"]):
         ran = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, *settings, "-"], input=text, capture_output=True, text=True, check=True
+            [sys.executable, "-m", "ruff", *command, *settings, "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         text = ran.stdout
     return text

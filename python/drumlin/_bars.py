@@ -58,14 +58,11 @@ class Tqdm:
     """A bar of tqdm's."""
 
     def __init__(self, name: str, file: Any, notebook: bool) -> None:
-        kind: Any = need("tqdm.notebook" if notebook else "tqdm", "a bar", "progress").tqdm
-
-        class Bar(kind):  # type: ignore[misc, unused-ignore]
-            # No thread of its own that watches it.
-            monitor_interval = 0
-
+        kind = need("tqdm.notebook" if notebook else "tqdm", "a bar", "progress").tqdm
+        # No thread of its own that watches it.
+        quiet: Any = type("Quiet", (kind,), {"monitor_interval": 0})
         where = {} if notebook else {"file": file, "dynamic_ncols": True}
-        self._bar = Bar(desc=name, leave=False, mininterval=0, miniters=0, **where)
+        self._bar = quiet(desc=name, leave=False, mininterval=0, miniters=0, **where)
 
     def draw(self, done: int, total: int, more: str) -> None:
         self._bar.total = total or None

@@ -99,9 +99,7 @@ class Dataset(Groupable, Addressed):
     def metadata(self) -> dict[str, Any]:
         """What was noted with those versions, by path, as it was when this data set was made; None where nothing was.
         Nothing is read."""
-        return {
-            path: None if told is None or told[1] is None else json.loads(told[1]) for path, told in self._told()
-        }
+        return {path: None if told is None or told[1] is None else json.loads(told[1]) for path, told in self._told()}
 
     @property
     def num_rows(self) -> int:

@@ -1,5 +1,5 @@
-"""What notebooks show of stores, tables, results and reports: HTML of bounded size, without scripts and without anything
-that is fetched, in the notebook's own colours. Everything that comes from a store is cut and escaped here.
+"""What notebooks show of stores, tables, results and reports: HTML of bounded size, without scripts and without
+anything that is fetched, in the notebook's own colours. Everything that comes from a store is cut and escaped here.
 
 What fails, as that of a closed store, is shown by its plain text: a cell never fails because of what it shows.
 """
@@ -38,8 +38,33 @@ BOUNDS = (Bounds(10, 20, 80), Bounds(10, 10, 40), Bounds(5, 10, 20))
 
 #: The core's classes that have ways of their own, or nothing to show.
 _NOT_RECORDS = frozenset(
-    "Batch Batches ChangeFeed Condition Dataset Lease Lookup Mask NodeChanges Pattern ProjectionView Reading Schema Split "
-    "SplitReader Stage Store Stream Table Tables Ticket Token Transaction Tree Walk".split()
+    [
+        "Batch",
+        "Batches",
+        "ChangeFeed",
+        "Condition",
+        "Dataset",
+        "Lease",
+        "Lookup",
+        "Mask",
+        "NodeChanges",
+        "Pattern",
+        "ProjectionView",
+        "Reading",
+        "Schema",
+        "Split",
+        "SplitReader",
+        "Stage",
+        "Store",
+        "Stream",
+        "Table",
+        "Tables",
+        "Ticket",
+        "Token",
+        "Transaction",
+        "Tree",
+        "Walk",
+    ]
 )
 
 #: Invisible, and part of what people write.
@@ -228,10 +253,8 @@ def _result(result: Result, bounds: Bounds) -> str:
     shown = names[: bounds.columns]
     rows = None
     if have("pyarrow") and names:
-        if isinstance(reading, _drumlin.Reading):
-            rows = reading.head(bounds.rows, shown)
-        else:
-            rows = reading.collect(shown)
+        few = isinstance(reading, _drumlin.Batches)
+        rows = reading.collect(shown) if few else reading.head(bounds.rows, shown)
     about = [_count(len(names), "column")]
     known = result._known_rows
     if known is not None:
@@ -266,7 +289,9 @@ def _lookup(lookup: Lookup, bounds: Bounds) -> str:
 
 def _results(results: Results, bounds: Bounds) -> str:
     first = list(results.items())[: bounds.rows]
-    rows = [(text(path, bounds.chars), text(repr(result)[: 9 * bounds.chars], 2 * bounds.chars)) for path, result in first]
+    rows = [
+        (text(path, bounds.chars), text(repr(result)[: 9 * bounds.chars], 2 * bounds.chars)) for path, result in first
+    ]
     more = len(results) - len(first)
     title = f"Results of {_count(len(results), 'table')}"
     return page(title, table(("path", "result"), rows), note(f"and {more:,} more") if more else "")

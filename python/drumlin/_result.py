@@ -198,8 +198,8 @@ class Result:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"the result of reading {self._path!r} is not pickled; pickle the data set (store.scan), which reads the same "
-            "rows in another process, or the rows (to_arrow(), to_pandas() ...)"
+            f"the result of reading {self._path!r} is not pickled; pickle the data set (store.scan), which reads the "
+            "same rows in another process, or the rows (to_arrow(), to_pandas() ...)"
         )
 
     def _told(self) -> tuple[int, str | None] | None:

@@ -77,7 +77,8 @@ class Store(Tables[Version]):
 
     It can be pickled, as the address that it is opened at, without secrets: a bucket's credentials come from the
     environment of the process that unpickles it. Where that has the store open it gets that very one, and closing one
-    closes the other. A folder that another process writes is opened for reading. A copy (:mod:`copy`) is the same object.
+    closes the other. A folder that another process writes is opened for reading. A copy (:mod:`copy`) is the same
+    object.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")

@@ -34,7 +34,7 @@ class Handle:
     #: The class whose methods it has.
     of: ClassVar[type]
     #: Those of them that give a handle.
-    giving: ClassVar[dict[str, Giver]] = {}
+    giving: ClassVar[dict[str, Giver]]
 
     def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
         self._make, self._object = make, None
@@ -123,6 +123,9 @@ class Block(Handle):
         await run(lambda: made.__exit__(kind, error, traceback))
 
 
+_H = TypeVar("_H", bound=Handle)
+
+
 class Property(property):
     """A property that is awaited."""
 
@@ -145,12 +148,17 @@ def public(kind: type) -> list[str]:
     return sorted({name for one in kinds for name in vars(one) if not name.startswith("_")})
 
 
-def fill(kind: type[Handle]) -> type[Handle]:
-    """Gives a class of handles the methods that it lacks of the class that it is of."""
-    for name in public(kind.of):
-        if not hasattr(kind, name):
-            setattr(kind, name, _awaited(name, inspect.getattr_static(kind.of, name), kind.giving.get(name)))
-    return kind
+def awaits(of: type, **giving: Giver) -> Callable[[type[_H]], type[_H]]:
+    """Gives a class of handles the methods that it lacks of the class ``of``; those in ``giving`` give handles."""
+
+    def fill(kind: type[_H]) -> type[_H]:
+        kind.of, kind.giving = of, giving
+        for name in public(of):
+            if not hasattr(kind, name):
+                setattr(kind, name, _awaited(name, inspect.getattr_static(of, name), giving.get(name)))
+        return kind
+
+    return fill
 
 
 def _awaited(name: str, attribute: Any, giver: Giver | None) -> Any:

@@ -5,57 +5,38 @@ from typing import Any
 
 import drumlin
 from drumlin.aio._calls import run
-from drumlin.aio._handles import Handle, Iterated, each, fill
+from drumlin.aio._handles import Handle, Iterated, awaits, each
 
 __all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
 
 
-@fill
+@awaits(drumlin.Result)
 class Result(Iterated):
     """See :class:`drumlin.Result`. ``async for`` gives its batches."""
 
-    of = drumlin.Result
 
-
-@fill
+@awaits(drumlin.Groups, agg=Result)
 class Groups(Handle):
     """See :class:`drumlin.Groups`."""
-
-    of = drumlin.Groups
-    giving = {"agg": Result}
 
 
 def _dataset(make: Callable[[], Awaitable[Any]]) -> Handle:
     return Dataset(make)
 
 
-@fill
+@awaits(drumlin.Dataset, where=_dataset, select=_dataset, limit=_dataset, group_by=Groups, resample=Groups)
 class Dataset(Iterated):
     """See :class:`drumlin.Dataset`. ``async for`` gives its batches."""
 
-    of = drumlin.Dataset
-    giving = {
-        "where": _dataset,
-        "select": _dataset,
-        "limit": _dataset,
-        "group_by": Groups,
-        "resample": Groups,
-    }
 
-
-@fill
+@awaits(drumlin.Lookup, rows=Result, keys=Result)
 class Lookup(Iterated):
     """See :class:`drumlin.Lookup`. ``async for`` gives its rows, each a dict or None."""
 
-    of = drumlin.Lookup
-    giving = {"rows": Result, "keys": Result}
 
-
-@fill
+@awaits(drumlin.Diff)
 class Diff(Iterated):
     """See :class:`drumlin.Diff`. ``async for`` gives its batches."""
-
-    of = drumlin.Diff
 
     def batches(self) -> AsyncIterator[Any]:
         """Its batches. See :meth:`drumlin.Diff.batches`."""
@@ -67,11 +48,9 @@ class Diff(Iterated):
         return each(items)
 
 
-@fill
+@awaits(drumlin.Results)
 class Results(Handle):
     """See :class:`drumlin.Results`. Once it was awaited it is a map of paths and results."""
-
-    of = drumlin.Results
 
     def _made(self) -> "drumlin.Results":
         if self._object is None:

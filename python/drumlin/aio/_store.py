@@ -2,30 +2,27 @@
 
 import functools
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar
+from typing import Any, Generic, TypeVar
 
 import drumlin
 from drumlin import _drumlin
 from drumlin._store import _ATTEMPTS_MAX
 from drumlin._tables import Tables as _Tables
 from drumlin.aio._calls import run
-from drumlin.aio._handles import Block, Handle, fill
+from drumlin.aio._handles import Block, Handle, awaits
 from drumlin.aio._rows import Dataset, Result, Results
 from drumlin.aio._table import Table, Tree
 from drumlin.tree import P
 
 __all__ = ["ChangeFeed", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
 
+#: What tells of a version that was made.
+_V = TypeVar("_V")
 
-@fill
-class Tables(Handle):
+
+@awaits(_Tables, table=Table, tree=Tree, scan=Dataset, read_many=Results)
+class Tables(Handle, Generic[_V]):
     """See :meth:`drumlin.Store.with_message`."""
-
-    of = _Tables
-    giving = {"table": Table, "tree": Tree, "scan": Dataset, "read_many": Results}
-
-    # Handles are no types to be subscripted; those of the stubs are.
-    __class_getitem__: ClassVar[Any] = classmethod(lambda cls, _: cls)
 
     @functools.wraps(_Tables.read)
     def read(self, path: Any, **named: Any) -> Any:
@@ -33,25 +30,19 @@ class Tables(Handle):
         return (Dataset if many else Result)(self._later("read", path, **named))
 
 
-@fill
+@awaits(drumlin.Transaction)
 class Transaction(Tables, Block):
     """See :class:`drumlin.Transaction`: ``async with store.transaction() as tx``."""
 
-    of = drumlin.Transaction
 
-
-@fill
+@awaits(drumlin.Ticket)
 class Ticket(Block):
     """See :class:`drumlin.Ticket`: ``async with store.ticket(...) as ticket``."""
 
-    of = drumlin.Ticket
 
-
-@fill
+@awaits(drumlin.ChangeFeed)
 class ChangeFeed(Handle):
     """See :class:`drumlin.ChangeFeed`: ``async for commit in await store.changes()``. It begins when it is awaited."""
-
-    of = drumlin.ChangeFeed
 
     def __aiter__(self) -> AsyncIterator[drumlin.Commit]:
         return self
@@ -61,12 +52,9 @@ class ChangeFeed(Handle):
         return commit
 
 
-@fill
+@awaits(drumlin.Store, changes=ChangeFeed, ticket=Ticket, transaction=Transaction, with_message=Tables)
 class Store(Tables, Block):
     """See :class:`drumlin.Store`: ``async with drumlin.aio.open(uri) as store``."""
-
-    of = drumlin.Store
-    giving = {"changes": ChangeFeed, "ticket": Ticket, "transaction": Transaction, "with_message": Tables}
 
     @functools.wraps(drumlin.Store.transact)
     async def transact(self, function: Any, *, message: str | None = None) -> Any:

@@ -271,7 +271,7 @@ class Store(Tables[Version], Block):
     async def reclaim(
         self,
         *,
-        grace: dt.timedelta = dt.timedelta(0),
+        grace: dt.timedelta = ...,
         block_grace: dt.timedelta | None = None,
         fence_idle: dt.timedelta | None = None,
         audit: bool = False,
@@ -334,7 +334,7 @@ def open(
     memtable_bytes: int | None = None,
     row_write_bytes: int | None = None,
     sync: Literal["commit", "interval"] = "commit",
-    sync_interval: dt.timedelta = dt.timedelta(milliseconds=100),
+    sync_interval: dt.timedelta = ...,
     shared: bool = False,
     fresh: bool = False,
     storage_options: Mapping[str, str] | None = None,

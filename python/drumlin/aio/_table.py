@@ -5,14 +5,17 @@ import concurrent.futures
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, Generic, TypeVar
 
 import drumlin
 from drumlin.aio._calls import run
-from drumlin.aio._handles import Handle, fill
+from drumlin.aio._handles import Handle, awaits
 from drumlin.aio._rows import Diff, Groups, Lookup, Result
 
 __all__ = ["Merge", "ProjectionView", "Table", "Tree"]
+
+#: What tells of a version that was made.
+_V = TypeVar("_V")
 
 
 def _noted(name: str) -> Callable[..., Any]:
@@ -28,13 +31,11 @@ def _noted(name: str) -> Callable[..., Any]:
     return note
 
 
-@fill
+@awaits(drumlin.Merge)
 class Merge(Handle):
     """See :class:`drumlin.Merge`. Its clauses are only noted; :meth:`execute` is awaited."""
 
     __slots__ = ("_clauses",)
-
-    of = drumlin.Merge
 
     def __init__(self, make: Any) -> None:
         super().__init__(make)
@@ -57,38 +58,20 @@ class Merge(Handle):
         return await run(merge)
 
 
-@fill
-class Table(Handle):
+@awaits(drumlin.Table, read=Result, diff=Diff, merge=Merge, get_many=Lookup, group_by=Groups, resample=Groups)
+class Table(Handle, Generic[_V]):
     """See :class:`drumlin.Table`."""
 
-    of = drumlin.Table
-    giving = {
-        "read": Result,
-        "diff": Diff,
-        "merge": Merge,
-        "get_many": Lookup,
-        "group_by": Groups,
-        "resample": Groups,
-    }
 
-    # Handles are no types to be subscripted; those of the stubs are.
-    __class_getitem__: ClassVar[Any] = classmethod(lambda cls, _: cls)
-
-
-@fill
+@awaits(drumlin.ProjectionView)
 class ProjectionView(Handle):
     """See :class:`drumlin.ProjectionView`."""
 
-    of = drumlin.ProjectionView
 
-
-@fill
+@awaits(drumlin.Tree, projection=ProjectionView)
 class Tree(Handle):
-    """See :class:`drumlin.Tree`. Functions that it calls for nodes are called on a thread; the callback of :meth:`on` may
-    be a coroutine function, which the event loop then runs."""
-
-    of = drumlin.Tree
-    giving = {"projection": ProjectionView}
+    """See :class:`drumlin.Tree`. Functions that it calls for nodes are called on a thread; the callback of :meth:`on`
+    may be a coroutine function, which the event loop then runs."""
 
     @functools.wraps(drumlin.Tree.on)
     async def on(self, pattern: Any, callback: Any, **named: Any) -> Any:
