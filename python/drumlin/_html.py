@@ -253,8 +253,7 @@ def _result(result: Result, bounds: Bounds) -> str:
     shown = names[: bounds.columns]
     rows = None
     if have("pyarrow") and names:
-        few = isinstance(reading, _drumlin.Batches)
-        rows = reading.collect(shown) if few else reading.head(bounds.rows, shown)
+        rows = reading.collect(shown) if isinstance(reading, _drumlin.Batches) else reading.head(bounds.rows, shown)
     about = [_count(len(names), "column")]
     known = result._known_rows
     if known is not None:
