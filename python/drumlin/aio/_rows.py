@@ -1,5 +1,6 @@
 """Results, data sets, and what is made of them, awaited."""
 
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -38,8 +39,8 @@ class Lookup(Iterated):
 class Diff(Iterated):
     """See :class:`drumlin.Diff`. ``async for`` gives its batches."""
 
+    @functools.wraps(drumlin.Diff.batches)
     def batches(self) -> AsyncIterator[Any]:
-        """Its batches. See :meth:`drumlin.Diff.batches`."""
 
         async def items() -> Any:
             made = await self._get()
