@@ -214,7 +214,8 @@ pub fn with_progress<T: Send>(
     let Some(callback) = progress else {
         let mut bar = Bar::new(SIGNAL_POLL);
         let task = Task { cancel: cancel.clone(), progress: Some(bar.listener()) };
-        let result = long_watched(py, &[cancel], |_| call(task), |_, never: Infallible| match never {}, |py| bar.watch(py));
+        let result =
+            long_watched(py, &[cancel], |_| call(task), |_, never: Infallible| match never {}, |py| bar.watch(py));
         bar.close(py);
         return result;
     };

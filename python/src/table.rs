@@ -303,9 +303,8 @@ impl Table {
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        let add = |task: Task| {
-            self.core.add_columns_from(rows.frame(&task.cancel), &on, &UpdateOptions { metadata, task })
-        };
+        let add =
+            |task: Task| self.core.add_columns_from(rows.frame(&task.cancel), &on, &UpdateOptions { metadata, task });
         Ok(with_progress(py, progress, add)?.map(Version::from))
     }
 

@@ -1,9 +1,9 @@
-"""The package for asyncio: the same names, an event loop that is never held up, and cancellation that stops what is under
-way."""
+"""The package for asyncio: the same names, an event loop that is never held up, and cancellation that stops calls."""
 
 import asyncio
 import contextlib
 import inspect
+import itertools
 import subprocess
 import sys
 import threading
@@ -86,7 +86,7 @@ async def heartbeat(longest: float = 0.5) -> AsyncIterator[None]:
         yield
     finally:
         task.cancel()
-    pauses = [after - before for before, after in zip(beats, beats[1:], strict=False)]
+    pauses = [after - before for before, after in itertools.pairwise(beats)]
     assert len(beats) > 5
     assert max(pauses) < longest, pauses
 

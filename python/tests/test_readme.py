@@ -63,6 +63,16 @@ def test_the_python_of_the_page_of_engines_runs(here: Path, capsys: pytest.Captu
     assert len(shown) == 6
 
 
+def test_the_python_of_the_page_of_notebooks_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    shown = blocks("python", (ROOT / "docs" / "notebooks.md").read_text())
+    for block in shown:
+        exec(compile(block, "notebooks.md", "exec"), names)
+    assert len(shown) == 6
+    assert isinstance(names["store"], drumlin.Store)
+    names["store"].close()
+
+
 def test_the_commands_of_the_readme_run(here: Path) -> None:
     pq.write_table(pa.table({"price": [0.0, 99.0, 101.0]}), here / "trades.parquet")
     (here / "trades.jsonl.gz").write_bytes(gzip.compress(b'{"price": 102.5}\n'))

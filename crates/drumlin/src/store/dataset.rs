@@ -17,7 +17,8 @@ use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
 use crate::segment::{ColumnStats, Kept, engine_type};
 use crate::table::{
-    Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats, text_dictionary, union,
+    Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats, text_dictionary,
+    union,
 };
 
 /// What a data set is made of.

@@ -18,7 +18,9 @@ use super::{
 use crate::base::{Error, Result, Version};
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::table::{ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, VersionRecord, View};
+use crate::table::{
+    ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, VersionRecord, View,
+};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
