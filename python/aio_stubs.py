@@ -36,7 +36,7 @@ BASES = {
     "Diff": "Iterated[Any]",
     "Lookup": "Iterated[dict[str, Any] | None]",
 }
-#: Methods with signatures of their own: the same, but for what is written here.
+#: Methods with signatures of their own: the same, except for what is written here.
 CHANGED = {
     ("Store", "transact"): {"function": "Callable[[Transaction], Awaitable[_T]]"},
     ("Tree", "on"): {"callback": "Callable[[Event], object]"},
