@@ -306,17 +306,29 @@ def _diff(diff: Diff, bounds: Bounds) -> str:
 
 
 def _store(store: Store, bounds: Bounds) -> str:
+    title = f"Store {text(store.uri, 2 * bounds.chars)}"
+    if "://" in store.uri and not store.uri.startswith(("file://", "memory://")):
+        # Figures of a bucket cost requests, which may take long to fail.
+        about, listed = {"seq": store.seq}, [entry.path for entry in store.tree.list("*")]
+        return page(title, _figures(about, bounds), _paths(listed, bounds))
     stat = store.stat()
     wanted = ("seq", "tables", "versions", "nodes", "snapshots", "trash", "bytes", "memtable_bytes")
-    rows = [(text(name, bounds.chars), value_text(getattr(stat, name), bounds.chars, name)) for name in wanted]
-    parts = [table((), rows)]
+    figures = _figures({name: getattr(stat, name) for name in wanted}, bounds)
     # The paths of many would cost more than they tell.
-    if 0 < stat.tables <= 1000:
-        paths = store.tables()[: bounds.rows]
-        parts.append(table(("table",), [(text(path, bounds.chars),) for path in paths]))
-        if stat.tables > len(paths):
-            parts.append(note(f"and {_count(stat.tables - len(paths), 'table')} more"))
-    return page(f"Store {text(store.uri, 2 * bounds.chars)}", *parts)
+    paths = store.tables() if stat.tables <= 1000 else []
+    return page(title, figures, _paths(paths, bounds))
+
+
+def _figures(figures: Mapping[str, Any], bounds: Bounds) -> str:
+    rows = [(text(name, bounds.chars), _field(value, name, bounds)) for name, value in figures.items()]
+    return table((), rows)
+
+
+def _paths(paths: Sequence[str], bounds: Bounds) -> str:
+    if not paths:
+        return ""
+    rows = [(text(path, bounds.chars),) for path in paths[: bounds.rows]]
+    return table(("path",), rows) + (note(f"and {len(paths) - len(rows):,} more") if len(paths) > len(rows) else "")
 
 
 def _table(of: Table[Any], bounds: Bounds) -> str:
@@ -325,8 +337,8 @@ def _table(of: Table[Any], bounds: Bounds) -> str:
         return page(title, note("there is no table at this path"))
     stat, schema = of.stat(), of.schema()
     wanted = ("rows", "versions", "bytes", "key" if stat.key else "sort")
-    rows = [(text(name, bounds.chars), _field(getattr(stat, name), name, bounds)) for name in wanted]
-    return page(title, table((), rows), _grid(schema.names, schema.types, None, bounds))
+    figures = _figures({name: getattr(stat, name) for name in wanted}, bounds)
+    return page(title, figures, _grid(schema.names, schema.types, None, bounds))
 
 
 def _schema(schema: _drumlin.Schema, bounds: Bounds) -> str:

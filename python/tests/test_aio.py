@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import inspect
 import itertools
+import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -498,8 +500,35 @@ def test_a_task_that_is_cancelled_while_it_opens(folder: str) -> None:
     run(main)
 
 
-def test_handles_are_not_pickled() -> None:
-    import pickle
+def test_ctrl_c_ends_the_loop_and_the_call(tmp_path: Path) -> None:
+    program = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[2])
+import drumlin.aio, test_aio
 
+async def main():
+    async with drumlin.aio.open(sys.argv[1]) as store:
+        print("begun", flush=True)
+        await asyncio.gather(store.write("t", test_aio.slow(60)), (await store.changes()).next())
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    with drumlin.open(sys.argv[1]) as store:
+        print("stopped", store.tables())
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "s"), str(PYTHON / "tests")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        time.sleep(0.5)
+        began = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        assert running.stdout.read() == "stopped []\n"
+        assert running.wait() == 0
+        assert time.monotonic() - began < 15
+
+
+def test_handles_are_not_pickled() -> None:
     with pytest.raises(TypeError, match="pickle that of drumlin"):
         pickle.dumps(aio.open("memory://"))

@@ -232,6 +232,16 @@ def test_what_fails_is_shown_by_its_plain_text(store: drumlin.Store, monkeypatch
         assert "drumlin._store.Store object" in text(store)
 
 
+def test_a_store_in_a_bucket_costs_no_requests(store: drumlin.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write_many({f"t{n:02}": {"n": [n]} for n in range(30)})
+    monkeypatch.setattr(drumlin.Store, "uri", "s3://bucket/prefix")
+    monkeypatch.setattr(drumlin.Store, "stat", lambda _: pytest.fail("the bucket was asked"))
+    shown = text(store)
+    assert "s3://bucket/prefix" in shown
+    assert "t09" in shown
+    assert "and 20 more" in shown
+
+
 def test_nothing_in_a_report_is_needed_to_be_small(store: drumlin.Store) -> None:
     store.write_many({f"t{n}": {"n": [n]} for n in range(3000)})
     for value in (store, store.snapshot("all"), store.drop("**"), store.checkpoint(), store.read_many([])):
