@@ -32,8 +32,8 @@ impl<'py> FromPyObject<'_, 'py> for Input {
 }
 
 impl Input {
-    /// The rows as the store takes them. A call that is cancelled waits for no more of another library's: they may take long to
-    /// come.
+    /// The rows as the store takes them. A call that is cancelled waits for no more of another library's: they may take
+    /// long to come.
     pub fn frame(self, cancel: &Cancel) -> Frame<'static> {
         match self {
             Input::Scan(scan) => Frame::new(scan.schema(), scan),

@@ -1,8 +1,8 @@
-//! What watches a call that takes long, on the thread that waits for it: a bar that shows how far it is, and a function that
-//! may stop it.
+//! What watches a call that takes long, on the thread that waits for it: a bar that shows how far it is, and a function
+//! that may stop it.
 //!
-//! Both are called where signals are checked anyway, so a quick call pays nothing for them, and a long one does not take
-//! the interpreter lock more often for a bar's sake: its steps are noted without it.
+//! Both are called where signals are checked anyway. So a quick call pays nothing for them, and a long one does not
+//! take the interpreter lock more often for a bar's sake: its steps are noted without it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +22,8 @@ thread_local! {
     static STOP: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
 
-/// Sets the function that makes a bar for a call that takes long: an object with `show(done, total, rows, bytes, left)`
-/// and `close()`, or None for none.
+/// Sets the function that makes a bar for a call that takes long: an object with `show(done, total, rows, bytes,
+/// left)` and `close()`, or None for none.
 #[pyfunction]
 pub fn make_bars(make: Py<PyAny>) {
     *MAKE_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(make);
