@@ -38,6 +38,7 @@ INCLUDED = {
     "docs/engines.md": "guides/engines.md",
     "docs/following.md": "guides/following.md",
     "docs/pandas.md": "guides/pandas.md",
+    "docs/notebooks.md": "guides/notebooks.md",
     "docs/format.md": "internals/format.md",
     "docs/faults.md": "internals/faults.md",
     "docs/walk.md": "internals/walk.md",

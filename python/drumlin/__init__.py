@@ -12,7 +12,7 @@ can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on i
 >>> store.close()
 """
 
-from drumlin import tree
+from drumlin import _bars, _html, tree
 from drumlin._arguments import AsOf, Progress
 from drumlin._constraints import Constraints
 from drumlin._dataset import Dataset
@@ -92,6 +92,7 @@ from drumlin._lookup import Lookup
 from drumlin._merge import Merge
 from drumlin._metrics import Durations, Metrics
 from drumlin._open import open, salvage
+from drumlin._options import Options, options
 from drumlin._result import Result, Results
 from drumlin._rows import KeysLike, RowsLike
 from drumlin._splits import Split, Splits
@@ -149,6 +150,7 @@ __all__ = [
     "Node",
     "NodeChange",
     "NotFound",
+    "Options",
     "P",
     "Progress",
     "ProjectionEntry",
@@ -196,6 +198,10 @@ __all__ = [
     "__version__",
     "col",
     "open",
+    "options",
     "salvage",
     "tree",
 ]
+
+_bars.install()
+_html.install()

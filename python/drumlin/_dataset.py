@@ -1,19 +1,19 @@
 """Data sets: a table, or all tables that a pattern matches, to be read as one."""
 
 import datetime as dt
-import os
+import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from weakref import WeakValueDictionary
 
 from drumlin import _drumlin
 from drumlin._arguments import column_names, count, filter_text
 from drumlin._drumlin import DatasetPlan
-from drumlin._errors import InvalidArgument
+from drumlin._errors import Error, InvalidArgument
 from drumlin._expr import Expr
 from drumlin._groups import Groupable
 from drumlin._named import names_arguments
 from drumlin._optional import have, need
+from drumlin._places import Address, Addressed, address_of, to_read
 from drumlin._result import polars_frame
 from drumlin._splits import Splits, splits_of
 
@@ -28,7 +28,7 @@ _D = TypeVar("_D", bound="Dataset")
 
 
 @names_arguments()
-class Dataset(Groupable):
+class Dataset(Groupable, Addressed):
     """A table, or all tables that a pattern matches, as of one instant; made by :meth:`Store.scan
     <drumlin.Store.scan>`. Nothing is read before rows are asked for, and it can be read any number of times.
 
@@ -36,7 +36,7 @@ class Dataset(Groupable):
     and pyarrow read only the columns that they need, and row groups that may have rows that they ask for.
 
     It can be pickled: another process that opens the same store reads the same rows. What is pickled has no secrets; a
-    bucket's credentials come from the environment of the process.
+    bucket's credentials come from the environment of the process. A copy (:mod:`copy`) is the same object.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -79,6 +79,35 @@ class Dataset(Groupable):
     def schema(self) -> Any:
         """The columns: a pyarrow Schema where pyarrow is installed, else a :class:`drumlin.Schema`."""
         return self._stream(self._columns, limit=0).schema
+
+    @property
+    def versions(self) -> dict[str, int | None]:
+        """The number of the version that is read of each table, by path; None of one that its transaction has written.
+        See :attr:`Result.version <drumlin.Result.version>`. Nothing is read.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"a": {"n": [1]}, "b": {"n": [1, 2]}}, metadata="first")
+        >>> _ = store.append("b", {"n": [3]})
+        >>> ds = store.read("*")
+        >>> ds.versions, ds.metadata, ds.num_rows
+        ({'a': 0, 'b': 1}, {'a': 'first', 'b': None}, 4)
+        """
+        return {path: None if told is None else told[0] for path, told in self._told()}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was noted with those versions, by path, as it was when this data set was made; None where nothing was.
+        Nothing is read."""
+        return {path: None if told is None or told[1] is None else json.loads(told[1]) for path, told in self._told()}
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows that reading it gives: :meth:`count_rows`, at its cost."""
+        return self.count_rows()
+
+    def _told(self) -> Iterable[tuple[str, tuple[int, str | None] | None]]:
+        return zip(self._core.paths, self._core.versions, strict=True)
 
     def where(self, where: str | Expr) -> Self:
         """The same, with only the rows for which ``where`` is true, too.
@@ -196,19 +225,20 @@ class Dataset(Groupable):
         return map(need("pyarrow", "", "").record_batch, stream)
 
     def __repr__(self) -> str:
-        schema = self._stream(self._columns, limit=0).schema
-        columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(schema.names, schema.types, strict=True))
+        columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(*self._described_columns(), strict=True))
         tables = len(self.paths)
         return f"Dataset({self.pattern!r}, {tables} {'table' if tables == 1 else 'tables'}, {columns})"
 
-    def __reduce__(self) -> Any:
+    def _reduced(self) -> Any:
         described = self._core.describe()
-        core = self._store
-        uri = core.uri
-        if uri.startswith("memory://"):
-            raise InvalidArgument(f"a data set of {uri} cannot be pickled: no other process can open the store")
-        place = (uri, core.storage_options())
-        return (_again, (*place, described, self._columns, self._filters, self._limit))
+        return (_again, (address_of(self._store), described, self._columns, self._filters, self._limit))
+
+    def _described_columns(self) -> tuple[list[str], list[str]]:
+        """The names of its columns, and their types as text. Nothing is read."""
+        schema = self._core.schema
+        types = dict(zip(schema.names, schema.types, strict=True))
+        names = schema.names if self._columns is None else [name for name in self._columns if name in types]
+        return names, [types[name] for name in names]
 
     def _stream(
         self, columns: list[str] | None, filters: Iterable[str] = (), limit: int | None = None
@@ -264,48 +294,18 @@ def dataset(
     return made(ArrowDataset, core, store, columns, filters, limit)
 
 
-#: Stores that this process has open, or has opened for what was unpickled, by where they are.
-_open: "WeakValueDictionary[tuple[int, str], Any]" = WeakValueDictionary()
-_unpickled: dict[tuple[int, str], Any] = {}
-
-
-def remember(core: "_drumlin.Store") -> None:
-    """Notes an open store, so that what is unpickled here is of it."""
-    _open[(os.getpid(), core.uri)] = core
-
-
 def _again(
-    uri: str,
-    options: dict[str, str],
+    address: Address,
     described: bytes,
     columns: list[str] | None,
     filters: list[str],
     limit: int | None,
 ) -> Dataset:
     """What was pickled, in this process."""
-    place = (os.getpid(), uri)
-    core = _open.get(place) or _unpickled.get(place)
-    for fresh in (False, True):
-        if core is None or (fresh and _is_closed(core)):
-            from drumlin._open import open as open_store
-
-            core = _unpickled[place] = open_store(uri, mode="read", storage_options=options)._core
-        elif fresh:
-            core.refresh()
-        try:
-            return dataset(core.dataset(described), core, columns, filters, limit)
-        except Exception:
-            # The store may have been read before the data set was made, or be closed.
-            if fresh:
-                raise
-    raise AssertionError
-
-
-def _is_closed(core: "_drumlin.Store") -> bool:
-    from drumlin._errors import Closed
-
+    core = to_read(Address(*address))
     try:
-        core.seq()
-    except Closed:
-        return True
-    return False
+        return dataset(core.dataset(described), core, columns, filters, limit)
+    except Error:
+        # The store may have been read before the data set was made.
+        core.refresh()
+        return dataset(core.dataset(described), core, columns, filters, limit)

@@ -58,6 +58,7 @@ from drumlin._reports import (
     VersionsReport,
 )
 from drumlin._row_reports import DeleteReport, MergeReport, RowsReport, UpdateReport
+from drumlin._watch import make_bars, stoppable
 from drumlin.tree import Condition as _Condition
 from drumlin.tree import PatternLike as _PatternLike
 
@@ -135,9 +136,11 @@ __all__ = [
     "commit_staged",
     "expression_parts",
     "main",
+    "make_bars",
     "open",
     "salvage",
     "stage_alone",
+    "stoppable",
 ]
 
 __version__: Final[str]
@@ -253,6 +256,10 @@ class Dataset:
     @property
     def paths(self) -> list[str]:
         """The paths of the tables."""
+    @property
+    def versions(self) -> list[tuple[int, str | None] | None]:
+        """The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as
+        JSON text; None of a table that its transaction has written."""
     def stream(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Stream:
         """Scans it, batch by batch."""
     def collect(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Batches:
@@ -299,6 +306,16 @@ class Reading:
     @property
     def seq(self) -> int:
         """The last commit that the reading sees."""
+    @property
+    def version(self) -> tuple[int, str | None] | None:
+        """The number of its version and what was noted with it, as JSON text; None if its transaction made it."""
+    @property
+    def known_rows(self) -> int | None:
+        """The number of its rows, if nothing need be read to know it: without a filter, if no rows are in memory."""
+    def count_rows(self) -> int:
+        """The number of its rows."""
+    def head(self, rows: int, columns: list[str] | None = None) -> Batches | None:
+        """At most `rows` of the first rows, in `columns` if given. None if more would have to be read for them."""
     @property
     def written_whole(self) -> bool:
         """Whether the version has just the rows that one write wrote."""

@@ -19,6 +19,7 @@ from drumlin._arguments import (
 from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._named import flag, function
+from drumlin._places import remember
 from drumlin._store import Store
 
 __all__ = ["open", "salvage"]
@@ -120,7 +121,9 @@ def open(
     checked["writer"] = optional_text(writer, "writer")
     checked["storage_options"] = bucket_options(storage_options)
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
-    return Store(_drumlin.open(_place(uri, "uri"), mode, checked))
+    core = _drumlin.open(_place(uri, "uri"), mode, checked)
+    remember(core, mode, checked)
+    return Store(core)
 
 
 def salvage(

@@ -1,5 +1,6 @@
 """What a read gives."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,6 +57,45 @@ class Result:
     def schema(self) -> _drumlin.Schema:
         """The columns: names and Arrow types. Nothing is read."""
         return self._reading.schema
+
+    @property
+    def version(self) -> int | None:
+        """The number of the version that is read, whatever named it: a number, a snapshot, a time, or nothing for the
+        newest. Rows written by key since then, which show too, belong to none yet. None for what a transaction wrote
+        and has not committed, and for what was made of rows, such as groups. Nothing is read.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2]}, metadata={"by": "me"})
+        >>> _ = store.snapshot("then"), store.append("numbers", {"n": [3]})
+        >>> result = store.read("numbers", as_of="then")
+        >>> result.version, result.metadata, result.num_rows
+        (0, {'by': 'me'}, 2)
+        """
+        told = self._told()
+        return None if told is None else told[0]
+
+    @property
+    def metadata(self) -> Any:
+        """What was noted with that version (see :meth:`Store.write <drumlin.Store.write>`), as it was when this result
+        was made; None if nothing was, or if there is no version. Nothing is read."""
+        told = self._told()
+        return None if told is None or told[1] is None else json.loads(told[1])
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows that reading it gives. Known without reading, unless there is a ``where`` or rows written
+        by key wait in memory: then it counts, and reads the columns that decide it, of those row groups whose
+        statistics do not.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.read("numbers", limit=2).num_rows, store.read("numbers", where="n > 2").num_rows
+        (2, 1)
+        """
+        reading = self._reading
+        return reading.num_rows if isinstance(reading, _drumlin.Batches) else reading.count_rows()
 
     def to_arrow(self) -> "_pa.Table":
         """All rows as a pyarrow Table, decoded by all threads."""
@@ -149,6 +189,27 @@ class Result:
         schema = self._reading.schema
         columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(schema.names, schema.types, strict=True))
         return f"Result({self._path!r}, {columns})"
+
+    def __copy__(self) -> "Result":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Result":
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"the result of reading {self._path!r} is not pickled; pickle the data set (store.scan), which reads the "
+            "same rows in another process, or the rows (to_arrow(), to_pandas() ...)"
+        )
+
+    def _told(self) -> tuple[int, str | None] | None:
+        return self._reading.version if isinstance(self._reading, _drumlin.Reading) else None
+
+    @property
+    def _known_rows(self) -> int | None:
+        """The number of rows, if nothing need be read to know it."""
+        reading = self._reading
+        return reading.num_rows if isinstance(reading, _drumlin.Batches) else reading.known_rows
 
     def _is_whole(self, written: range | None) -> bool:
         """Whether the rows are just those that one write wrote, where that matters to their numbers."""

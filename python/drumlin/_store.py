@@ -18,7 +18,6 @@ from drumlin._arguments import (
     rows_filter,
     text,
 )
-from drumlin._dataset import remember
 from drumlin._drumlin import (
     ChangeFeed,
     CheckpointReport,
@@ -77,6 +76,11 @@ class Store(Tables[Version]):
     :attr:`tree` has the nodes, :meth:`table` gives a handle on one table. Threads may share a store. A forked process
     must open it again.
 
+    It can be pickled, as the address that it is opened at, without secrets: a bucket's credentials come from the
+    environment of the process that unpickles it. Where that has the store open it gets that very one, and closing one
+    closes the other. A folder that another process writes is opened for reading. A copy (:mod:`copy`) is the same
+    object.
+
     >>> import drumlin
     >>> store = drumlin.open("memory://")
     >>> store.write("prices/us/AAPL", {"day": [1, 2], "close": [187.5, 190.0]}).rows
@@ -92,7 +96,6 @@ class Store(Tables[Version]):
     def __init__(self, core: _drumlin.Store) -> None:
         super().__init__(core.tables(), core)
         self._core = core
-        remember(core)
 
     @property
     def uri(self) -> str:
@@ -273,7 +276,7 @@ class Store(Tables[Version]):
         ('prices/A', 'delete', 0, 1, 'nightly load', 'importer')
         ('prices/A', 'write', 2, 0, 'nightly load', 'importer')
         """
-        return Tables(self._core.with_message(text(message, "message")), self._core)
+        return Tables(self._core.with_message(text(message, "message")), self._core, message)
 
     def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
         """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up. Its commit says

@@ -34,6 +34,7 @@ from drumlin._input import Fit, FrameLike, SchemaLike, order_of, schema_of, to_s
 from drumlin._lookup import Lookup
 from drumlin._merge import Merge
 from drumlin._named import names_arguments, told
+from drumlin._places import Addressed, table_at
 from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
 
@@ -48,7 +49,7 @@ _V = TypeVar("_V")
 
 @final
 @names_arguments("get")
-class Table(Groupable, Generic[_V]):
+class Table(Groupable, Addressed, Generic[_V]):
     """A handle on one table, in a store or in a transaction; made by :meth:`Store.table <drumlin.Store.table>` and
     :meth:`Transaction.table <drumlin.Transaction.table>`. Whether the table is there shows when the handle is used.
 
@@ -89,6 +90,9 @@ class Table(Groupable, Generic[_V]):
 
     def __repr__(self) -> str:
         return f"Table({self.path!r} in {self._place!r})"
+
+    def _reduced(self) -> Any:
+        return (table_at, (self._place, self.path))
 
     def exists(self) -> bool:
         """Whether there is a table at the path."""
@@ -213,16 +217,9 @@ class Table(Groupable, Generic[_V]):
         >>> store.read("numbers").to_arrow()["n"].to_pylist()
         [10, 21, 30]
         """
-        stream, columns, told = (
-            to_stream(source, Fit(coerce), "source"),
-            [] if on is None else names(on, "on"),
-            note(metadata),
-        )
-        return Merge(
-            lambda matched, others, by_source: self._core.merge(
-                stream, columns, matched, others, by_source, told, progress
-            )
-        )
+        stream, columns = to_stream(source, Fit(coerce), "source"), [] if on is None else names(on, "on")
+        last = note(metadata), progress
+        return Merge(lambda one, two, three: self._core.merge(stream, columns, one, two, three, *last))
 
     def delete(
         self,

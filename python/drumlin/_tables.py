@@ -30,6 +30,7 @@ from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._input import FrameLike
 from drumlin._named import names_arguments
+from drumlin._places import Addressed, address_of, store_at, tables_at
 from drumlin._result import Result, Results
 from drumlin._table import Table
 from drumlin._tree import Tree
@@ -46,19 +47,28 @@ _V = TypeVar("_V")
 
 
 @names_arguments()
-class Tables(Generic[_V]):
+class Tables(Addressed, Generic[_V]):
     """What a :class:`drumlin.Store` and a :class:`drumlin.Transaction` have in common: the tree, handles on tables, the
     everyday verbs, and what touches many tables at once."""
 
-    __slots__ = ("_of", "_tables", "_tree")
+    __slots__ = ("_message", "_of", "_tables", "_tree")
 
-    def __init__(self, tables: _drumlin.Tables, store: _drumlin.Store | None = None) -> None:
+    def __init__(
+        self, tables: _drumlin.Tables, store: _drumlin.Store | None = None, message: str | None = None
+    ) -> None:
         self._tables = tables
+        self._message = message
         self._tree = Tree(tables.tree())
         self._of = store
 
     def __repr__(self) -> str:
         return f"Tables({self._of.uri!r})" if self._of is not None else "Tables()"
+
+    def _reduced(self) -> Any:
+        if self._of is None:
+            raise TypeError("a transaction is not pickled, nor are its tables: it belongs to this process")
+        address = address_of(self._of)
+        return (store_at, (address,)) if self._message is None else (tables_at, (address, self._message))
 
     @property
     def tree(self) -> Tree:

@@ -21,6 +21,7 @@ use drumlin::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::watch::{Bar, check_stop};
 
 /// How often signals are checked.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
@@ -133,6 +134,7 @@ pub fn wait<T: Send>(
             return Ok(came);
         }
         py.check_signals()?;
+        check_stop(py)?;
     }
 }
 
@@ -147,7 +149,19 @@ pub fn long_each<T: Send, U: Send>(
     py: Python<'_>,
     cancels: &[Cancel],
     call: impl FnOnce(&(dyn Fn(U) + Sync)) -> Result<T> + Send,
+    each: impl FnMut(Python<'_>, U) -> PyResult<()> + Send,
+) -> PyResult<T> {
+    long_watched(py, cancels, call, each, |_| Ok(()))
+}
+
+/// The same; `watch` is called, attached to the interpreter, whenever signals are checked. An exception from it ends the
+/// call early too.
+fn long_watched<T: Send, U: Send>(
+    py: Python<'_>,
+    cancels: &[Cancel],
+    call: impl FnOnce(&(dyn Fn(U) + Sync)) -> Result<T> + Send,
     mut each: impl FnMut(Python<'_>, U) -> PyResult<()> + Send,
+    mut watch: impl FnMut(Python<'_>) -> PyResult<()> + Send,
 ) -> PyResult<T> {
     enum Told<T, U> {
         One(U),
@@ -173,7 +187,11 @@ pub fn long_each<T: Send, U: Send>(
                         let result = ended.unwrap_or_else(|panic| Err(Error::panicked(&*panic))).map_err(raise);
                         return interrupted.map_or(result, Err);
                     }
-                    Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals()),
+                    Err(RecvTimeoutError::Timeout) => Python::attach(|py| {
+                        py.check_signals()?;
+                        check_stop(py)?;
+                        watch(py)
+                    }),
                     Err(RecvTimeoutError::Disconnected) => unreachable!("a panic of the call is caught and sent"),
                 };
                 if let Err(raised) = raised {
@@ -185,18 +203,26 @@ pub fn long_each<T: Send, U: Send>(
     })
 }
 
-/// Runs a long call that reports its steps to `progress`. An exception from the callback cancels the call and is
-/// raised.
+/// Runs a long call that reports its steps to `progress`, or without one to a bar, if it takes so long that there is one.
+/// An exception from the callback cancels the call and is raised.
 pub fn with_progress<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
     call: impl FnOnce(Task) -> Result<T> + Send,
 ) -> PyResult<T> {
     let cancel = Cancel::default();
+    let Some(callback) = progress else {
+        let mut bar = Bar::new(SIGNAL_POLL);
+        let task = Task { cancel: cancel.clone(), progress: Some(bar.listener()) };
+        let result =
+            long_watched(py, &[cancel], |_| call(task), |_, never: Infallible| match never {}, |py| bar.watch(py));
+        bar.close(py);
+        return result;
+    };
     let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
-    let progress = progress.map(|callback| {
+    let tell = {
         let (cancel, raised) = (cancel.clone(), raised.clone());
-        let tell = move |Progress { done, total, rows, bytes, left_micros }: Progress| {
+        move |Progress { done, total, rows, bytes, left_micros }: Progress| {
             let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
             if raised.is_some() {
                 return;
@@ -207,10 +233,9 @@ pub fn with_progress<T: Send>(
                 cancel.cancel();
                 *raised = Some(error);
             }
-        };
-        Arc::new(tell) as Arc<dyn Fn(Progress) + Send + Sync>
-    });
-    let task = Task { cancel: cancel.clone(), progress };
+        }
+    };
+    let task = Task { cancel: cancel.clone(), progress: Some(Arc::new(tell)) };
     let result = long(py, &[cancel], || call(task));
     let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
     raised.map_or(result, Err)

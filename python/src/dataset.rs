@@ -83,6 +83,14 @@ impl Dataset {
         self.core.paths()
     }
 
+    /// The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as JSON text;
+    /// None of a table that its transaction has written.
+    #[getter]
+    fn versions(&self) -> Vec<Option<(u64, Option<&str>)>> {
+        let versions = self.core.versions().into_iter();
+        versions.map(|record| record.map(|record| (record.version.0, record.metadata.as_deref()))).collect()
+    }
+
     /// Scans it, batch by batch.
     fn stream(
         &self,

@@ -1,6 +1,7 @@
 //! Rows from Python: anything that exports an Arrow stream or array, or a reading of a store.
 
 use drumlin::Result;
+use drumlin::base::Cancel;
 use drumlin::store::{Frame, VersionInfo};
 use drumlin::table::Scan;
 use pyo3::exceptions::PyException;
@@ -30,18 +31,24 @@ impl<'py> FromPyObject<'_, 'py> for Input {
     }
 }
 
-impl From<Input> for Frame<'_> {
-    fn from(input: Input) -> Self {
-        match input {
+impl Input {
+    /// The rows as the store takes them. A call that is cancelled waits for no more of another library's: they may take
+    /// long to come.
+    pub fn frame(self, cancel: &Cancel) -> Frame<'static> {
+        match self {
             Input::Scan(scan) => Frame::new(scan.schema(), scan),
-            Input::Foreign(Rows { schema, batches }) => Frame::from_foreign(schema, batches),
+            Input::Foreign(Rows { schema, mut batches }) => {
+                let cancel = cancel.clone();
+                let next = move || cancel.check().map_or_else(|error| Some(Err(error)), |()| batches.next());
+                Frame::from_foreign(schema, std::iter::from_fn(next))
+            }
         }
     }
 }
 
 /// Tables and their rows, as the store takes them.
-pub fn to_frames(frames: Vec<(String, Input)>) -> Vec<(String, Frame<'static>)> {
-    frames.into_iter().map(|(path, input)| (path, input.into())).collect()
+pub fn to_frames(frames: Vec<(String, Input)>, cancel: &Cancel) -> Vec<(String, Frame<'static>)> {
+    frames.into_iter().map(|(path, input)| (path, input.frame(cancel))).collect()
 }
 
 /// Rows passed by a caller, or the exception raised when they were requested.

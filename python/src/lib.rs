@@ -38,6 +38,7 @@ mod transaction;
 mod tree;
 mod trigger;
 mod value;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -93,6 +94,8 @@ mod _drumlin {
     use super::transaction::Transaction;
     #[pymodule_export]
     use super::tree::Tree;
+    #[pymodule_export]
+    use super::watch::{make_bars, stoppable};
 
     /// Opens the store at `uri`.
     #[pyfunction]

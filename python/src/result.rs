@@ -9,7 +9,7 @@ use arrow::ffi::FFI_ArrowArray;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::base::{Cancel, Seq, caught};
 use drumlin::store::ReadOptions;
-use drumlin::table::{Scan, VersionKind, View};
+use drumlin::table::{Scan, ScanOptions, VersionKind, View};
 use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -82,19 +82,52 @@ impl Reading {
 
     /// A scan of the reading's columns, or of `columns`.
     pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared<Scan>> {
+        let mut options = self.options.scan.clone();
+        if columns.is_some() {
+            options.columns = columns;
+        } else {
+            check_process(self.process).map_err(raise)?;
+            detached(py, || self.table.check_not_aborted())?;
+            if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Ok(first);
+            }
+        }
+        self.scan_again(py, options)
+    }
+
+    fn scan_again(&self, py: Python<'_>, options: ScanOptions) -> PyResult<Prepared<Scan>> {
         check_process(self.process).map_err(raise)?;
         detached(py, || self.table.check_not_aborted())?;
-        let mut options = self.options.clone();
-        options.scan.name = Some(self.table.path().to_owned());
-        if columns.is_some() {
-            options.scan.columns = columns;
-        } else if let Some(first) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Ok(first);
-        }
         let cancel = Cancel::default();
-        options.scan.cancel = cancel.clone();
-        let scan = detached(py, || self.table.read_again(&self.view, &options.scan, self.table_changes))?;
+        let name = Some(self.table.path().to_owned());
+        let options = ScanOptions { cancel: cancel.clone(), name, ..options };
+        let scan = detached(py, || self.table.read_again(&self.view, &options, self.table_changes))?;
         Ok(Prepared { scan, cancel })
+    }
+
+    /// The number of rows that the filter keeps, without the limit.
+    fn count_unbounded(&self, py: Python<'_>) -> PyResult<u64> {
+        if let Some(rows) = self.rows_of_version() {
+            return Ok(rows);
+        }
+        let filter = self.options.scan.filter.clone();
+        let Prepared { scan, cancel } = self.scan_again(py, ScanOptions { filter, ..ScanOptions::default() })?;
+        long(py, &[cancel], || scan.count())
+    }
+
+    /// The number of rows without the limit, if nothing need be read to know it.
+    fn rows_of_version(&self) -> Option<u64> {
+        if self.options.scan.filter.is_some() || self.view.shows_unnumbered_rows() {
+            return None;
+        }
+        Some(self.view.table.version(self.view.read_point.version)?.rows)
+    }
+
+    /// `rows`, of which the limit or the tail is taken.
+    fn bounded(&self, rows: u64) -> u64 {
+        let asked = &self.options.scan;
+        let rows = rows.saturating_sub(asked.offset);
+        asked.limit.into_iter().chain(asked.tail).fold(rows, u64::min)
     }
 }
 
@@ -117,6 +150,45 @@ impl Reading {
     fn written_whole(&self) -> bool {
         let version = self.view.table.version(self.view.read_point.version);
         version.is_some_and(|version| version.kind == VersionKind::Write) && !self.view.shows_unnumbered_rows()
+    }
+
+    /// The number of its version and what its writer noted, as JSON text; None if its transaction made the version.
+    #[getter]
+    fn version(&self) -> Option<(u64, Option<&str>)> {
+        let record = self.table.numbered(&self.view)?;
+        Some((record.version.0, record.metadata.as_deref()))
+    }
+
+    /// The number of its rows, if nothing need be read to know it: without a filter, if no rows are in memory.
+    #[getter]
+    fn known_rows(&self) -> Option<u64> {
+        self.rows_of_version().map(|rows| self.bounded(rows))
+    }
+
+    /// The number of its rows.
+    fn count_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.bounded(self.count_unbounded(py)?))
+    }
+
+    /// At most `rows` of the first rows, in `columns` if they are given. `None` if more would have to be read for them: the
+    /// last rows that a filter keeps are found from the end.
+    #[pyo3(signature = (rows, columns=None))]
+    fn head(&self, py: Python<'_>, rows: u64, columns: Option<Vec<String>>) -> PyResult<Option<Batches>> {
+        let mut options = self.options.scan.clone();
+        options.columns = columns.or(options.columns);
+        match options.tail {
+            Some(tail) if tail <= rows => {}
+            Some(_) if options.filter.is_some() => return Ok(None),
+            Some(tail) => {
+                options.offset = self.count_unbounded(py)?.saturating_sub(tail);
+                (options.tail, options.limit) = (None, Some(rows));
+            }
+            None => options.limit = Some(options.limit.map_or(rows, |limit| limit.min(rows))),
+        }
+        let Prepared { scan, cancel } = self.scan_again(py, options)?;
+        let schema = scan.schema();
+        let batches = long(py, &[cancel], || scan.collect())?;
+        Ok(Some(Batches { schema, batches }))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {

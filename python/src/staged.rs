@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use drumlin::{Aborted, Frame, StageMode, StageOptions, StagedCommit, Version};
+use drumlin::base::Task;
+use drumlin::{Aborted, StageMode, StageOptions, StagedCommit, Version};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -178,7 +179,7 @@ impl Stage {
         part: Option<(u64, u64)>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Token> {
-        let write = |task| self.0.write(&ticket.0, path, frame.into(), part, &task);
+        let write = |task: Task| self.0.write(&ticket.0, path, frame.frame(&task.cancel), part, &task);
         Ok(Token(with_progress(py, progress, write)?))
     }
 }
@@ -195,8 +196,8 @@ pub fn stage_alone(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Token> {
     let options = settings.options()?;
-    let write = |task| {
-        let frame: Frame<'_> = frame.into();
+    let write = |task: Task| {
+        let frame = frame.frame(&task.cancel);
         let tables = [(path.to_owned(), Some(frame.schema().clone()))];
         let ticket = drumlin::Ticket::open(&store.core, &tables, &options)?;
         let token = drumlin::Stage::of(&store.core).write(&ticket, path, frame, part, &task);

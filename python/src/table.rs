@@ -155,7 +155,7 @@ impl Table {
     ) -> PyResult<Option<Version>> {
         let compression = compression_of(compression)?;
         let options = WriteOptions { metadata, sort, compression, ..WriteOptions::default() };
-        self.write_by(py, options, progress, |table, options| table.write(frame, options))
+        self.write_by(py, options, progress, |table, options| table.write(frame.frame(&options.task.cancel), options))
     }
 
     #[pyo3(signature = (frame, metadata=None, evolve=false, progress=None))]
@@ -168,7 +168,7 @@ impl Table {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
         let options = WriteOptions { metadata, schema: schema_mode(evolve), ..WriteOptions::default() };
-        self.write_by(py, options, progress, |table, options| table.append(frame, options))
+        self.write_by(py, options, progress, |table, options| table.append(frame.frame(&options.task.cancel), options))
     }
 
     #[pyo3(signature = (frame, filter=None, metadata=None, evolve=false, progress=None))]
@@ -183,8 +183,8 @@ impl Table {
     ) -> PyResult<Option<Version>> {
         let options = WriteOptions { metadata, schema: schema_mode(evolve), ..WriteOptions::default() };
         self.write_by(py, options, progress, |table, options| match filter {
-            Some(filter) => table.replace_where(frame, filter, options),
-            None => table.replace(frame, options),
+            Some(filter) => table.replace_where(frame.frame(&options.task.cancel), filter, options),
+            None => table.replace(frame.frame(&options.task.cancel), options),
         })
     }
 
@@ -216,14 +216,14 @@ impl Table {
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<MergeReport> {
-        let merge = |task| {
+        let merge = |task: Task| {
             let merge = Merge {
                 on,
                 matched: matched.into_iter().map(when_matched).collect::<Result<_>>()?,
                 not_matched: not_matched.into_iter().map(when_not_matched).collect::<Result<_>>()?,
                 not_matched_by_source: by_source.into_iter().map(when_matched).collect::<Result<_>>()?,
             };
-            self.core.merge(source, &merge, &UpdateOptions { metadata, task })
+            self.core.merge(source.frame(&task.cancel), &merge, &UpdateOptions { metadata, task })
         };
         Ok(with_progress(py, progress, merge)?.into())
     }
@@ -303,7 +303,8 @@ impl Table {
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
-        let add = |task| self.core.add_columns_from(Frame::from(rows), &on, &UpdateOptions { metadata, task });
+        let add =
+            |task: Task| self.core.add_columns_from(rows.frame(&task.cancel), &on, &UpdateOptions { metadata, task });
         Ok(with_progress(py, progress, add)?.map(Version::from))
     }
 

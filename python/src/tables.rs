@@ -65,7 +65,7 @@ impl Tables {
         let (sort, compression) = (kept.0, compression_of(kept.1)?);
         let write = |frames, task| {
             let options = WriteOptions { metadata, sort, compression, task, ..WriteOptions::default() };
-            let frames = to_frames(frames);
+            let frames = to_frames(frames, &options.task.cancel);
             match each {
                 true => self.place.write_each(frames, &options),
                 false => all(self.place.write_many(frames, &options)),
@@ -86,10 +86,8 @@ impl Tables {
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let append = |frames, task| {
-            let (frames, options) = (
-                to_frames(frames),
-                WriteOptions { metadata, schema: schema_mode(evolve), task, ..WriteOptions::default() },
-            );
+            let options = WriteOptions { metadata, schema: schema_mode(evolve), task, ..WriteOptions::default() };
+            let frames = to_frames(frames, &options.task.cancel);
             match each {
                 true => self.place.append_each(frames, &options),
                 false => all(self.place.append_many(frames, &options)),

@@ -123,11 +123,6 @@ def test_a_closed_store_answers_no_more(store: drumlin.Store) -> None:
     assert result.to_arrow().num_rows == 10
 
 
-def test_a_store_is_not_pickled(store: drumlin.Store) -> None:
-    with pytest.raises(TypeError):
-        pickle.dumps(store)
-
-
 @pytest.mark.parametrize("path", ["", "/a", "a//b", "a/", "a/../b", ".", "a*", "what?", "a\nb", "x" * 256])
 def test_bad_paths_are_refused_with_a_reason(store: drumlin.Store, path: str) -> None:
     for call in (

@@ -2,6 +2,8 @@
 
 import datetime as dt
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -278,3 +280,76 @@ def test_many_tables_in_one_commit(store: drumlin.Store) -> None:
     results = store.read_many(list(frames))
     assert results["many/1999"].to_arrow()["n"].to_pylist() == [1999]
     assert len(store.drop("many/**").paths) == 2000
+
+
+def read_of(store: drumlin.Store, work: Callable[[], object]) -> int:
+    """How many pieces of encoded data were looked up."""
+    before = store.stat()
+    work()
+    after = store.stat()
+    return after.cache_hits + after.cache_misses - before.cache_hits - before.cache_misses
+
+
+def test_a_result_tells_which_version_it_is(store: drumlin.Store) -> None:
+    store.write("t", {"n": list(range(10))}, metadata={"by": "me"})
+    store.snapshot("then")
+    at = store.append("t", {"n": [10, 11]}).time
+    store.table("t").delete("n = 0")
+
+    def told(**named: Any) -> tuple[Any, ...]:
+        result = store.read("t", **named)
+        assert isinstance(result, drumlin.Result)
+        assert result.num_rows == result.to_arrow().num_rows
+        return result.version, result.metadata, result.num_rows
+
+    assert told() == (2, None, 11)
+    assert told(as_of=0) == told(as_of="then") == (0, {"by": "me"}, 10)
+    assert told(as_of=at) == (1, None, 12)
+    assert told(limit=3)[2] == told(tail=3)[2] == 3
+    assert told(limit=30)[2] == told(tail=30)[2] == 11
+    assert told(rows=slice(4, 6))[2] == 2
+    assert told(rows=slice(10, 20))[2] == told(rows=slice(-1, None))[2] == 1
+    assert told(rows=slice(20, 30))[2] == 0
+    assert told(where="n >= 9")[2] == 3
+    assert told(where="n >= 9", limit=2)[2] == told(where="n >= 9", tail=2)[2] == 2
+    assert told(where="n > 99")[2] == 0
+    whole = store.read("t")
+    assert isinstance(whole, drumlin.Result)
+    # What was noted later is not seen by a result that was made before.
+    store.table("t").set_metadata("later")
+    assert (whole.metadata, store.read("t").metadata) == (None, "later")
+    assert read_of(store, lambda: (whole.version, whole.metadata, whole.num_rows, whole.schema)) == 0
+    assert read_of(store, lambda: store.read("t", where="n > 99").num_rows) <= 3
+    assert store.scan("t").group_by().agg(rows="count").version is None
+
+
+def test_a_data_set_tells_which_versions_it_has(store: drumlin.Store) -> None:
+    store.write_many({"p/a": {"n": [1]}, "p/b": {"n": [1, 2]}}, metadata="first")
+    store.append("p/b", {"n": [3]}, metadata=[1])
+    store.snapshot("then")
+    store.write("p/b", {"n": [9]})
+    ds = store.read("p/*", as_of="then")
+    assert isinstance(ds, drumlin.Dataset)
+    assert ds.versions == {"p/a": 0, "p/b": 1}
+    assert ds.metadata == {"p/a": "first", "p/b": [1]}
+    assert (ds.num_rows, store.read("p/*").num_rows, ds.limit(2).num_rows) == (4, 2, 2)
+    assert ds.where("n > 1").num_rows == 2
+    assert read_of(store, lambda: (ds.versions, ds.metadata, ds.num_rows)) == 0
+
+
+def test_rows_in_memory_and_rows_of_a_transaction_have_no_number(people: drumlin.Table, store: drumlin.Store) -> None:
+    rows = {"id": 1, **{name: None for name in people.schema().names if name != "id"}}
+    people.upsert(rows)
+    result = people.read()
+    assert (result.version, result.num_rows) == (0, 1)
+    people.upsert({**rows, "id": 2})
+    assert (result.num_rows, people.read().num_rows) == (1, 2)
+    store.checkpoint()
+    assert people.read().version == 1
+    with store.transaction() as tx:
+        assert tx.read("people").version == 1
+        tx.table("people").delete("id = 1")
+        assert (tx.read("people").version, tx.read("people").metadata, tx.read("people").num_rows) == (None, None, 1)
+        assert tx.scan("people").versions == {"people": None}
+        assert tx.read("people", as_of=1).version == 1
+    assert store.read("people").version == 2

@@ -68,7 +68,7 @@ impl State {
         let mut missing = Vec::new();
         self.tree.each(|path, node| {
             if let Some(id) = node.table()
-                && (!self.tables.get_open(id).is_some() || !seen.insert(id))
+                && (self.tables.get_open(id).is_none() || !seen.insert(id))
             {
                 missing.push((id, path.to_owned()));
             }

@@ -17,7 +17,8 @@ use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
 use crate::segment::{ColumnStats, Kept, engine_type};
 use crate::table::{
-    Constants, ReadAs, Scan, ScanOptions, ScanPlan, View, ViewPoint, constant_stats, text_dictionary, union,
+    Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats, text_dictionary,
+    union,
 };
 
 /// What a data set is made of.
@@ -242,6 +243,11 @@ impl Dataset {
     /// The paths of its tables, in order.
     pub fn paths(&self) -> Vec<String> {
         self.inner.tables.iter().map(|table| table.handle.path().to_owned()).collect()
+    }
+
+    /// The version that it shows of each of its tables, in their order; `None` of one that its transaction has written.
+    pub fn versions(&self) -> Vec<Option<&VersionRecord>> {
+        self.inner.tables.iter().map(|table| table.handle.numbered(&table.view)).collect()
     }
 
     /// Its tables one by one, each with the columns of all; without those that the filter of `options` rules out by their

@@ -19,7 +19,9 @@ use super::{
 use crate::base::{Error, Result, Version};
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::table::{ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, View};
+use crate::table::{
+    ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, VersionRecord, View,
+};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`super::Tables::table`].
@@ -372,6 +374,16 @@ impl Table {
                 let renew = if transaction.has_left(view.table.id)? { store.renewal() } else { None };
                 store.scan_view(view.clone(), read_as, options, renew)
             }
+        }
+    }
+
+    /// The version that `view`, which is of this table, shows; `None` if its transaction made it: versions are numbered at
+    /// the commit.
+    pub fn numbered<'a>(&self, view: &'a View) -> Option<&'a VersionRecord> {
+        let record = view.table.version(view.read_point.version)?;
+        match &self.place {
+            Place::Transaction(transaction) if record.seq > transaction.seq() => None,
+            Place::Store(_) | Place::Transaction(_) => Some(record),
         }
     }
 

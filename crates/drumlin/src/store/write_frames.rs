@@ -291,7 +291,7 @@ impl Store {
     fn refuse_present_keys(&self, state: &State, table: &EncodedTable, task: &Task) -> Result<()> {
         let Some(NewKeys { codec, keys }) = &table.new_keys else { return Ok(()) };
         let found = &table_at(state, &table.path)?;
-        keys.iter().try_for_each(|keys| self.refuse_present(state, &found, codec, keys, &table.path, &task.cancel))
+        keys.iter().try_for_each(|keys| self.refuse_present(state, found, codec, keys, &table.path, &task.cancel))
     }
 
     /// Encodes all frames, as they are to be written to the tables of `state`.

@@ -1,0 +1,44 @@
+"""Settings of this process that belong to no store."""
+
+import os
+
+__all__ = ["Options", "options"]
+
+#: The environment variable that turns bars off.
+PROGRESS = "DRUMLIN_PROGRESS"
+_OFF = ("0", "false", "no", "off")
+
+
+class Options:
+    """Settings of this process; :data:`drumlin.options` holds them.
+
+    >>> import drumlin
+    >>> drumlin.options.progress = False
+    >>> drumlin.options
+    Options(progress=False)
+    >>> drumlin.options.progress = True
+    """
+
+    __slots__ = ("_progress",)
+
+    def __init__(self) -> None:
+        self._progress = True
+
+    @property
+    def progress(self) -> bool:
+        """Whether a call that takes longer than two seconds shows a bar: in a notebook, and where standard error is a
+        terminal; nowhere else. Off too while the environment variable ``DRUMLIN_PROGRESS`` is ``0``, ``false``, ``no``
+        or ``off``. A call that has a ``progress`` of its own never shows one."""
+        return self._progress and os.environ.get(PROGRESS, "").strip().lower() not in _OFF
+
+    @progress.setter
+    def progress(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"progress is True or False, not a {type(value).__name__}")
+        self._progress = value
+
+    def __repr__(self) -> str:
+        return f"Options(progress={self.progress})"
+
+
+options = Options()

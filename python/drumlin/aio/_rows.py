@@ -1,0 +1,74 @@
+"""Results, data sets, and what is made of them, awaited."""
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import drumlin
+from drumlin.aio._calls import run
+from drumlin.aio._handles import Handle, Iterated, awaits, each
+
+__all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
+
+
+@awaits(drumlin.Result)
+class Result(Iterated):
+    """See :class:`drumlin.Result`. ``async for`` gives its batches."""
+
+
+@awaits(drumlin.Groups, agg=Result)
+class Groups(Handle):
+    """See :class:`drumlin.Groups`."""
+
+
+def _dataset(make: Callable[[], Awaitable[Any]]) -> Handle:
+    return Dataset(make)
+
+
+@awaits(drumlin.Dataset, where=_dataset, select=_dataset, limit=_dataset, group_by=Groups, resample=Groups)
+class Dataset(Iterated):
+    """See :class:`drumlin.Dataset`. ``async for`` gives its batches."""
+
+
+@awaits(drumlin.Lookup, rows=Result, keys=Result)
+class Lookup(Iterated):
+    """See :class:`drumlin.Lookup`. ``async for`` gives its rows, each a dict or None."""
+
+
+@awaits(drumlin.Diff)
+class Diff(Iterated):
+    """See :class:`drumlin.Diff`. ``async for`` gives its batches."""
+
+    @functools.wraps(drumlin.Diff.batches)
+    def batches(self) -> AsyncIterator[Any]:
+
+        async def items() -> Any:
+            made = await self._get()
+            return await run(made.batches)
+
+        return each(items)
+
+
+@awaits(drumlin.Results)
+class Results(Handle):
+    """See :class:`drumlin.Results`. Once it was awaited it is a map of paths and results."""
+
+    def _made(self) -> "drumlin.Results":
+        if self._object is None:
+            raise drumlin.InvalidArgument("these results are not there yet; await them first")
+        made: drumlin.Results = self._object
+        return made
+
+    def __getitem__(self, path: str) -> Any:
+        found = self._made()[path]
+
+        async def make() -> Any:
+            return found
+
+        return Result(make) if isinstance(found, drumlin.Result) else found
+
+    def __iter__(self) -> Any:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())

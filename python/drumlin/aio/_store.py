@@ -1,0 +1,92 @@
+"""Stores, transactions and feeds, awaited."""
+
+import functools
+from collections.abc import AsyncIterator
+from typing import Any, Generic, TypeVar
+
+import drumlin
+from drumlin import _drumlin
+from drumlin._store import _ATTEMPTS_MAX
+from drumlin._tables import Tables as _Tables
+from drumlin.aio._calls import run
+from drumlin.aio._handles import Block, Handle, awaits
+from drumlin.aio._rows import Dataset, Result, Results
+from drumlin.aio._table import Table, Tree
+from drumlin.tree import P
+
+__all__ = ["ChangeFeed", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
+
+#: What tells of a version that was made.
+_V = TypeVar("_V")
+
+
+@awaits(_Tables, table=Table, tree=Tree, scan=Dataset, read_many=Results)
+class Tables(Handle, Generic[_V]):
+    """See :meth:`drumlin.Store.with_message`."""
+
+    @functools.wraps(_Tables.read)
+    def read(self, path: Any, **named: Any) -> Any:
+        many = isinstance(path, P) or (isinstance(path, str) and ("*" in path or "?" in path))
+        return (Dataset if many else Result)(self._later("read", path, **named))
+
+
+@awaits(drumlin.Transaction)
+class Transaction(Tables, Block):
+    """See :class:`drumlin.Transaction`: ``async with store.transaction() as tx``."""
+
+
+@awaits(drumlin.Ticket)
+class Ticket(Block):
+    """See :class:`drumlin.Ticket`: ``async with store.ticket(...) as ticket``."""
+
+
+@awaits(drumlin.ChangeFeed)
+class ChangeFeed(Handle):
+    """See :class:`drumlin.ChangeFeed`: ``async for commit in await store.changes()``. It begins when it is awaited."""
+
+    def __aiter__(self) -> AsyncIterator[drumlin.Commit]:
+        return self
+
+    async def __anext__(self) -> drumlin.Commit:
+        commit: drumlin.Commit = await self._call("next", (), {})
+        return commit
+
+
+@awaits(drumlin.Store, changes=ChangeFeed, ticket=Ticket, transaction=Transaction, with_message=Tables)
+class Store(Tables, Block):
+    """See :class:`drumlin.Store`: ``async with drumlin.aio.open(uri) as store``."""
+
+    @functools.wraps(drumlin.Store.transact)
+    async def transact(self, function: Any, *, message: str | None = None) -> Any:
+        if not callable(function):
+            raise TypeError(f"function is a coroutine function of a transaction, not a {type(function).__name__}")
+        for attempt in range(_ATTEMPTS_MAX):
+            transaction = Transaction(self._later("transaction", message=message))
+            core: _drumlin.Transaction = (await transaction._get())._core
+            last = attempt == _ATTEMPTS_MAX - 1
+            try:
+                answer = await function(transaction)
+            except BaseException as error:
+                again = isinstance(error, drumlin.Conflict) and core.again and not last
+                await run(core.abort)
+                if not again:
+                    raise
+                continue
+            try:
+                await run(core.commit)
+            except drumlin.Conflict:
+                if last:
+                    raise
+            else:
+                return answer
+        raise AssertionError("unreachable")
+
+
+@functools.wraps(drumlin.open)
+def open(*arguments: Any, **named: Any) -> Store:
+    return Store(lambda: run(lambda: drumlin.open(*arguments, **named)))
+
+
+@functools.wraps(drumlin.salvage)
+async def salvage(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.salvage(*arguments, **named))
