@@ -2,8 +2,8 @@
 
 :func:`from_arctic`, :func:`from_delta`, :func:`from_lance` and :func:`from_parquet` bring tables with their history,
 check each version by a digest before it is committed, and go on where an earlier run ended. :func:`to_parquet`,
-:func:`to_delta` and :func:`to_iceberg` take tables out. ``docs/migrating.md`` has what comes over and what does not; the
-command is ``drumlin migrate``.
+:func:`to_delta` and :func:`to_iceberg` take tables out. ``docs/migrating.md`` has what comes over and what does not.
+The command is ``drumlin migrate``.
 
 >>> import drumlin, tempfile
 >>> from drumlin import migrate
@@ -18,6 +18,7 @@ command is ``drumlin migrate``.
 from drumlin.migrate.arctic import from_arctic
 from drumlin.migrate.delta import from_delta
 from drumlin.migrate.delta_out import to_delta
+from drumlin.migrate.iceberg_out import to_iceberg
 from drumlin.migrate.lance import from_lance
 from drumlin.migrate.names import path_of, symbol_of
 from drumlin.migrate.parquet import from_parquet
@@ -35,5 +36,6 @@ __all__ = [
     "path_of",
     "symbol_of",
     "to_delta",
+    "to_iceberg",
     "to_parquet",
 ]

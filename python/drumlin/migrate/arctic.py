@@ -222,18 +222,17 @@ class _Run:
             return False
         return True
 
-    def _write(
-        self, path: str, said: str, source: SourceFrame, metadata: Any, digest: FrameDigest, what: str
-    ) -> None:
+    def _write(self, path: str, said: str, source: SourceFrame, metadata: Any, digest: FrameDigest, what: str) -> None:
+        back = digest
+
         def write(tx: Transaction) -> None:
+            nonlocal back
             table = tx.table(path)
             table.write(source.frame, metadata=metadata)
-            nonlocal back
             back = frame_digest(table.read().to_pandas())
             if back.sha256 != digest.sha256:
                 raise Mismatch(f"the store reads back other rows than were written to '{path}'; nothing was committed")
 
-        back = digest
         commit(self._store, said, write)
         for column in sorted(digest.missing):
             if digest.missing[column] != back.missing.get(column):
@@ -264,9 +263,7 @@ class _Run:
             return _as_json(plain)
         return plain
 
-    def _note_numbers(
-        self, symbol: str, path: str, versions: list[SourceVersion], numbers: Mapping[int, int]
-    ) -> None:
+    def _note_numbers(self, symbol: str, path: str, versions: list[SourceVersion], numbers: Mapping[int, int]) -> None:
         for version in versions:
             number = numbers.get(version.number)
             if number is None:

@@ -81,11 +81,9 @@ def check_nesting(tables: list[Leaving]) -> None:
             )
 
 
-def _write(
-    deltalake: Any, table: Leaving, columns: list[str], compression: str, replace: bool
-) -> tuple[int, int]:
+def _write(deltalake: Any, table: Leaving, columns: list[str], compression: str, replace: bool) -> tuple[int, int]:
     pyarrow = need("pyarrow", "an export to Delta Lake", "delta")
-    schema = lake_schema(pyarrow.schema(table.result))
+    schema = lake_schema(pyarrow.schema(table.result), "Delta Lake")
     rows = 0
 
     def counted() -> Iterator[Any]:

@@ -1,7 +1,7 @@
 """Digests of rows, by content: equal for equal values, types and names, however they lie in memory.
 
-Of Arrow rows it does not matter how they are cut into batches, of pandas frames how an index or a category is built. The
-values of null slots, the payloads of NaNs and the ``freq`` of an index do not count.
+Of Arrow rows it does not matter how they are cut into batches, of pandas frames how an index is built. The values of
+null slots, the payloads of NaNs and the ``freq`` of an index do not count.
 """
 
 import hashlib
@@ -196,9 +196,9 @@ def _valid_values(digest: Any, array: Any, pyarrow: Any) -> None:
         digest.update(compute.list_value_length(array).cast("int64").to_numpy().tobytes())
         _arrow_values(digest, array.flatten(), pyarrow)
     elif (bits := getattr(kind, "bit_width", 0)) and bits % 8 == 0:
-        width = bits // 8
+        step = bits // 8
         data = array.buffers()[1]
         if len(array):
-            digest.update(memoryview(data)[array.offset * width : (array.offset + len(array)) * width])
+            digest.update(memoryview(data)[array.offset * step : (array.offset + len(array)) * step])
     else:
         raise Unsupported(f"a digest of values of type {kind}")

@@ -5,6 +5,7 @@ the commit.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from drumlin._errors import Error
@@ -51,7 +52,7 @@ def bring(steps: list[Step], store: Store, path: str, origin: dict[str, Any], ta
         said = "an earlier run did not bring it, and later versions are there: drop the table, and run again"
         tally.fail(name, step.number, said, 1)
     tally.skip(len(steps) - len(later) - len(lost))
-    before = {step.number: earlier.number for earlier, step in zip(steps, steps[1:], strict=False)}
+    before = {step.number: earlier.number for earlier, step in pairwise(steps)}
     for step in later:
         follows = newest is not None and before.get(step.number) == newest
         try:

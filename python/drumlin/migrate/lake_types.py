@@ -1,19 +1,17 @@
 """Arrow types as Delta Lake and Iceberg have them."""
 
-from typing import Any
+from typing import Any, Literal
 
 from drumlin._errors import Unsupported
 from drumlin._optional import need
 
 
-def lake_schema(schema: Any) -> Any:
+def lake_schema(schema: Any, lake: Literal["Delta Lake", "Iceberg"]) -> Any:
     """A schema with the types in which a lake holds the values; :class:`drumlin.Unsupported` names a column that has
     none."""
-    pyarrow = need("pyarrow", "an export", "pyarrow")
-    fields = []
-    for field in schema:
-        kind = _lake_type(field.type, field.name, pyarrow)
-        fields.append(pyarrow.field(field.name, kind, field.nullable))
+    types = _Types(lake)
+    pyarrow = types.pyarrow
+    fields = [pyarrow.field(field.name, types.of(field.type, field.name), field.nullable) for field in schema]
     return pyarrow.schema(fields)
 
 
@@ -29,50 +27,61 @@ def to_lake(batch: Any, schema: Any) -> Any:
     return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _lake_type(kind: Any, what: str, pyarrow: Any) -> Any:
-    types = pyarrow.types
-    if isinstance(kind, pyarrow.BaseExtensionType):
-        return _lake_type(kind.storage_type, what, pyarrow)
-    if types.is_dictionary(kind):
-        return _lake_type(kind.value_type, what, pyarrow)
-    plain = _plain_type(kind, what, pyarrow)
-    if plain is not None:
-        return plain
-    if types.is_struct(kind):
-        return pyarrow.struct(
-            [pyarrow.field(f.name, _lake_type(f.type, f"{what}.{f.name}", pyarrow), f.nullable) for f in kind]
-        )
-    if types.is_map(kind):
-        key, item = (_lake_type(part, what, pyarrow) for part in (kind.key_type, kind.item_type))
-        return pyarrow.map_(key, item)
-    if getattr(kind, "value_field", None) is not None:
-        field = kind.value_field
-        return pyarrow.list_(pyarrow.field(field.name, _lake_type(field.type, what, pyarrow), field.nullable))
-    raise Unsupported(f"column {what!r} is of type {kind}, which the format has not; drop it, or convert it")
+class _Types:
+    """The types of a lake."""
 
+    def __init__(self, lake: str) -> None:
+        self.pyarrow = pyarrow = need("pyarrow", "an export", "pyarrow")
+        self._lake = lake
+        #: Types of numbers that become wider ones.
+        self._wider = {
+            "uint8": pyarrow.int16(),
+            "uint16": pyarrow.int32(),
+            "uint32": pyarrow.int64(),
+            "uint64": pyarrow.decimal128(20, 0),
+            "halffloat": pyarrow.float32(),
+            "date64": pyarrow.date32(),
+        }
+        if lake == "Iceberg":
+            self._wider |= dict.fromkeys(("int8", "int16", "uint8"), pyarrow.int32())
 
-def _plain_type(kind: Any, what: str, pyarrow: Any) -> Any:
-    types = pyarrow.types
-    wider = {
-        "uint8": pyarrow.int16(),
-        "uint16": pyarrow.int32(),
-        "uint32": pyarrow.int64(),
-        "uint64": pyarrow.decimal128(20, 0),
-        "halffloat": pyarrow.float32(),
-        "date64": pyarrow.date32(),
-    }
-    if (wide := wider.get(str(kind))) is not None:
-        return wide
-    if types.is_signed_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_date32(kind):
-        return kind
-    if types.is_timestamp(kind):
-        return pyarrow.timestamp("us", "UTC" if kind.tz is not None else None)
-    if types.is_decimal(kind):
-        if kind.precision > 38:
-            raise Unsupported(f"column {what!r} has {kind.precision} digits; the format has at most 38")
-        return pyarrow.decimal128(kind.precision, kind.scale)
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return pyarrow.large_string() if types.is_large_string(kind) else pyarrow.string()
-    if types.is_binary(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
-        return pyarrow.binary()
-    return pyarrow.large_binary() if types.is_large_binary(kind) else None
+    def of(self, kind: Any, what: str) -> Any:
+        """The type for ``kind``."""
+        pyarrow = self.pyarrow
+        types = pyarrow.types
+        if isinstance(kind, pyarrow.BaseExtensionType):
+            return self.of(kind.storage_type, what)
+        if types.is_dictionary(kind):
+            return self.of(kind.value_type, what)
+        plain = self._plain(kind, what)
+        if plain is not None:
+            return plain
+        if types.is_struct(kind):
+            return pyarrow.struct(
+                [pyarrow.field(part.name, self.of(part.type, f"{what}.{part.name}"), part.nullable) for part in kind]
+            )
+        if types.is_map(kind):
+            return pyarrow.map_(self.of(kind.key_type, what), self.of(kind.item_type, what))
+        if getattr(kind, "value_field", None) is not None:
+            field = kind.value_field
+            return pyarrow.list_(pyarrow.field(field.name, self.of(field.type, what), field.nullable))
+        raise Unsupported(f"column {what!r} is of type {kind}, which {self._lake} has not; drop it, or convert it")
+
+    def _plain(self, kind: Any, what: str) -> Any:
+        pyarrow = self.pyarrow
+        types = pyarrow.types
+        if (wide := self._wider.get(str(kind))) is not None:
+            return wide
+        if types.is_signed_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_date32(kind):
+            return kind
+        if types.is_timestamp(kind):
+            return pyarrow.timestamp("us", "UTC" if kind.tz is not None else None)
+        if types.is_decimal(kind):
+            if kind.precision > 38:
+                raise Unsupported(f"column {what!r} has {kind.precision} digits; {self._lake} has at most 38")
+            return pyarrow.decimal128(kind.precision, kind.scale)
+        if types.is_string(kind) or types.is_string_view(kind):
+            return pyarrow.string()
+        if types.is_binary(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+            return pyarrow.binary()
+        return kind if types.is_large_string(kind) or types.is_large_binary(kind) else None

@@ -37,8 +37,8 @@ def path_of(symbol: str, prefix: str = "") -> str:
     long = max(len(name.encode()) for name in names)
     if long > _NAME_BYTES_MAX or len(path.encode()) > _PATH_BYTES_MAX or path.count("/") >= _NAMES_MAX:
         raise InvalidArgument(
-            f"the symbol {symbol[:40]!r}... makes a path of {len(path.encode())} bytes, {path.count('/') + 1} names and "
-            f"a name of {long} bytes; a path has at most {_PATH_BYTES_MAX}, {_NAMES_MAX} and {_NAME_BYTES_MAX}"
+            f"the symbol {symbol[:40]!r}... makes a path of {len(path.encode())} bytes, {path.count('/') + 1} names "
+            f"and a name of {long} bytes; a path has at most {_PATH_BYTES_MAX}, {_NAMES_MAX} and {_NAME_BYTES_MAX}"
         )
     return path
 

@@ -180,5 +180,3 @@ def _other_format(folder: Path) -> str | None:
 
 def _hidden(place: Path) -> bool:
     return any(part.startswith((".", "_")) for part in place.parts)
-
-

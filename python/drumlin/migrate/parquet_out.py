@@ -204,5 +204,3 @@ def _write_partitions(table: Leaving, columns: list[str], compression: str, fold
         existing_data_behavior="overwrite_or_ignore",
     )
     return rows
-
-

@@ -1,5 +1,5 @@
-"""How a migration knows what it has done: each version says where it is from, in the message of the commit that made it.
-So the note is there if and only if the rows are."""
+"""How a migration knows what it has done: each version says where it is from, in the message of the commit that made
+it. So the note is there if and only if the rows are."""
 
 import datetime as dt
 import json

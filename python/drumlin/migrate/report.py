@@ -179,5 +179,3 @@ class Tally:
         if strict and report.failures:
             raise Incomplete(report)
         return report
-
-

@@ -91,7 +91,9 @@ def _named_parts(pattern: str, path_columns: Iterable[str] | None) -> dict[int, 
         raise InvalidArgument(f"'{pattern}' has '**', which stands for any number of names: it makes no path columns")
     wild = [at for at, part in enumerate(parts) if "*" in part or "?" in part]
     if len(wild) != len(names):
-        raise InvalidArgument(f"'{pattern}' has {len(wild)} parts that are no plain names, and path_columns {len(names)}")
+        raise InvalidArgument(
+            f"'{pattern}' has {len(wild)} parts that are no plain names, and path_columns {len(names)}"
+        )
     return dict(zip(wild, names, strict=True))
 
 
