@@ -93,7 +93,21 @@ class _Delta:
         time = "" if stamp is None else iso(dt.datetime.fromtimestamp(stamp / 1000, dt.UTC))
         operation = str(commit.get("operation", ""))
         details = {"delta": json_details(commit)}
-        return Step(number, time, operation, details, lambda: self._rows(number), lambda: self._added(number))
+        return Step(
+            number,
+            time,
+            operation,
+            details,
+            lambda: self._rows(number),
+            lambda: self._added(number),
+            lambda: self._readable(number),
+        )
+
+    def _readable(self, version: int) -> bool:
+        """Whether the files are there: Delta vacuums those that only old versions need."""
+        dataset = self._at(version).to_pyarrow_dataset()
+        paths = [fragment.path for fragment in dataset.get_fragments()]
+        return all(info.type.name == "File" for info in dataset.filesystem.get_file_info(paths))
 
     def _rows(self, version: int) -> Rows:
         dataset = self._at(version).to_pyarrow_dataset()

@@ -37,6 +37,8 @@ class Step(NamedTuple):
     rows: Callable[[], Rows]
     #: The rows that it adds to those of the version before it, if it does nothing else.
     added: Callable[[], Rows | None]
+    #: Whether the source still has what the version needs.
+    readable: Callable[[], bool]
 
 
 def bring(steps: list[Step], store: Store, path: str, origin: dict[str, Any], tally: Tally) -> None:
@@ -50,7 +52,7 @@ def bring(steps: list[Step], store: Store, path: str, origin: dict[str, Any], ta
     lost = older if len(older) > there.deleted else []
     for step in lost:
         said = "an earlier run did not bring it, and later versions are there: drop the table, and run again"
-        tally.fail(name, step.number, said, 1)
+        _miss(step, said, steps, name, tally)
     tally.skip(len(steps) - len(later) - len(lost))
     before = {step.number: earlier.number for earlier, step in pairwise(steps)}
     for step in later:
@@ -60,10 +62,18 @@ def bring(steps: list[Step], store: Store, path: str, origin: dict[str, Any], ta
         except FATAL:
             raise
         except Exception as error:
-            tally.fail(name, step.number, error, 1)
+            _miss(step, error, steps, name, tally)
             continue
         newest = step.number
         tally.brought(name, rows, size)
+
+
+def _miss(step: Step, reason: object, steps: list[Step], name: str, tally: Tally) -> None:
+    """A version did not come over: a failure, unless it is an old one that the source itself has cleaned up."""
+    if step is not steps[-1] and not step.readable():
+        tally.gone(f"{name} version {step.number}: its files are no longer in the source")
+    else:
+        tally.fail(name, step.number, reason, 1)
 
 
 def _bring(step: Step, store: Store, path: str, origin: dict[str, Any], follows: bool) -> tuple[int, int]:
@@ -89,11 +99,24 @@ def write_rows(
     table = tx.table(path)
     before = table.stat().rows if append else 0
     digest = ArrowDigest(rows.schema)
-    stream = pyarrow.RecordBatchReader.from_batches(rows.schema, digest.passing(rows.batches()))
-    if append:
-        table.append(stream)
-    else:
-        table.write(stream)
+    wrong: Exception | None = None
+
+    def drawn() -> Iterator[Any]:
+        nonlocal wrong
+        try:
+            yield from digest.passing(rows.batches())
+        except Exception as error:
+            wrong = error
+            raise
+
+    stream = pyarrow.RecordBatchReader.from_batches(rows.schema, drawn())
+    try:
+        _ = table.append(stream) if append else table.write(stream)
+    except Error:
+        if wrong is not None:
+            # What the source said, without what Arrow's interface makes of it.
+            raise wrong from None
+        raise
     sent = digest.hexdigest()
     result = table.read(rows=slice(before, None)) if append else table.read()
     back: ArrowDigest | None = None

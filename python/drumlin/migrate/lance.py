@@ -88,6 +88,7 @@ class _Lance:
             details,
             lambda: _rows_of(self._at(number), None),
             lambda: self._added(number),
+            lambda: True,
         )
 
     def _operation(self, version: int) -> str:

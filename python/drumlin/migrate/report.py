@@ -100,6 +100,13 @@ def bytes_text(count: float) -> str:
     return f"{count / 1000:.1f} TB"
 
 
+def reason_text(reason: object) -> str:
+    """What was wrong, in one line: other packages say it in many."""
+    lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+    first = lines[0] if lines else ""
+    return f"{type(reason).__name__}: {first}" if isinstance(reason, BaseException) else first
+
+
 class Tally:
     """Counts what threads do, and calls the caller's progress. Threads share one."""
 
@@ -139,9 +146,15 @@ class Tally:
             self._skipped += versions
             self._step(versions)
 
+    def gone(self, sentence: str) -> None:
+        """A version is no longer in the source."""
+        with self._lock:
+            self._notes.append(sentence)
+            self._step(1)
+
     def fail(self, name: str, version: int | None, reason: object, steps: int = 0) -> None:
         """Something did not come over, which was expected as ``steps`` versions."""
-        said = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
+        said = reason_text(reason)
         with self._lock:
             self._failures.append(Failure(name, version, said))
             self._step(steps)
