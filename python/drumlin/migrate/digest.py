@@ -155,6 +155,8 @@ def _arrow_values(digest: Any, array: Any, pyarrow: Any) -> None:
     if types.is_dictionary(kind):
         _arrow_values(digest, array.dictionary_decode(), pyarrow)
         return
+    if (plain := _without_views(kind, pyarrow)) != kind:
+        array = array.cast(plain)
     _say(digest, len(array), array.null_count)
     if types.is_null(kind):
         return
@@ -163,6 +165,18 @@ def _arrow_values(digest: Any, array: Any, pyarrow: Any) -> None:
         digest.update(numpy.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
         array = array.drop_null()
     _valid_values(digest, array, pyarrow)
+
+
+def _without_views(kind: Any, pyarrow: Any) -> Any:
+    """The type without a view at its top, of which pyarrow cannot drop nulls."""
+    types = pyarrow.types
+    if types.is_string_view(kind):
+        return pyarrow.large_string()
+    if types.is_binary_view(kind):
+        return pyarrow.large_binary()
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        return pyarrow.large_list(kind.value_field)
+    return kind
 
 
 def _valid_values(digest: Any, array: Any, pyarrow: Any) -> None:
@@ -175,9 +189,6 @@ def _valid_values(digest: Any, array: Any, pyarrow: Any) -> None:
     elif types.is_floating(kind):
         numbers = array.to_numpy(zero_copy_only=False)
         digest.update(numpy.where(numpy.isnan(numbers), numpy.array(numpy.nan, numbers.dtype), numbers).tobytes())
-    elif types.is_string_view(kind) or types.is_binary_view(kind):
-        wide = pyarrow.large_string() if types.is_string_view(kind) else pyarrow.large_binary()
-        _valid_values(digest, array.cast(wide), pyarrow)
     elif types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         digest.update(compute.binary_length(array).cast("int64").to_numpy().tobytes())
         width = "int64" if types.is_large_string(kind) or types.is_large_binary(kind) else "int32"
@@ -192,7 +203,7 @@ def _valid_values(digest: Any, array: Any, pyarrow: Any) -> None:
         _arrow_values(digest, array.flatten(), pyarrow)
     elif types.is_map(kind):
         _valid_values(digest, array.cast(pyarrow.list_(pyarrow.struct([kind.key_field, kind.item_field]))), pyarrow)
-    elif types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+    elif types.is_list(kind) or types.is_large_list(kind):
         digest.update(compute.list_value_length(array).cast("int64").to_numpy().tobytes())
         _arrow_values(digest, array.flatten(), pyarrow)
     elif (bits := getattr(kind, "bit_width", 0)) and bits % 8 == 0:
