@@ -106,7 +106,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "vector": (pa.list_(pa.float32(), 2), [[1.0, 2.0], None, [3.0, None], [0.0, 0.0]]),
     "struct": (pa.struct({"a": pa.int64(), "b": pa.string()}), [{"a": 1, "b": None}, None, {"a": None, "b": ""}, {}]),
     "map": (pa.map_(pa.string(), pa.int64()), [[("a", 1)], None, [], [("b", None)]]),
-    "list view": (pa.list_view(pa.string_view()), [["a", None], None, [], ["bc"]]),
+    "list view": (pa.list_view(pa.string()), [["a", None], None, [], ["bc"]]),
     "interval": (pa.month_day_nano_interval(), [(1, 2, 3), None, (0, 0, 0), (0, 0, 1)]),
     "days": (pa.date32(), [dt.date(2024, 1, 1), None, dt.date(1970, 1, 1), dt.date(1, 1, 1)]),
     "null": (pa.null(), [None] * 4),

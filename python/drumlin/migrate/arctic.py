@@ -107,6 +107,8 @@ class _Run:
         self._lacks: dict[str, list[str]] = {}
         #: Versions here of each path that ArcticDB has deleted, and the snapshots that show each.
         self._deleted: dict[str, dict[int, tuple[str, ...]]] = {}
+        #: Versions that did not come over.
+        self._failed: set[tuple[str, int]] = set()
         #: Snapshots that could not be made.
         self._unmade: set[str] = set()
 
@@ -133,7 +135,7 @@ class _Run:
             except (*FATAL, Stopped):
                 raise
             except Exception as error:
-                self._tally.fail(symbol, version.number, str(error) if isinstance(error, Refused) else error, 1)
+                self._fail(symbol, version, str(error) if isinstance(error, Refused) else error)
         if todo:
             there = self._there(path, origin, versions)
         self._note_numbers(symbol, path, versions, there.numbers)
@@ -141,12 +143,12 @@ class _Run:
     def _there(self, path: str, origin: dict[str, Any], versions: list[SourceVersion]) -> Found:
         """What earlier runs have brought; snapshots show versions that are no longer listed, too."""
         there = found(self._store, path, origin, {version.number: version.time for version in versions})
-        numbers = dict(there.numbers)
+        numbers, listed = dict(there.numbers), frozenset(there.numbers.values())
         for version in versions:
             for name in version.snapshots:
                 for made in self._names(name):
                     number = self._held.get(made, {}).get(path)
-                    if number is not None:
+                    if number is not None and number not in listed:
                         numbers.setdefault(version.number, number)
         return Found(numbers, max(numbers) if numbers else None, there.deleted)
 
@@ -159,7 +161,7 @@ class _Run:
         lost = older if len(older) > there.deleted else []
         for version in lost:
             said = "an earlier run did not bring it, and later versions are there: drop the table, and run again"
-            self._tally.fail(symbol, version.number, said, 1)
+            self._fail(symbol, version, said)
         skipped = len(versions) - len(later) - len(lost)
         if skipped:
             self._tally.skip(skipped)
@@ -268,11 +270,18 @@ class _Run:
             number = numbers.get(version.number)
             if number is None:
                 self._lack(symbol, [version])
+                if version.snapshots and (symbol, version.number) not in self._failed:
+                    said = "it was deleted here, and snapshots show it: lift the retention, drop the table, run again"
+                    self._tally.fail(symbol, version.number, said)
                 continue
             for name in version.snapshots:
                 self._shown.setdefault(name, {})[path] = number
             if version.deleted:
                 self._deleted.setdefault(path, {})[number] = version.snapshots
+
+    def _fail(self, symbol: str, version: SourceVersion, reason: object) -> None:
+        self._failed.add((symbol, version.number))
+        self._tally.fail(symbol, version.number, reason, 1)
 
     def _lack(self, symbol: str, versions: list[SourceVersion]) -> None:
         for version in versions:

@@ -163,7 +163,8 @@ def _arrow_values(digest: Any, array: Any, pyarrow: Any) -> None:
     if array.null_count:
         numpy = need("numpy", "a digest of Arrow rows", "pandas")
         digest.update(numpy.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
-        array = array.drop_null()
+        # Of lists that are views pyarrow drops no nulls; their lengths are null, and they have no items.
+        array = array if types.is_list_view(kind) or types.is_large_list_view(kind) else array.drop_null()
     _valid_values(digest, array, pyarrow)
 
 
@@ -174,8 +175,6 @@ def _without_views(kind: Any, pyarrow: Any) -> Any:
         return pyarrow.large_string()
     if types.is_binary_view(kind):
         return pyarrow.large_binary()
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
-        return pyarrow.large_list(kind.value_field)
     return kind
 
 
@@ -203,8 +202,9 @@ def _valid_values(digest: Any, array: Any, pyarrow: Any) -> None:
         _arrow_values(digest, array.flatten(), pyarrow)
     elif types.is_map(kind):
         _valid_values(digest, array.cast(pyarrow.list_(pyarrow.struct([kind.key_field, kind.item_field]))), pyarrow)
-    elif types.is_list(kind) or types.is_large_list(kind):
-        digest.update(compute.list_value_length(array).cast("int64").to_numpy().tobytes())
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+        lengths = compute.list_value_length(array).cast("int64")
+        digest.update(lengths.fill_null(0).to_numpy().tobytes())
         _arrow_values(digest, array.flatten(), pyarrow)
     elif (bits := getattr(kind, "bit_width", 0)) and bits % 8 == 0:
         step = bits // 8
