@@ -44,7 +44,7 @@ OTHERS: dict[str, pd.DataFrame] = {
     "the order of categories": changed(c=pd.Categorical(["u", "v", "u"], categories=["v", "u"])),
     "plain values": changed(c=["u", "v", "u"]),
     "a time": changed(t=pd.to_datetime(["2024-01-01", None, "2024-01-03"])),
-    "a unit": changed(t=base()["t"].astype("datetime64[us]")),
+    "a unit": changed(t=base()["t"].astype("datetime64[ms]")),
     "the zone": base().tz_convert("Europe/Paris"),
     "no zone": base().tz_localize(None),
     "the name of the index": base().rename_axis("days"),

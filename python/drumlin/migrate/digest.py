@@ -56,7 +56,7 @@ class ArrowDigest:
         self.rows = 0
         self.bytes = 0
         for field in schema:
-            _say(self._digest, "column", field.name, str(field.type))
+            _say(self._digest, "column", field.name, _type_text(field.type, self._pyarrow))
 
     def passing(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same batches."""
@@ -93,6 +93,19 @@ class ArrowDigest:
 
 def _say(digest: Any, *what: Any) -> None:
     digest.update(repr(what).encode("utf-8", "backslashreplace"))
+
+
+def _type_text(kind: Any, pyarrow: Any) -> str:
+    """A type as text, without the names of what is in lists and maps, which say nothing."""
+    types = pyarrow.types
+    if types.is_map(kind):
+        return f"map<{_type_text(kind.key_type, pyarrow)}, {_type_text(kind.item_type, pyarrow)}>"
+    if types.is_struct(kind):
+        return f"struct<{[(part.name, _type_text(part.type, pyarrow)) for part in kind]}>"
+    if getattr(kind, "value_field", None) is not None:
+        size = getattr(kind, "list_size", "")
+        return f"{type(kind).__name__}{size}<{_type_text(kind.value_type, pyarrow)}>"
+    return str(kind)
 
 
 def _label(label: Any) -> tuple[str, str]:

@@ -25,13 +25,22 @@ def path_of(symbol: str, prefix: str = "") -> str:
     >>> symbol_of("prices/us/AAPL", "prices"), symbol_of("odd%3F/%2E%2E/100%"), symbol_of("a/%2Fb%252F")
     ('us/AAPL', 'odd?/../100%', 'a//b%2F')
     """
+    return _path(symbol, prefix, percent=True)
+
+
+def file_path(name: str, prefix: str) -> str:
+    """The path of a file or folder, whose name stays as it is if it is a path: another may become the same one."""
+    return _path(name, prefix, percent=False)
+
+
+def _path(symbol: str, prefix: str, percent: bool) -> str:
     if not symbol:
         raise InvalidArgument("a symbol without a name is no path")
     try:
         symbol.encode()
     except UnicodeEncodeError:
         raise InvalidArgument(f"the symbol {symbol!r} holds half a surrogate pair, and is no path") from None
-    text = "".join(_escaped(symbol, at) for at in range(len(symbol)))
+    text = "".join(_escaped(symbol, at, percent) for at in range(len(symbol)))
     names = [name.replace(".", "%2E") if name in (".", "..") else name for name in text.split("/")]
     path = "/".join([prefix.strip("/"), *names] if prefix.strip("/") else names)
     long = max(len(name.encode()) for name in names)
@@ -51,14 +60,14 @@ def symbol_of(path: str, prefix: str = "") -> str:
     return unquote(path[len(top) + 1 :] if top else path)
 
 
-def _escaped(symbol: str, at: int) -> str:
+def _escaped(symbol: str, at: int, percent: bool) -> str:
     """The character at a place, as a path has it."""
     char = symbol[at]
     if char == "/":
         # One that separates two names stays.
         stays = 0 < at < len(symbol) - 1 and symbol[at - 1] != "/"
         return char if stays else "%2F"
-    looks = char == "%" and len(symbol) >= at + 3 and _HEX.issuperset(symbol[at + 1 : at + 3])
+    looks = percent and char == "%" and len(symbol) >= at + 3 and _HEX.issuperset(symbol[at + 1 : at + 3])
     if looks or char in "*?" or ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0:
         return "".join(f"%{byte:02X}" for byte in char.encode())
     return char

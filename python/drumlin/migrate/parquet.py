@@ -12,7 +12,7 @@ from drumlin._optional import need
 from drumlin._store import Store
 from drumlin._transaction import Transaction
 from drumlin.migrate.history import Rows, write_rows
-from drumlin.migrate.names import path_of
+from drumlin.migrate.names import file_path
 from drumlin.migrate.record import FATAL, commit, found, message
 from drumlin.migrate.report import Report, Tally
 from drumlin.migrate.threads import Crew, Stopped
@@ -93,7 +93,7 @@ def from_parquet(
 
 
 def _bring(unit: _Unit, store: Store, prefix: str, tally: Tally) -> None:
-    path = path_of(unit.name, prefix)
+    path = file_path(unit.name, prefix)
     size = sum(file.stat().st_size for file in unit.files)
     origin = {"from": "parquet", "name": unit.name}
     if found(store, path, origin, {}).newest is not None:

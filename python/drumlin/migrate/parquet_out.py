@@ -1,5 +1,6 @@
 """To Parquet: all tables of a pattern, a folder each."""
 
+import json
 import os
 import secrets
 import shutil
@@ -21,6 +22,8 @@ __all__ = ["to_parquet"]
 
 #: Rows of a row group, as of the store's own.
 _GROUP_ROWS = 122_880
+#: What the store notes of a frame's columns.
+_PANDAS = b"drumlin.pandas"
 #: What files and folders are called while they are written.
 _BEGIN = ".drumlin-"
 
@@ -91,6 +94,10 @@ def _check_places(tables: list[Leaving], columns: list[str], replace: bool) -> N
         missing = [column for column in columns if column not in table.result.schema.names]
         if missing:
             raise InvalidArgument(f"'{table.path}' has no column {missing[0]!r} to partition by")
+        if columns and set(columns) == set(table.result.schema.names):
+            raise InvalidArgument(
+                f"'{table.path}' has no columns but those to partition by: no rows would be in its files"
+            )
     taken = [] if replace else [table for table in tables if earlier(table.folder)]
     if taken:
         more = f", and {len(taken) - 1} more tables have theirs" if len(taken) > 1 else ""
@@ -150,6 +157,34 @@ def _put(made: Path, folder: Path, replace: bool) -> None:
         os.rename(entry, folder / entry.name)
 
 
+def _kept(schema: Any, pyarrow: Any) -> Any:
+    """A schema in which dictionaries of what is no text are plain values: Parquet would lose their type."""
+    types = pyarrow.types
+
+    def kept(field: Any) -> Any:
+        if not types.is_dictionary(field.type):
+            return field
+        values = field.type.value_type
+        texts = types.is_string(values) or types.is_large_string(values) or types.is_binary(values)
+        return field if texts else field.with_type(values)
+
+    plain = pyarrow.schema([kept(field) for field in schema])
+    changed = {before.name for before, after in zip(schema, plain, strict=True) if before.type != after.type}
+    return plain.with_metadata(_metadata(schema.metadata, changed))
+
+
+def _metadata(metadata: dict[bytes, bytes] | None, changed: set[str]) -> dict[bytes, bytes] | None:
+    """A schema's metadata, which no longer say of columns that they have the Arrow types that they had."""
+    if not metadata or not changed or _PANDAS not in metadata:
+        return metadata
+    told = json.loads(metadata[_PANDAS])
+    columns = told.get("columns", {})
+    for name in changed:
+        if columns.get(name, {}).get("type") == "arrow":
+            del columns[name]
+    return {**metadata, _PANDAS: json.dumps(told).encode()}
+
+
 def _sync(file: Path) -> None:
     with open(file, "rb") as opened:
         os.fsync(opened.fileno())
@@ -157,7 +192,7 @@ def _sync(file: Path) -> None:
 
 def _write_file(table: Leaving, compression: str, file: Path) -> int:
     pyarrow, pq = need("pyarrow", "", "pyarrow"), need("pyarrow.parquet", "", "pyarrow")
-    schema, rows = pyarrow.schema(table.result), 0
+    schema, rows = _kept(pyarrow.schema(table.result), pyarrow), 0
     with pq.ParquetWriter(file, schema, compression=compression) as writer:
         for part in _groups(table.result, schema, pyarrow):
             rows += part.num_rows
@@ -173,21 +208,21 @@ def _groups(batches: Any, schema: Any, pyarrow: Any) -> Iterator[Any]:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= _GROUP_ROWS:
-            yield pyarrow.Table.from_batches(waiting, schema)
+            yield pyarrow.Table.from_batches(waiting).cast(schema)
             waiting, rows = [], 0
     if waiting:
-        yield pyarrow.Table.from_batches(waiting, schema)
+        yield pyarrow.Table.from_batches(waiting).cast(schema)
 
 
 def _write_partitions(table: Leaving, columns: list[str], compression: str, folder: Path) -> int:
     pyarrow, pads = need("pyarrow", "", "pyarrow"), need("pyarrow.dataset", "", "pyarrow")
-    schema, rows = pyarrow.schema(table.result), 0
+    schema, rows = _kept(pyarrow.schema(table.result), pyarrow), 0
 
     def counted() -> Iterator[Any]:
         nonlocal rows
         for batch in table.result:
             rows += batch.num_rows
-            yield batch
+            yield from pyarrow.Table.from_batches([batch]).cast(schema).to_batches()
 
     form = pads.ParquetFileFormat()
     keys = pyarrow.schema([schema.field(column) for column in columns])

@@ -70,13 +70,16 @@ def _paths(store: Store, tx: Tables[Any], pattern: str, when: AsOf | None) -> li
 
 def matcher(pattern: str) -> re.Pattern[str]:
     """A pattern over paths as a regular expression: ``**`` is any number of names, ``*`` and ``?`` are within one."""
+    names = pattern.split("/")
     parts = []
-    for at, name in enumerate(pattern.split("/")):
+    for at, name in enumerate(names):
+        last = at == len(names) - 1
         if name == "**":
-            parts.append("(?:/[^/]+)*" if at else "[^/]+(?:/[^/]+)*")
+            # At the end there is at least one.
+            parts.append("[^/]+(?:/[^/]+)*" if last else "(?:[^/]+/)*")
         else:
-            within = "".join({"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)) for char in name)
-            parts.append(f"/{within}" if at else within)
+            parts.append("".join({"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)) for char in name))
+            parts.append("" if last else "/")
     return re.compile("".join(parts), re.DOTALL)
 
 
