@@ -1,7 +1,7 @@
 """The systems that tables are migrated from and to, for tests.
 
-ArcticDB needs pandas 2, so they are in a folder of their own (`make test`, requirements-migrate.txt). Where they are not,
-tests say that they do without; with DRUMLIN_MIGRATE set they fail.
+ArcticDB needs pandas 2, so they are in a folder of their own (`make test`, requirements-migrate.txt). Where they are
+not, tests say that they do without; with DRUMLIN_MIGRATE set they fail.
 """
 
 import importlib

@@ -1,5 +1,5 @@
-"""A migration of 1,000 symbols with 5 versions each and 3 snapshots, killed at random moments until it is done: all of it
-is there, each frame equal, and nothing twice."""
+"""A migration of 1,000 symbols with 5 versions each and 3 snapshots, killed at random moments until it is done: all of
+it is there, each frame equal, and nothing twice."""
 
 import os
 import random

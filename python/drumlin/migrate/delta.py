@@ -53,7 +53,9 @@ def from_delta(
         newest = deltalake.DeltaTable(os.fspath(table), storage_options=options)
     source = _Delta(deltalake, newest.table_uri, options)
     tally = Tally("delta", progress)
-    commits = {commit["version"]: commit for commit in newest.history() if commit["version"] <= newest.version()}
+    # deltalake numbers the history of an older version wrongly: it counts down from that one.
+    history = deltalake.DeltaTable(newest.table_uri, storage_options=options).history()
+    commits = {commit["version"]: commit for commit in history if commit["version"] <= newest.version()}
     wanted = sorted(commits) if versions else [newest.version()]
     steps = [source.step(commits.get(number, {"version": number}), wanted) for number in wanted]
     steps = source.readable(steps, path, tally)
