@@ -5,6 +5,7 @@ interrupted. The report goes to standard output, everything else to standard err
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +14,10 @@ from typing import Any, NoReturn
 
 import drumlin
 from drumlin import migrate
-from drumlin._errors import Error, InvalidArgument
+from drumlin._errors import Error, InvalidArgument, NotFound
 from drumlin._optional import need
 from drumlin._store import Store
-from drumlin.migrate.report import Report, bytes_text
+from drumlin.migrate.report import Report, bytes_text, reason_text
 
 _DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
 #: How often the progress line is written, in seconds.
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         asked = _parser().parse_args(arguments)
     except SystemExit as ended:
-        return int(ended.code or 0)
+        return _DONE if ended.code is None else int(ended.code)
     try:
         with _line() as progress:
             report: Report = asked.run(asked, progress)
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         return _FAILED
     except Exception as error:
         # Packages of other systems raise what they like.
-        _say(f"{type(error).__name__}: {error}")
+        _say(reason_text(error))
         return _FAILED
     print(report)
     return _DONE if report.ok else _FAILED
@@ -80,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Bring in tables of other systems with their history, and take tables out.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _arcticdb(commands)
@@ -93,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: Any, name: str, what: str, run: Callable[[Any, Any], Report]) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=what, description=f"{what[0].upper()}{what[1:]}.", allow_abbrev=False
+    )
     made.set_defaults(run=run)
     made.add_argument(
         "--storage-option", action="append", default=[], metavar="KEY=VALUE", help="an option of the store's bucket"
@@ -186,22 +190,26 @@ def _from_arctic(asked: Any, progress: Any) -> Report:
 
 
 def _from_delta(asked: Any, progress: Any) -> Report:
-    return _history(migrate.from_delta, asked, progress)
+    options = _options(asked.source_option) or None
+    table = need("deltalake", "a Delta table", "delta").DeltaTable(asked.uri, storage_options=options)
+    with _opened(asked, "create") as store:
+        return migrate.from_delta(
+            table, store, asked.table, versions=not asked.newest, storage_options=options, progress=progress
+        )
 
 
 def _from_lance(asked: Any, progress: Any) -> Report:
-    return _history(migrate.from_lance, asked, progress)
-
-
-def _history(bring: Callable[..., Report], asked: Any, progress: Any) -> Report:
     options = _options(asked.source_option) or None
+    dataset = need("lance", "a Lance data set", "lance").dataset(asked.uri, storage_options=options)
     with _opened(asked, "create") as store:
-        return bring(
-            asked.uri, store, asked.table, versions=not asked.newest, storage_options=options, progress=progress
+        return migrate.from_lance(
+            dataset, store, asked.table, versions=not asked.newest, storage_options=options, progress=progress
         )
 
 
 def _from_parquet(asked: Any, progress: Any) -> Report:
+    if not os.path.isdir(asked.directory):
+        raise NotFound(f"'{asked.directory}' is no directory")
     with _opened(asked, "create") as store:
         return migrate.from_parquet(
             asked.directory,

@@ -56,7 +56,7 @@ def to_delta(
         check_nesting(tables)
         taken = [table.folder for table in tables if (table.folder / "_delta_log").exists()]
         if taken and not replace:
-            raise AlreadyExists(f"{taken[0]} is a Delta table; give replace to give it a new version")
+            raise AlreadyExists(f"{taken[0]} is a Delta table; give replace (--force) to give it a new version")
         for table in tables:
             try:
                 written = _write(deltalake, table, columns, compression, replace)

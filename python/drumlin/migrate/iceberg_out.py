@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from drumlin._arguments import AsOf, Progress
-from drumlin._errors import AlreadyExists
+from drumlin._errors import AlreadyExists, InvalidArgument
 from drumlin._named import flag
 from drumlin._optional import need
 from drumlin._store import Store
@@ -61,8 +61,8 @@ def to_iceberg(
         check_nesting(tables)
         taken = [table.folder for table in tables if _files(table.folder)]
         if taken and not replace:
-            raise AlreadyExists(f"{taken[0]} is an Iceberg table; give replace to put another in its place")
-        catalog = catalogs.InMemoryCatalog("export", warehouse=Path(directory).absolute().as_uri())
+            raise AlreadyExists(f"{taken[0]} is an Iceberg table; give replace (--force) to put another in its place")
+        catalog = catalogs.InMemoryCatalog("export", warehouse=f"file://{Path(directory).absolute()}")
         catalog.create_namespace("export")
         for table in tables:
             try:
@@ -82,6 +82,8 @@ def _files(folder: Path) -> set[Path]:
 
 def _write(catalog: Any, table: Leaving) -> tuple[int, int]:
     pyarrow = need("pyarrow", "an export to Iceberg", "iceberg")
+    if odd := {"?", "#"}.intersection(str(table.folder)):
+        raise InvalidArgument(f"the folder {table.folder} has {min(odd)!r} in its name, which is no name for Iceberg")
     schema = lake_schema(pyarrow.schema(table.result), "Iceberg")
     rows = 0
 
@@ -94,7 +96,7 @@ def _write(catalog: Any, table: Leaving) -> tuple[int, int]:
     before = _files(table.folder)
     table.folder.mkdir(parents=True, exist_ok=True)
     try:
-        made = catalog.create_table(f"export.t{secrets.token_hex(8)}", schema, location=table.folder.as_uri())
+        made = catalog.create_table(f"export.t{secrets.token_hex(8)}", schema, location=f"file://{table.folder}")
         made.append(pyarrow.RecordBatchReader.from_batches(schema, counted()))
         sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in made.scan().plan_files()]
         stored = sum(count for count, _ in sizes)

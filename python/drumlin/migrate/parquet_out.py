@@ -101,7 +101,7 @@ def _check_places(tables: list[Leaving], columns: list[str], replace: bool) -> N
     taken = [] if replace else [table for table in tables if earlier(table.folder)]
     if taken:
         more = f", and {len(taken) - 1} more tables have theirs" if len(taken) > 1 else ""
-        raise AlreadyExists(f"{taken[0].folder} has Parquet files{more}; give replace to replace them")
+        raise AlreadyExists(f"{taken[0].folder} has Parquet files{more}; give replace (--force) to replace them")
 
 
 def earlier(folder: Path) -> list[Path]:
@@ -144,7 +144,7 @@ def _put(made: Path, folder: Path, replace: bool) -> None:
     """Moves what was made to its place. What was there goes first, so that no reader sees two exports as one."""
     there = earlier(folder)
     if there and not replace:
-        raise AlreadyExists(f"{folder} has Parquet files; give replace to replace them")
+        raise AlreadyExists(f"{folder} has Parquet files; give replace (--force) to replace them")
     old = made / "old"
     if len(there) == 1 and there[0].is_file() and (made / there[0].name).is_file():
         os.replace(made / there[0].name, there[0])
