@@ -336,6 +336,13 @@ def test_what_progress_raises_stops_it_and_another_run_goes_on(library: Any, sto
     report = from_arctic(library, store)
     assert (report.versions, report.skipped) == (40 - done, done)
 
+    def wrong(*_: Any) -> None:
+        raise ValueError("no more")
+
+    library.write("one more", pd.DataFrame({"n": [1]}))
+    with pytest.raises(ValueError, match="no more"):
+        from_arctic(library, store, progress=wrong)
+
 
 def test_arguments_are_checked(library: Any, store: drumlin.Store) -> None:
     library.write("a", pd.DataFrame({"n": [0]}))

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,26 @@ def test_what_delta_has_cleaned_up_is_noted(tmp_path: Path, store: drumlin.Store
     [failure] = from_delta(uri, store, "lost", versions=False).failures
     assert (failure.name, "not found" in failure.reason) == ("lost", True)
     assert not store.table("lost").exists()
+
+
+def test_columns_with_other_names_in_files_are_refused(tmp_path: Path, store: drumlin.Store) -> None:
+    uri = tmp_path / "lake"
+    deltalake.write_deltalake(str(uri), rows(1, 2))
+    [log] = (uri / "_delta_log").glob("*.json")
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+            schema = json.loads(action["metaData"]["schemaString"])
+            for at, field in enumerate(schema["fields"]):
+                field["metadata"] = {"delta.columnMapping.id": at, "delta.columnMapping.physicalName": f"c{at}"}
+            action["metaData"]["schemaString"] = json.dumps(schema)
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+    log.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    [failure] = from_delta(str(uri), store, "t").failures
+    assert "columnMapping" in failure.reason
+    assert store.tables() == []
 
 
 def test_another_delta_table_is_told_apart(tmp_path: Path, store: drumlin.Store) -> None:

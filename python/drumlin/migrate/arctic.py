@@ -18,7 +18,7 @@ from drumlin.migrate.arctic_source import Refused, SourceFrame, SourceVersion, f
 from drumlin.migrate.digest import ArrowDigest, FrameDigest, frame_digest
 from drumlin.migrate.names import path_of
 from drumlin.migrate.record import FATAL, Found, Mismatch, commit, found, message, record_of
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.threads import Crew, Stopped
 
 __all__ = ["from_arctic"]
@@ -31,6 +31,7 @@ class _Before(NamedTuple):
     sha256: str
 
 
+@halts
 def from_arctic(
     library: Any,
     store: Store,

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drumlin._arguments import Progress, path_argument
+from drumlin._errors import Unsupported
 from drumlin._optional import need
 from drumlin._store import Store
 from drumlin.migrate.history import Rows, Step, bring, json_details
 from drumlin.migrate.record import iso
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 
 __all__ = ["from_delta"]
 
 
+@halts
 def from_delta(
     table: Any,
     store: Store,
@@ -74,6 +76,14 @@ class _Delta:
     def _at(self, version: int) -> Any:
         return self._deltalake.DeltaTable(self._uri, version=version, storage_options=self._options)
 
+    def _dataset(self, version: int) -> Any:
+        table = self._at(version)
+        mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+        if mode != "none":
+            # deltalake refuses only newer tables of the kind, and would find no column of the others.
+            raise Unsupported(f"its columns have other names in files (delta.columnMapping.mode={mode})")
+        return table.to_pyarrow_dataset()
+
     def readable(self, steps: list[Step], path: str, tally: Tally) -> list[Step]:
         """Those from the oldest on whose log is there: Delta cleans its log of old versions."""
         for at, step in enumerate(steps):
@@ -107,16 +117,16 @@ class _Delta:
 
     def _readable(self, version: int) -> bool:
         """Whether the files are there: Delta vacuums those that only old versions need."""
-        dataset = self._at(version).to_pyarrow_dataset()
+        dataset = self._dataset(version)
         paths = [fragment.path for fragment in dataset.get_fragments()]
         return all(info.type.name == "File" for info in dataset.filesystem.get_file_info(paths))
 
     def _rows(self, version: int) -> Rows:
-        dataset = self._at(version).to_pyarrow_dataset()
+        dataset = self._dataset(version)
         return _rows_of(dataset, list(dataset.get_fragments()))
 
     def _added(self, version: int) -> Rows | None:
-        then, now = self._at(version - 1).to_pyarrow_dataset(), self._at(version).to_pyarrow_dataset()
+        then, now = self._dataset(version - 1), self._dataset(version)
         old = {fragment.path for fragment in then.get_fragments()}
         fragments = list(now.get_fragments())
         if then.schema != now.schema or not old <= {fragment.path for fragment in fragments}:

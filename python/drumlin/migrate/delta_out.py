@@ -12,12 +12,13 @@ from drumlin._optional import need
 from drumlin._store import Store
 from drumlin.migrate.lake_types import lake_schema, to_lake
 from drumlin.migrate.record import FATAL, Mismatch
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.tables_out import Leaving, leaving
 
 __all__ = ["to_delta"]
 
 
+@halts
 def to_delta(
     store: Store,
     pattern: str,

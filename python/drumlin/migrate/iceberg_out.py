@@ -14,7 +14,7 @@ from drumlin._store import Store
 from drumlin.migrate.delta_out import check_nesting
 from drumlin.migrate.lake_types import lake_schema, to_lake
 from drumlin.migrate.record import FATAL, Mismatch
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.tables_out import Leaving, leaving
 
 __all__ = ["to_iceberg"]
@@ -23,6 +23,7 @@ _HINT = "version-hint.text"
 _FOLDERS = ("data", "metadata")
 
 
+@halts
 def to_iceberg(
     store: Store,
     pattern: str,

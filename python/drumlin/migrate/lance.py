@@ -11,11 +11,12 @@ from drumlin._optional import need
 from drumlin._store import Store
 from drumlin.migrate.history import Rows, Step, bring, json_details
 from drumlin.migrate.record import iso
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 
 __all__ = ["from_lance"]
 
 
+@halts
 def from_lance(
     dataset: Any,
     store: Store,

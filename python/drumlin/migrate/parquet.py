@@ -14,7 +14,7 @@ from drumlin._transaction import Transaction
 from drumlin.migrate.history import Rows, write_rows
 from drumlin.migrate.names import file_path
 from drumlin.migrate.record import FATAL, commit, found, message
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.threads import Crew, Stopped
 
 __all__ = ["from_parquet"]
@@ -33,6 +33,7 @@ class _Unit(NamedTuple):
     hive: Path | None
 
 
+@halts
 def from_parquet(
     directory: str | os.PathLike[str],
     store: Store,

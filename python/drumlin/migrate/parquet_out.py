@@ -14,7 +14,7 @@ from drumlin._named import flag
 from drumlin._optional import need
 from drumlin._store import Store
 from drumlin.migrate.record import FATAL, Mismatch
-from drumlin.migrate.report import Report, Tally
+from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.tables_out import Leaving, leaving
 from drumlin.migrate.threads import Crew, Stopped
 
@@ -28,6 +28,7 @@ _PANDAS = b"drumlin.pandas"
 _BEGIN = ".drumlin-"
 
 
+@halts
 def to_parquet(
     store: Store,
     pattern: str,

@@ -1,13 +1,18 @@
 """What a migration did: counted by its threads, and given to the caller at the end."""
 
+import functools
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ParamSpec
 
 from drumlin._arguments import Progress
 from drumlin._errors import Error
 
 __all__ = ["Failure", "Incomplete", "Report"]
+
+_P = ParamSpec("_P")
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,27 @@ def reason_text(reason: object) -> str:
     return f"{type(reason).__name__}: {first}" if isinstance(reason, BaseException) else first
 
 
+class _Halted(BaseException):
+    """What the caller's progress raised. It is no fault of a version, so nothing on the way takes it for one."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def halts(migration: Callable[_P, Report]) -> Callable[_P, Report]:
+    """Lets a migration raise what its progress raised."""
+
+    @functools.wraps(migration)
+    def call(*arguments: _P.args, **named: _P.kwargs) -> Report:
+        try:
+            return migration(*arguments, **named)
+        except _Halted as halted:
+            raise halted.error from None
+
+    return call
+
+
 class Tally:
     """Counts what threads do, and calls the caller's progress. Threads share one."""
 
@@ -172,7 +198,10 @@ class Tally:
         passed = time.monotonic() - self._begun
         if self._total and self._done and passed > 1:
             left = passed / self._done * (self._total - self._done)
-        self._progress(self._done, self._total, self._rows, self._bytes, left)
+        try:
+            self._progress(self._done, self._total, self._rows, self._bytes, left)
+        except Exception as error:
+            raise _Halted(error) from error
 
     def report(self, strict: bool) -> Report:
         """What was done; with ``strict`` the exception if something failed."""

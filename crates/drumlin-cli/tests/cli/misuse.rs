@@ -97,7 +97,8 @@ fn every_command_is_tried() {
 #[test]
 fn what_needs_python_says_so() {
     let desk = Desk::new();
-    for args in [&["migrate"][..], &["migrate", "--help"], &["migrate", "arcticdb", "lmdb://a", "b", "c", "--no-such"]] {
+    for args in [&["migrate"][..], &["migrate", "--help"], &["migrate", "arcticdb", "lmdb://a", "b", "c", "--no-such"]]
+    {
         desk.fails(1, args, &["pip install drumlin"]);
     }
 }
