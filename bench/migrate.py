@@ -34,8 +34,9 @@ def large(rows: int, n: int) -> pd.DataFrame:
 
 
 def show(what: str, report: migrate.Report) -> None:
-    versions, size = report.versions / report.seconds, report.bytes / 1e6 / report.seconds
-    print(f"| {what} | {report.versions:,} | {versions:,.0f}/s | {size:,.1f} MB/s | {report.seconds:.1f} s |", flush=True)
+    seconds = report.seconds
+    rates = f"{report.versions / seconds:,.0f}/s | {report.bytes / 1e6 / seconds:,.1f} MB/s"
+    print(f"| {what} | {report.versions:,} | {rates} | {seconds:.1f} s |", flush=True)
     assert report.ok, report
 
 
@@ -46,7 +47,8 @@ def main(symbols: int, rows: int, folder: Path) -> None:
     for version in range(5):
         library.write_batch([arcticdb.WritePayload(f"s{n}", small(n, version)) for n in range(symbols)])
     with drumlin.open(folder / "store") as store:
-        show(f"{symbols:,} symbols, 5 versions of 100 rows and more", migrate.from_arctic(library, store, prefix="small"))
+        report = migrate.from_arctic(library, store, prefix="small")
+        show(f"{symbols:,} symbols, 5 versions of 100 rows and more", report)
         show("the same again: nothing to do", migrate.from_arctic(library, store, prefix="small"))
         library = arctic.create_library("large")
         for n in range(4):

@@ -180,6 +180,28 @@ def test_a_snapshot_grows_with_the_symbols_that_are_brought(library: Any, store:
     lists(store, library)
 
 
+def test_a_symbol_that_is_made_again(library: Any, store: drumlin.Store) -> None:
+    with_snapshots(library)
+    library.write("other", pd.DataFrame({"n": [1]}))
+    from_arctic(library, store, symbols=["a", "b", "dead"])
+    for n in range(10, 13):
+        library.write("dead", pd.DataFrame({"n": [n]}))
+    library.snapshot("after", versions={"dead": 5})
+    for _ in range(2):
+        report = from_arctic(library, store, symbols=["a", "b", "dead"])
+        assert (report.failures, report.notes) == ([], [])
+        lists_of = [store.read("dead", as_of=n).to_pandas()["n"].item() for n in range(3)]
+        assert lists_of == [10, 11, 12]
+    shown(store, library)
+    # A snapshot cannot grow over what was dropped here; it stays as it was, and that is told.
+    library.snapshot("s4")
+    library.delete_snapshot("s0")
+    library.snapshot("s0", versions={"other": 0, "dead": 6})
+    report = from_arctic(library, store)
+    assert [failure.name for failure in report.failures] == ["snapshot 's0'"]
+    assert store.read("dead", as_of="s0").to_pandas()["n"].tolist() == [0, ord("d")]
+
+
 def test_a_snapshot_of_the_same_name_is_left_alone(library: Any, store: drumlin.Store) -> None:
     library.write("a", pd.DataFrame({"n": [0]}))
     library.snapshot("eod")

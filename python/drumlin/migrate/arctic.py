@@ -108,6 +108,10 @@ class _Run:
         self._lacks: dict[str, list[str]] = {}
         #: Versions here of each path that ArcticDB has deleted, and the snapshots that show each.
         self._deleted: dict[str, dict[int, tuple[str, ...]]] = {}
+        #: Versions that are here of tables that are no longer there: paths, and numbers in ArcticDB.
+        self._dropped: set[tuple[str, int]] = set()
+        #: Of snapshots that show such versions, one such path.
+        self._gone: dict[str, str] = {}
         #: Versions that did not come over.
         self._failed: set[tuple[str, int]] = set()
         #: Snapshots that could not be made.
@@ -144,14 +148,18 @@ class _Run:
     def _there(self, path: str, origin: dict[str, Any], versions: list[SourceVersion]) -> Found:
         """What earlier runs have brought; snapshots show versions that are no longer listed, too."""
         there = found(self._store, path, origin, {version.number: version.time for version in versions})
-        numbers, listed = dict(there.numbers), frozenset(there.numbers.values())
+        numbers = dict(there.numbers)
         for version in versions:
             for name in version.snapshots:
                 for made in self._names(name):
                     number = self._held.get(made, {}).get(path)
-                    if number is not None and number not in listed:
-                        numbers.setdefault(version.number, number)
-        return Found(numbers, max(numbers) if numbers else None, there.deleted)
+                    if number is None or made in there.held.get(number, ()):
+                        continue
+                    if version.number not in numbers and (number in there.held or not there.held):
+                        # It is of a table that was dropped, after which there may be another.
+                        self._dropped.add((path, version.number))
+                    numbers.setdefault(version.number, number)
+        return there._replace(numbers=numbers, newest=max(numbers) if numbers else None)
 
     def _todo(self, symbol: str, versions: list[SourceVersion], there: Found) -> list[SourceVersion]:
         """Versions that are to be written. Older ones than those that are there cannot be: they have been here and
@@ -277,6 +285,8 @@ class _Run:
                 continue
             for name in version.snapshots:
                 self._shown.setdefault(name, {})[path] = number
+                if (path, version.number) in self._dropped:
+                    self._gone.setdefault(name, path)
             if version.deleted:
                 self._deleted.setdefault(path, {})[number] = version.snapshots
 
@@ -302,7 +312,7 @@ class _Run:
         for name, shown in sorted(self._shown.items()):
             made, between = self._names(name)
             try:
-                if self._make(made, between, shown):
+                if self._make(made, between, shown, self._gone.get(name)):
                     self._tally.snapshots.append(made)
             except FATAL:
                 raise
@@ -310,7 +320,7 @@ class _Run:
                 self._unmade.add(name)
                 self._tally.fail(f"snapshot {name!r}", None, error)
 
-    def _make(self, made: str, between: str, shown: dict[str, int]) -> bool:
+    def _make(self, made: str, between: str, shown: dict[str, int], gone: str | None) -> bool:
         store, old, half = self._store, self._held.get(made), self._held.get(between)
         other = {path: n for held in (old, half) if held for path, n in held.items() if shown.get(path, n) != n}
         if other:
@@ -324,6 +334,8 @@ class _Run:
             if half is not None:
                 store.drop_snapshot(between)
             return False
+        if gone is not None:
+            raise NotFound(f"it shows a version of '{gone}' as well, which was dropped here: undrop it, and run again")
         if old is None and half is None:
             store.snapshot(made, versions=shown)
             return True

@@ -57,6 +57,8 @@ class Found(NamedTuple):
     newest: int | None
     #: How many versions were here and are deleted.
     deleted: int
+    #: The snapshots that hold each version here, by its number.
+    held: dict[int, frozenset[str]]
 
 
 def found(store: Store, path: str, origin: dict[str, Any], times: dict[int, str]) -> Found:
@@ -65,7 +67,7 @@ def found(store: Store, path: str, origin: dict[str, Any], times: dict[int, str]
     try:
         versions = store.table(path).versions()
     except NotFound:
-        return Found({}, None, 0)
+        return Found({}, None, 0, {})
     numbers: dict[int, int] = {}
     for version in versions:
         record = record_of(version)
@@ -81,7 +83,8 @@ def found(store: Store, path: str, origin: dict[str, Any], times: dict[int, str]
                 "these are two sources; take another prefix or path, or drop the table"
             )
         numbers[number] = version.version
-    return Found(numbers, max(numbers), versions[-1].version + 1 - len(versions))
+    held = {version.version: frozenset(version.snapshots) for version in versions}
+    return Found(numbers, max(numbers), versions[-1].version + 1 - len(versions), held)
 
 
 def _source(record: dict[str, Any]) -> str:
