@@ -287,7 +287,7 @@ class _Run:
                 self._shown.setdefault(name, {})[path] = number
                 if (path, version.number) in self._dropped:
                     self._gone.setdefault(name, path)
-            if version.deleted:
+            if version.deleted and (path, version.number) not in self._dropped:
                 self._deleted.setdefault(path, {})[number] = version.snapshots
 
     def _fail(self, symbol: str, version: SourceVersion, reason: object) -> None:
