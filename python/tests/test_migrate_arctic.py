@@ -193,7 +193,7 @@ def test_a_symbol_that_is_made_again(library: Any, store: drumlin.Store) -> None
         lists_of = [store.read("dead", as_of=n).to_pandas()["n"].item() for n in range(3)]
         assert lists_of == [10, 11, 12]
     shown(store, library)
-    # A snapshot cannot grow over what was dropped here; it stays as it was, and that is told.
+    # A snapshot cannot grow over what was dropped here: it stays as it was, and the report says so.
     library.snapshot("s4")
     library.delete_snapshot("s0")
     library.snapshot("s0", versions={"other": 0, "dead": 6})
