@@ -23,6 +23,8 @@ PANDAS2 := $(CURDIR)/.venv/pandas2
 ENGINES := $(CURDIR)/.venv/engines
 # The site generator, apart from the packages of .venv.
 DOCS := $(CURDIR)/.venv/docs
+# What is migrated from and to, which needs that pandas, too.
+MIGRATE := $(CURDIR)/.venv/migrate
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
 .PHONY: build wheel dist demo docs test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
@@ -39,6 +41,11 @@ $(BIN)/.installed: build
 $(PANDAS2)/.installed: python/requirements-pandas2.txt $(BIN)/.installed
 	rm -rf $(PANDAS2)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PANDAS2) -r $<
+	touch $@
+
+$(MIGRATE)/.installed: python/requirements-migrate.txt $(BIN)/.installed
+	rm -rf $(MIGRATE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(MIGRATE) -r $<
 	touch $@
 
 # An abi3 wheel in dist/, for every Python from 3.11; it needs no Rust to be installed.
@@ -62,12 +69,13 @@ dist: wheel
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
-test: wheel docs servers $(PANDAS2)/.installed
+test: wheel docs servers $(PANDAS2)/.installed $(MIGRATE)/.installed
 	cargo test --release --workspace $(PLANTED)
 	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
 	$(BIN)/python -m pytest -q python/tests
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
+	DRUMLIN_MIGRATE=1 PYTHONPATH=$(MIGRATE) $(BIN)/python -m pytest -q $(wildcard python/tests/test_migrate*.py)
 	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python -m mypy.stubtest drumlin --allowlist stubtest-allowlist.txt
 	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
 

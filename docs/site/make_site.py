@@ -39,6 +39,7 @@ INCLUDED = {
     "docs/following.md": "guides/following.md",
     "docs/pandas.md": "guides/pandas.md",
     "docs/notebooks.md": "guides/notebooks.md",
+    "docs/migrating.md": "guides/migrating.md",
     "docs/format.md": "internals/format.md",
     "docs/faults.md": "internals/faults.md",
     "docs/walk.md": "internals/walk.md",

@@ -263,6 +263,17 @@ def to_streams(
     return converted
 
 
+def numbered_paths(versions: Mapping[str, int] | None, pattern: PatternLike) -> list[tuple[str, int]] | None:
+    """The version of each table that a snapshot is to hold, if they are given."""
+    if versions is None:
+        return None
+    if not isinstance(versions, Mapping):
+        raise TypeError(f"versions is a dict of paths and numbers, not a {type(versions).__name__}")
+    if pattern != "**":
+        raise InvalidArgument("give a pattern, for the newest versions, or versions, not both")
+    return [(path_argument(path), number_of(version)) for path, version in versions.items()]
+
+
 def version_lists(versions: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
     """Numbers of versions by path."""
     if not isinstance(versions, Mapping):

@@ -7,6 +7,11 @@ from drumlin import _drumlin
 
 def main() -> int:
     """Runs the command line of this process; returns its exit code."""
+    if sys.argv[1:2] == ["migrate"]:
+        # It needs packages of Python, so it is not part of the compiled command line, which only lists it.
+        from drumlin.migrate import command
+
+        return command.main(sys.argv[2:])
     return _drumlin.main(["drumlin", *sys.argv[1:]])
 
 

@@ -12,6 +12,7 @@ from drumlin._arguments import (
     micros,
     names,
     note,
+    numbered_paths,
     optional_micros,
     path_argument,
     paths_to_drop,
@@ -131,9 +132,11 @@ class Store(Tables[Version]):
         the last commit seen."""
         return self._core.refresh()
 
-    def snapshot(self, name: str, pattern: PatternLike = "**") -> Snapshot:
+    def snapshot(
+        self, name: str, pattern: PatternLike = "**", *, versions: Mapping[str, int] | None = None
+    ) -> Snapshot:
         """Names the newest versions of all tables that match ``pattern``; they stay readable until the snapshot is
-        dropped.
+        dropped. With ``versions``, paths and numbers, it names just these, whichever are the newest.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -143,8 +146,10 @@ class Store(Tables[Version]):
         >>> _ = store.write("prices/A", {"n": [2]})
         >>> store.read("prices/A", as_of="eod").to_arrow()["n"].to_pylist()
         [1]
+        >>> store.snapshot("second", versions={"prices/A": 1}).versions
+        {'prices/A': 1}
         """
-        return self._core.snapshot(name, plain_text(pattern))
+        return self._core.snapshot(name, plain_text(pattern), numbered_paths(versions, pattern))
 
     def drop_snapshot(self, name: str) -> None:
         """Drops a snapshot. What it alone held becomes reclaimable."""

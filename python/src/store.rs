@@ -83,8 +83,18 @@ impl Store {
         Ok(Transaction::new(detached(this.py(), begin)?, this.clone().unbind()))
     }
 
-    fn snapshot(&self, py: Python<'_>, name: &str, pattern: &str) -> PyResult<Snapshot> {
-        Ok(detached(py, || self.core.snapshot(name, pattern))?.into())
+    #[pyo3(signature = (name, pattern, versions=None))]
+    fn snapshot(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        pattern: &str,
+        versions: Option<Vec<(String, u64)>>,
+    ) -> PyResult<Snapshot> {
+        let numbered: Option<Vec<(String, drumlin::Version)>> =
+            versions.map(|all| all.into_iter().map(|(path, number)| (path, drumlin::Version(number))).collect());
+        let of = numbered.as_deref().map_or(drumlin::SnapshotOf::Newest(pattern), drumlin::SnapshotOf::Versions);
+        Ok(detached(py, || self.core.snapshot(name, of))?.into())
     }
 
     fn drop_snapshot(&self, py: Python<'_>, name: &str) -> PyResult<()> {

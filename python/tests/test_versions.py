@@ -109,6 +109,33 @@ def test_metadata_that_would_not_come_back_is_refused(store: drumlin.Store, meta
     assert not store.tree.exists("t")
 
 
+def test_a_snapshot_of_given_versions(store: drumlin.Store) -> None:
+    for n in range(3):
+        store.write_many({"a": {"n": [n]}, "b": {"n": [n]}})
+    assert store.snapshot("mixed", versions={"b": 2, "a": 0}).versions == {"a": 0, "b": 2}
+    store.delete_versions({"a": [0]})
+    store.drop("b")
+    store.reclaim()
+    shown = [store.read(path, as_of="mixed").to_arrow()["n"].to_pylist() for path in ("a", "b")]
+    assert shown == [[0], [2]]
+    # What a snapshot alone holds can be held by another; what is not there cannot.
+    assert store.snapshot("more", versions={"a": 0}).versions == {"a": 0}
+    with pytest.raises(drumlin.NotFound, match="'a': version 7"):
+        store.snapshot("none", versions={"a": 7})
+    with pytest.raises(drumlin.NotFound, match="no table at 'b'"):
+        store.snapshot("none", versions={"b": 2})
+    with pytest.raises(drumlin.AlreadyExists, match="'mixed'"):
+        store.snapshot("mixed", versions={"a": 1})
+    with pytest.raises(drumlin.InvalidArgument, match="not both"):
+        store.snapshot("none", "a/*", versions={"a": 1})
+    with pytest.raises(drumlin.InvalidArgument, match="no versions"):
+        store.snapshot("none", versions={})
+    for wrong in (["a"], {"a": "1"}, {1: 1}, {"a": None}):
+        with pytest.raises(TypeError):
+            store.snapshot("none", versions=wrong)  # type: ignore[arg-type]
+    assert [snapshot.name for snapshot in store.snapshots()] == ["mixed", "more"]
+
+
 def test_snapshots_hold_versions(store: drumlin.Store) -> None:
     fill(store, path="a/x")
     fill(store, 1, path="b")

@@ -15,6 +15,7 @@ mod history;
 mod import;
 mod import_nodes;
 mod ls;
+mod migrate;
 mod purge;
 mod put;
 mod reclaim;
@@ -62,6 +63,7 @@ pub enum Command {
     Copy(copy::Copy),
     Move(copy::Move),
     CopyTo(copy::CopyTo),
+    Migrate(migrate::Migrate),
     Trash(trash::Trash),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
@@ -104,6 +106,7 @@ impl Command {
             Command::Copy(command) => command.run(out),
             Command::Move(command) => command.run(out),
             Command::CopyTo(command) => command.run(out),
+            Command::Migrate(command) => command.run(),
             Command::Trash(command) => command.run(out),
             Command::Snapshot(command) => command.run(out),
             Command::Retention(command) => command.run(out),

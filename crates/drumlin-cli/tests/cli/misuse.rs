@@ -88,9 +88,18 @@ fn every_command_is_tried() {
     let help = desk.ok(&["--help"]);
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     for command in commands.map(|line| line.split_whitespace().next().unwrap()) {
-        // One needs a bucket, the other has no arguments.
+        // One needs a bucket, one has no arguments, and one is the Python package's.
         let known = COMMANDS.iter().any(|(name, _)| name.split(' ').next() == Some(command));
-        assert!(known || ["doctor", "help"].contains(&command), "{command}");
+        assert!(known || ["doctor", "help", "migrate"].contains(&command), "{command}");
+    }
+}
+
+#[test]
+fn what_needs_python_says_so() {
+    let desk = Desk::new();
+    for args in [&["migrate"][..], &["migrate", "--help"], &["migrate", "arcticdb", "lmdb://a", "b", "c", "--no-such"]]
+    {
+        desk.fails(1, args, &["pip install drumlin"]);
     }
 }
 

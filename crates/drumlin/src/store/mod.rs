@@ -126,7 +126,7 @@ pub use tree::{IntoPattern, ListEntry, TableFigures, Tree};
 pub use trigger::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use update::{DeleteReport, UpdateOptions};
 pub use verify::{Fault, VerifyOptions, VerifyReport};
-pub use versions::{SnapshotInfo, VersionInfo, VersionsReport};
+pub use versions::{SnapshotInfo, SnapshotOf, VersionInfo, VersionsReport};
 pub use write::{Frame, TableOptions, WriteOptions};
 
 use crate::base::{Env, Error, Result};

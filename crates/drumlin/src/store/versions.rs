@@ -1,6 +1,6 @@
 //! Versions, snapshots and retention.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::commit::retry_conflicts;
@@ -72,6 +72,27 @@ pub struct VersionsReport {
     pub bytes: u64,
 }
 
+/// Which versions a snapshot holds.
+#[derive(Clone, Copy, Debug)]
+pub enum SnapshotOf<'a> {
+    /// The newest ones of all tables that a pattern matches.
+    Newest(&'a str),
+    /// Those of the tables at these paths with these numbers, whichever are the newest.
+    Versions(&'a [(String, Version)]),
+}
+
+impl<'a> From<&'a str> for SnapshotOf<'a> {
+    fn from(pattern: &'a str) -> Self {
+        Self::Newest(pattern)
+    }
+}
+
+impl<'a> From<&'a String> for SnapshotOf<'a> {
+    fn from(pattern: &'a String) -> Self {
+        Self::Newest(pattern)
+    }
+}
+
 const NAME_BYTES_MAX: usize = 255;
 
 impl Store {
@@ -113,30 +134,25 @@ impl Store {
         })
     }
 
-    /// Names the newest versions of all tables that match `pattern`; they stay readable until the snapshot is dropped.
+    /// Names versions of tables; they stay readable until the snapshot is dropped. Given a pattern, the newest versions of
+    /// all tables that match it.
     ///
     /// # Errors
-    /// `AlreadyExists` if the name is taken, `NotFound` if no table matches, `InvalidArgument` if `pattern` is none.
-    pub fn snapshot(&self, name: &str, pattern: &str) -> Result<SnapshotInfo> {
+    /// `AlreadyExists` if the name is taken, `NotFound` if no table matches, or a table or version does not exist,
+    /// `InvalidArgument` if the pattern is none, or a path is none or comes twice.
+    pub fn snapshot<'a>(&self, name: &str, of: impl Into<SnapshotOf<'a>>) -> Result<SnapshotInfo> {
         check_name(name, |name| format!("snapshot name '{name}':"))?;
-        let pattern = Pattern::new(pattern)?;
         let wanted = name.to_owned();
-        let after = self.commit_effects(move |state| {
-            let (mut pins, mut effects) = (Vec::new(), Vec::new());
-            for found in state.tables_matching(&pattern) {
-                let (path, table) = found?;
-                let newest = table.newest().expect("every table has a version").version;
-                // Rows written by key since belong to the snapshot: they get a version of their own.
-                let version = if table.active().is_some() { table.next_version() } else { newest };
-                effects.extend(table.active().map(|_| Effect::FreezeRows { table: table.id }));
-                pins.push((path.clone(), table.id, version));
+        let after = match of.into() {
+            SnapshotOf::Newest(pattern) => {
+                let pattern = Pattern::new(pattern)?;
+                self.commit_effects(move |state| hold_newest(state, &wanted, &pattern))?
             }
-            if pins.is_empty() {
-                return Err(Error::not_found(format!("no table matches '{pattern}'")));
+            SnapshotOf::Versions(versions) => {
+                let versions = checked_versions(versions)?;
+                self.commit_effects(move |state| hold_versions(state, &wanted, &versions))?
             }
-            effects.push(Effect::PutSnapshot { name: wanted.clone(), pins });
-            Ok(effects)
-        })?;
+        };
         let snapshot = after.snapshots.get(name).expect("just made");
         Ok(describe(name, snapshot))
     }
@@ -186,6 +202,49 @@ impl Store {
         }
         Ok(self.state()?.retention_at(&Path::new(path)?))
     }
+}
+
+/// What makes a snapshot of the newest versions of all tables that match.
+fn hold_newest(state: &State, name: &str, pattern: &Pattern) -> Result<Vec<Effect>> {
+    let (mut pins, mut effects) = (Vec::new(), Vec::new());
+    for found in state.tables_matching(pattern) {
+        let (path, table) = found?;
+        let newest = table.newest().expect("every table has a version").version;
+        // Rows written by key since belong to the snapshot: they get a version of their own.
+        let version = if table.active().is_some() { table.next_version() } else { newest };
+        effects.extend(table.active().map(|_| Effect::FreezeRows { table: table.id }));
+        pins.push((path.clone(), table.id, version));
+    }
+    if pins.is_empty() {
+        return Err(Error::not_found(format!("no table matches '{pattern}'")));
+    }
+    effects.push(Effect::PutSnapshot { name: name.to_owned(), pins });
+    Ok(effects)
+}
+
+/// What makes a snapshot of given versions. One that is no longer listed may still be held by another snapshot.
+fn hold_versions(state: &State, name: &str, versions: &BTreeMap<Path, Version>) -> Result<Vec<Effect>> {
+    let mut pins = Vec::with_capacity(versions.len());
+    for (path, version) in versions {
+        let table = table_at(state, path)?;
+        table.record(*version).map_err(|e| e.context(format!("'{path}'")))?;
+        pins.push((path.clone(), table.id, *version));
+    }
+    Ok(vec![Effect::PutSnapshot { name: name.to_owned(), pins }])
+}
+
+/// The versions that a snapshot is to hold, by path.
+fn checked_versions(versions: &[(String, Version)]) -> Result<BTreeMap<Path, Version>> {
+    if versions.is_empty() {
+        return Err(Error::invalid("a snapshot of no versions; expected at least one path with a version"));
+    }
+    let mut checked = BTreeMap::new();
+    for (path, version) in versions {
+        if checked.insert(Path::new(path)?, *version).is_some() {
+            return Err(Error::invalid(format!("'{path}' comes twice; a snapshot holds one version of a table")));
+        }
+    }
+    Ok(checked)
 }
 
 /// Checks the name of a snapshot or projection; `refusal` is how a message about a bad one begins.

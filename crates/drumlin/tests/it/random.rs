@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drumlin::base::Version;
 use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::store::{AsOf, WriteOptions};
-use drumlin::{Store, Tables, Turnover, VersionInfo, VersionKind};
+use drumlin::{SnapshotOf, Store, Tables, Turnover, VersionInfo, VersionKind};
 
 use crate::copy_op::{self, CopyOp};
 use crate::diffs;
@@ -25,6 +25,8 @@ pub enum Op {
     Delete(String, i64, i64),
     DeleteVersions(String, Vec<u64>),
     Snapshot(String),
+    /// A snapshot of one version of a table, whichever is the newest.
+    SnapshotOf(String, String, u64),
     DropSnapshot(String),
     Drop(String),
     Undrop(String),
@@ -87,7 +89,11 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
             some.dedup();
             Op::DeleteVersions(path, some)
         }
-        19 | 20 => Op::Snapshot(format!("s{}", rng.u8(..4))),
+        19 => Op::Snapshot(format!("s{}", rng.u8(..4))),
+        20 => {
+            let all: Vec<u64> = table.versions.keys().copied().collect();
+            Op::SnapshotOf(format!("s{}", rng.u8(..4)), path, all[rng.usize(..all.len())])
+        }
         21 => Op::DropSnapshot(format!("s{}", rng.u8(..4))),
         22 => Op::Drop(path),
         23 => Op::KeepLast(path, rng.bool().then(|| rng.u64(1..4))),
@@ -152,6 +158,15 @@ pub fn apply(model: &mut Model, trash: &mut Trash, op: &Op) -> bool {
             let held = model.tables.iter().map(|(path, table)| (path.clone(), (newest(table), table.clone())));
             model.held.insert(name.clone(), held.collect());
         }
+        Op::SnapshotOf(name, path, version) => {
+            if model.snapshots.contains_key(name) {
+                return false;
+            }
+            let table = model.tables[path].clone();
+            let pins = BTreeMap::from([(path.clone(), table.versions[version].clone())]);
+            model.snapshots.insert(name.clone(), pins);
+            model.held.insert(name.clone(), BTreeMap::from([(path.clone(), (*version, table))]));
+        }
         Op::DropSnapshot(name) => {
             model.held.remove(name);
             return model.snapshots.remove(name).is_some();
@@ -210,6 +225,9 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             )?;
         }
         Op::Snapshot(name) => drop(store.snapshot(name, "t/**")?),
+        Op::SnapshotOf(name, path, version) => {
+            drop(store.snapshot(name, SnapshotOf::Versions(&[(path.clone(), Version(*version))]))?);
+        }
         Op::DropSnapshot(name) => store.drop_snapshot(name)?,
         Op::Drop(path) => drop(store.drop(std::slice::from_ref(path), Default::default())?),
         Op::Undrop(path) => store.undrop(path, None)?,

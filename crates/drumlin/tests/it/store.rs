@@ -8,7 +8,7 @@ use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Frame, Missing, Mode, Options, ReadOptions, WriteOptions};
 use drumlin::table::ScanOptions;
-use drumlin::{ErrorKind, Store, Tables};
+use drumlin::{ErrorKind, SnapshotOf, Store, Tables};
 
 use crate::support::{batch, numbered, open, open_with, read, rows};
 
@@ -177,6 +177,10 @@ fn bad_input_is_named_and_changes_nothing() {
     };
     let one = |path: &str, versions: &[u64]| vec![(path.to_owned(), versions.iter().map(|v| Version(*v)).collect())];
     let sort = WriteOptions { sort: Some(vec!["nope".into()]), ..Default::default() };
+    let snapshot = |versions: &[(&str, u64)]| {
+        let versions: Vec<(String, Version)> = versions.iter().map(|(path, v)| ((*path).into(), Version(*v))).collect();
+        store.snapshot("s", SnapshotOf::Versions(&versions)).err()
+    };
     let cases = [
         (store.write("", batch(&[]), &Default::default()).err(), ErrorKind::InvalidArgument, "path"),
         (store.write("a/../b", batch(&[]), &Default::default()).err(), ErrorKind::InvalidArgument, ".."),
@@ -207,6 +211,11 @@ fn bad_input_is_named_and_changes_nothing() {
         (store.undrop("t", None).err(), ErrorKind::NotFound, "'t'"),
         (store.snapshot("", "**").err(), ErrorKind::InvalidArgument, "snapshot name"),
         (store.snapshot("s", "q/*").err(), ErrorKind::NotFound, "q/*"),
+        (snapshot(&[("t", 1)]), ErrorKind::NotFound, "'t': version 1"),
+        (snapshot(&[("t", 0), ("u", 0)]), ErrorKind::NotFound, "'u'"),
+        (snapshot(&[("t", 0), ("t", 0)]), ErrorKind::InvalidArgument, "'t' comes twice"),
+        (snapshot(&[("t/", 0)]), ErrorKind::InvalidArgument, "'t/'"),
+        (snapshot(&[]), ErrorKind::InvalidArgument, "no versions"),
         (Payload::bytes(&vec![0; 2 << 20]).err(), ErrorKind::InvalidArgument, "2097152"),
     ];
     for (at, (error, kind, words)) in cases.into_iter().enumerate() {
@@ -216,6 +225,32 @@ fn bad_input_is_named_and_changes_nothing() {
     }
     assert!(store.seq().unwrap().0 <= seq.0 + 1, "at most the session was registered");
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), numbered(0, 3));
+}
+
+#[test]
+fn a_snapshot_of_given_versions_holds_them() {
+    let disk = SimDisk::new();
+    let store = open(&disk).unwrap();
+    for n in 1..4 {
+        for path in ["a", "b"] {
+            store.write(path, batch(&numbered(0, n)), &Default::default()).unwrap();
+        }
+    }
+    let versions = [("b".to_owned(), Version(2)), ("a".to_owned(), Version(1))];
+    let made = store.snapshot("some", SnapshotOf::Versions(&versions)).unwrap();
+    assert_eq!(made.versions, [("a".to_owned(), Version(1)), ("b".to_owned(), Version(2))]);
+    store.delete_versions(&[("a".into(), vec![Version(0), Version(1)])], Default::default()).unwrap();
+    // What only a snapshot holds can be held by another.
+    store.snapshot("again", SnapshotOf::Versions(&versions)).unwrap();
+    store.drop_snapshot("some").unwrap();
+    store.drop(&["b".into()], Missing::Refuse).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    drop(store);
+    let store = open(&disk).unwrap();
+    let shown = |path| read(&store, path, AsOf::Snapshot("again".into())).unwrap();
+    assert_eq!((shown("a"), shown("b")), (numbered(0, 2), numbered(0, 3)));
+    assert_eq!(read(&store, "a", AsOf::Version(Version(1))).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

@@ -1,0 +1,41 @@
+"""Moving in from other systems, and out again.
+
+:func:`from_arctic`, :func:`from_delta`, :func:`from_lance` and :func:`from_parquet` bring tables with their history,
+check each version by a digest before it is committed, and go on where an earlier run ended. :func:`to_parquet`,
+:func:`to_delta` and :func:`to_iceberg` take tables out. ``docs/migrating.md`` has what comes over and what does not.
+The command is ``drumlin migrate``.
+
+>>> import drumlin, tempfile
+>>> from drumlin import migrate
+>>> store, other, folder = drumlin.open("memory://"), drumlin.open("memory://"), tempfile.mkdtemp()
+>>> _ = store.write_many({"prices/AAPL": {"close": [187.5]}, "prices/MSFT": {"close": [410.0, 411.5]}})
+>>> migrate.to_parquet(store, "prices/*", folder).rows
+3
+>>> migrate.from_parquet(folder, other).symbols, other.tables()
+(2, ['prices/AAPL', 'prices/MSFT'])
+"""
+
+from drumlin.migrate.arctic import from_arctic
+from drumlin.migrate.delta import from_delta
+from drumlin.migrate.delta_out import to_delta
+from drumlin.migrate.iceberg_out import to_iceberg
+from drumlin.migrate.lance import from_lance
+from drumlin.migrate.names import path_of, symbol_of
+from drumlin.migrate.parquet import from_parquet
+from drumlin.migrate.parquet_out import to_parquet
+from drumlin.migrate.report import Failure, Incomplete, Report
+
+__all__ = [
+    "Failure",
+    "Incomplete",
+    "Report",
+    "from_arctic",
+    "from_delta",
+    "from_lance",
+    "from_parquet",
+    "path_of",
+    "symbol_of",
+    "to_delta",
+    "to_iceberg",
+    "to_parquet",
+]
