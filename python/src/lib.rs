@@ -36,6 +36,7 @@ mod tables;
 mod transaction;
 mod tree;
 mod trigger;
+mod ui;
 mod value;
 
 use pyo3::prelude::*;
@@ -92,6 +93,8 @@ mod _drumlin {
     use super::transaction::Transaction;
     #[pymodule_export]
     use super::tree::Tree;
+    #[pymodule_export]
+    use super::ui::Ui;
 
     /// Opens the store at `uri`.
     #[pyfunction]

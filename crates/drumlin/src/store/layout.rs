@@ -270,7 +270,7 @@ impl<'a> Drawing<'a> {
 
     /// Adds the cells of a table; returns how many.
     fn add(&mut self, table: &Table, home: TableHome) -> usize {
-        let plan = self.planned.get(&table.id).map(|at| &self.plans[*at].1);
+        let plan = self.planned.get(&table.id).map(|at| self.plans[*at].1.clone());
         let mut windows = BTreeMap::new();
         for (at, window) in plan.iter().flat_map(|plan| &plan.windows).enumerate() {
             windows.extend(window.inputs.iter().map(|input| (input.id, (window.reason, at))));
@@ -326,7 +326,7 @@ impl<'a> Drawing<'a> {
                 self.put(address, cell);
             }
         }
-        self.tables.push(LayoutTable { path, home, plan: plan.cloned() });
+        self.tables.push(LayoutTable { path, home, plan });
         self.cells.len() - before
     }
 
