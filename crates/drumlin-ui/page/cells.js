@@ -10,10 +10,9 @@ import { el } from "./element.js";
  *   width: number, height: number }} Block
  */
 
-const SIZE = 15;
 const GAP = 2;
-const PAD = 5;
-const LABEL = 15;
+const PAD = 6;
+const LABEL = 20;
 
 /** Blocks and cells from the server's rows of numbers. @param {any[]} blocks @returns {Block[]} */
 export function unpack(blocks) {
@@ -64,6 +63,8 @@ export class Cells {
     /** @type {Cell | null} */
     this.at = null;
     this.now = 0;
+    /** The edge of a cell: the fewer there are, the larger. */
+    this.size = 24;
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
     this.element.addEventListener("pointermove", (event) => this.pointed(event));
     this.element.addEventListener("keydown", (event) => this.pressed(event));
@@ -80,6 +81,7 @@ export class Cells {
     const oldest = this.cells.reduce((least, cell) => Math.min(least, cell.time ?? now), now);
     this.oldest = Math.max(1, now - oldest);
     this.at = null;
+    this.size = this.cells.length < 300 ? 24 : this.cells.length < 2000 ? 18 : 13;
     this.arrange();
   }
 
@@ -87,12 +89,13 @@ export class Cells {
   arrange() {
     const wide = this.element.clientWidth - 16;
     if (wide <= 40) return;
+    const SIZE = this.size;
     let [x, y, line] = [8, 8, 0];
     for (const block of this.blocks) {
       const most = Math.max(1, Math.floor((wide - 2 * PAD + GAP) / (SIZE + GAP)));
-      const columns = Math.min(block.cells.length, Math.max(4, Math.min(most, Math.ceil(Math.sqrt(block.cells.length) * 2))));
+      const columns = Math.min(block.cells.length, Math.max(2, Math.min(most, Math.ceil(Math.sqrt(block.cells.length) * 1.6))));
       const lines = Math.ceil(block.cells.length / columns);
-      block.width = Math.max(columns, 4) * (SIZE + GAP) - GAP + 2 * PAD;
+      block.width = Math.max(Math.max(columns, 1) * (SIZE + GAP) - GAP, 62) + 2 * PAD;
       block.height = lines * (SIZE + GAP) - GAP + 2 * PAD + LABEL;
       if (x + block.width > wide && x > 8) { x = 8; y += line + 8; line = 0; }
       [block.x, block.y] = [x, y];
@@ -127,9 +130,15 @@ export class Cells {
       pen.strokeRect(block.x + 0.5, block.y + 0.5, block.width - 1, block.height - 1);
       pen.setLineDash([]);
       pen.fillStyle = colour.text;
-      pen.fillText(block.block, block.x + PAD, block.y + LABEL / 2 + 3, block.width - 2 * PAD);
+      pen.fillText(block.block, block.x + PAD, block.y + 10, block.width - 2 * PAD);
+      // How much of the block is in use.
+      const wide = block.width - 2 * PAD;
+      pen.fillStyle = colour.trash;
+      pen.fillRect(block.x + PAD, block.y + LABEL - 2, wide, 3);
+      pen.fillStyle = colour.text;
+      pen.fillRect(block.x + PAD, block.y + LABEL - 2, wide * Math.min(1, block.live / Math.max(1, block.bytes)), 3);
       for (const cell of block.cells) {
-        if (cell.y + SIZE >= top && cell.y <= top + height) this.drawCell(pen, cell, colour);
+        if (cell.y + this.size >= top && cell.y <= top + height) this.drawCell(pen, cell, colour);
       }
     }
     this.element.dataset.cells = String(this.cells.length);
@@ -138,6 +147,7 @@ export class Cells {
   /** @param {CanvasRenderingContext2D} pen @param {Cell} cell @param {ReturnType<typeof colours>} colour */
   drawCell(pen, cell, colour) {
     const { x, y } = cell;
+    const SIZE = this.size;
     if (this.mode === "dead") pen.fillStyle = between(colour.dead, cell.dead / Math.max(1, cell.rows));
     else if (this.mode === "age") pen.fillStyle = between(colour.age, Math.min(1, (this.now - (cell.time ?? this.now)) / (this.oldest ?? 1)));
     else pen.fillStyle = colour[/** @type {"newest"} */ (cell.needed)];
@@ -168,6 +178,7 @@ export class Cells {
 
   /** @param {PointerEvent} event */
   pointed(event) {
+    const SIZE = this.size;
     const box = this.element.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top + this.element.scrollTop];
     const block = this.blocks.find((b) => x >= b.x && x < b.x + b.width && y >= b.y && y < b.y + b.height);
@@ -186,7 +197,7 @@ export class Cells {
     this.at = cell;
     const { clientHeight, scrollTop } = this.element;
     if (cell.y - LABEL - PAD < scrollTop) this.element.scrollTop = cell.y - LABEL - PAD;
-    else if (cell.y + SIZE > scrollTop + clientHeight) this.element.scrollTop = cell.y + SIZE + PAD - clientHeight;
+    else if (cell.y + this.size > scrollTop + clientHeight) this.element.scrollTop = cell.y + this.size + PAD - clientHeight;
     this.tell(cell);
     this.draw();
   }

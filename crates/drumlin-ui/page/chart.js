@@ -81,7 +81,7 @@ export class ChartPanel {
     const name = `${shown(this.y.value)} over ${shown(this.x.value || "row number")}`;
     const told = `${name}: from ${label(low, found.y.kind)} to ${label(high, found.y.kind)}`;
     const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": told });
-    for (const y of ticks(low, high, 6)) {
+    for (const y of ticks(low, high, 6, found.y.kind)) {
       drawing.append(svg("line", { class: "tick", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: up(y), y2: up(y) }));
     }
     drawing.append(svg("polygon", { class: "band", points: band.join(" ") }));
@@ -110,12 +110,12 @@ export class ChartPanel {
    * @param {{ x: { kind: string, low: number, high: number }, y: { kind: string } }} found
    * @param {number} low @param {number} high @param {(y: number) => number} up */
   labels(found, low, high, up) {
-    const left = ticks(low, high, 6).map((y) => {
+    const left = ticks(low, high, 6, found.y.kind).map((y) => {
       const text = el("span", { class: "label left", "aria-hidden": "true" }, label(y, found.y.kind));
       text.style.top = `${up(y) / HEIGHT * 100}%`;
       return text;
     });
-    const below = ticks(found.x.low, found.x.high, 6).map((x) => {
+    const below = ticks(found.x.low, found.x.high, 6, found.x.kind).map((x) => {
       const text = el("span", { class: "label below", "aria-hidden": "true" }, label(x, found.x.kind));
       const share = (x - found.x.low) / (found.x.high - found.x.low || 1);
       text.style.left = `${(EDGE.left + share * (WIDTH - EDGE.left - EDGE.right)) / WIDTH * 100}%`;
@@ -125,15 +125,34 @@ export class ChartPanel {
   }
 }
 
-/** Round values within bounds. @param {number} low @param {number} high @param {number} most */
-export function ticks(low, high, most) {
+/** Round values within bounds. @param {number} low @param {number} high @param {number} most @param {string} kind @returns {number[]} */
+export function ticks(low, high, most, kind) {
   const raw = (high - low) / most;
   if (!(raw > 0)) return [low];
+  if (kind === "time") return times(low, high, raw);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw) ?? 10 * power;
   const found = [];
   for (let n = Math.ceil(low / step); n * step <= high + step * 1e-9; n += 1) found.push(n * step);
   return found;
+}
+
+/** Round times within bounds, which are in microseconds. @param {number} low @param {number} high @param {number} raw @returns {number[]} */
+function times(low, high, raw) {
+  const [second, day] = [1e6, 86400e6];
+  const units = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200].map((n) => n * second);
+  const step = [...units, ...[1, 2, 5, 10, 30, 60, 90, 180].map((n) => n * day)].find((n) => n >= raw);
+  const found = [];
+  if (step && raw >= second) {
+    for (let n = Math.ceil(low / step); n * step <= high; n += 1) found.push(n * step);
+    return found;
+  }
+  if (!step) {
+    const years = Math.ceil(raw / (365 * day));
+    for (let year = new Date(low / 1000).getUTCFullYear() + 1; Date.UTC(year, 0) * 1000 <= high; year += years) found.push(Date.UTC(year, 0) * 1000);
+    return found;
+  }
+  return ticks(low, high, 6, "number");
 }
 
 /** A value on an axis. @param {number} value @param {string} kind */

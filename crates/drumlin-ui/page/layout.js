@@ -5,7 +5,7 @@ import { bytes, count, counted, percent, span } from "./figures.js";
 import { Cells, unpack } from "./cells.js";
 import { get, isAborted, post, reason } from "./server.js";
 
-const MODES = /** @type {const} */ ([["needed", "last version that needs it"], ["dead", "dead share"], ["age", "age"]]);
+const MODES = /** @type {const} */ ([["needed", "who needs it"], ["dead", "dead share"], ["age", "age"]]);
 const HELD = /** @type {const} */ ([
   ["history", "older versions and snapshots"], ["trash", "the trash"], ["readers", "blocks that wait for a reclaim"],
   ["fragments", "unused parts of blocks in use"],
@@ -43,8 +43,8 @@ export class LayoutView {
     const plan = el("label", {}, el("input", {
       type: "checkbox", checked: true,
       onchange: (/** @type {Event} */ event) => { this.cells.plan = /** @type {HTMLInputElement} */ (event.target).checked; this.cells.draw(); },
-    }), "what a checkpoint would rewrite");
-    const bar = el("div", { class: "bar" }, modes, plan, this.told, el("span", { class: "grow" }), this.which, this.run);
+    }), "plan of a checkpoint");
+    const bar = el("div", { class: "bar" }, modes, plan, this.told, el("span", { class: "space" }), this.which, this.run);
     this.element = el("section", { class: "panel", "aria-label": "Map" }, bar, el("div", { class: "bar" }, this.legend), this.error,
       el("div", { class: "map" }, el("div", { class: "cells" }, this.cells.element), this.side));
     this.colour("needed");
@@ -74,8 +74,8 @@ export class LayoutView {
     const parts = mode === "needed" ? Object.entries(NEEDED).map(([name, text]) => swatch(name, text))
       : mode === "dead" ? [el("span", {}, "no dead rows "), el("i", { class: "dead" }), el("span", {}, "all dead")]
         : [el("span", {}, "old "), el("i", { class: "age" }), el("span", {}, "new")];
-    const dead = mode === "dead" ? [] : [el("span", {}, "pale from the top: dead rows")];
-    this.legend.replaceChildren(...parts, ...dead, swatch("planned", "would be rewritten"), el("span", {}, "dashed: block in the log"));
+    const dead = mode === "dead" ? [] : [el("span", {}, "faded from the top: dead rows")];
+    this.legend.replaceChildren(...parts, ...dead, swatch("planned", "a checkpoint would rewrite it"), el("span", {}, "dashed: a block in the log; its bar: how much of it is in use"));
     this.cells.draw();
   }
 
@@ -108,7 +108,7 @@ export class LayoutView {
     const windows = layout.tables.flatMap((/** @type {any} */ table) => (table.plan?.windows ?? []).map((/** @type {any} */ window) => ({ table, window })));
     const repacked = layout.blocks.filter((/** @type {any} */ block) => block.repacked).length;
     if (windows.length === 0 && repacked === 0) return el("p", { class: "quiet" }, "Nothing is worth rewriting.");
-    const list = plainTable("Windows", ["Table", "Why", "#Row groups", "#Dead rows", "#Gain"], windows.slice(0, 200).map((/** @type {any} */ { table, window }) => [
+    const list = plainTable("Windows", ["Table", "Why", "#Groups", "#Dead", "#Gain"], windows.slice(0, 200).map((/** @type {any} */ { table, window }) => [
       shown(table.path), window.reason, `${count(window.inputs)} → ${count(window.outputs)}`, count(window.dead), bytes(window.gained),
     ]));
     const more = windows.length > 200 && el("p", { class: "quiet" }, `and ${count(windows.length - 200)} more`);

@@ -58,7 +58,7 @@ export class LogView {
     this.told = el("output", {});
     this.error = el("div", { class: "error", role: "alert", hidden: true });
     this.list = el("ol", { class: "commits", "aria-label": "Commits, the newest first" });
-    this.body = el("div", { class: "body", tabindex: 0, "aria-label": "Commits" }, this.list);
+    this.body = el("div", { class: "body log", tabindex: 0, "aria-label": "Commits" }, this.list);
     this.element = el("section", { class: "panel", "aria-label": "Log" },
       el("div", { class: "bar" }, el("span", { class: "grow" }, this.filter), this.told, this.pause), this.error, this.body);
     follower.hearers.add((fresh) => { if (!this.paused && this.element.isConnected) this.draw(fresh); });

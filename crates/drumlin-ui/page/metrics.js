@@ -14,7 +14,7 @@ export class MetricsView {
     this.told = el("span", { class: "note" }, "for Prometheus: GET /metrics with the token as a bearer token");
     this.dialog = el("dialog", { "aria-label": "Prometheus text" });
     this.element = el("section", { class: "panel", "aria-label": "Metrics" },
-      el("div", { class: "bar" }, this.told, el("span", { class: "grow" }), button("As text", () => this.asText())), this.error, this.body, this.dialog);
+      el("div", { class: "bar" }, this.told, el("span", { class: "space" }), button("As text", () => this.asText())), this.error, this.body, this.dialog);
     /** @type {Map<string, number>} */
     this.before = new Map();
   }

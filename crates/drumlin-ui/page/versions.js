@@ -1,6 +1,6 @@
 // The versions of a table as a time line: what each did, how many rows it added and removed, and what its writer said.
 
-import { button, el, shown } from "./element.js";
+import { button, el, plainTable, shown } from "./element.js";
 import { count, counted, time } from "./figures.js";
 import { get, isAborted, reason } from "./server.js";
 
@@ -17,7 +17,8 @@ export class VersionsPanel {
     this.list = el("ol", { class: "line", "aria-label": "Versions, the newest first" });
     this.more = button("Older versions", () => this.load(false), { hidden: true });
     this.error = el("div", { class: "error", role: "alert", hidden: true });
-    this.element = el("div", { class: "panel" }, this.error, el("div", { class: "body" }, this.list, this.more));
+    this.held = el("div", {});
+    this.element = el("div", { class: "panel" }, this.error, el("div", { class: "body" }, this.list, this.more, this.held));
     /** @type {Version[]} */
     this.versions = [];
   }
@@ -38,11 +39,37 @@ export class VersionsPanel {
       this.error.hidden = true;
       this.list.replaceChildren(...this.versions.map((version, at) => this.item(version, this.versions[at + 1])));
       this.more.hidden = this.versions.length >= answer.total;
+      this.held.replaceChildren(...this.snapshots(answer.snapshots));
     } catch (error) {
       if (isAborted(error)) return;
       this.error.textContent = reason(error);
       this.error.hidden = false;
     }
+  }
+
+  /** The snapshots that hold the table, by which versions are read that are not listed any more.
+   * @param {{ name: string, time: string, version: number }[]} held */
+  snapshots(held) {
+    if (held.length === 0) return [];
+    const rows = held.map(({ name, time: taken, version }) => [el("span", { class: "isolate" }, shown(name)), `v${version}`, time(taken),
+      button("Rows", () => this.read(`snapshot:${name}`), { "aria-label": `Rows in snapshot ${shown(name)}` })]);
+    return [el("h2", {}, "Held by snapshots"), plainTable("Snapshots that hold this table", ["Snapshot", "Version", "Taken", ""], rows)];
+  }
+
+  /** Rows removed to the left, rows added to the right, by the root of their numbers so that small ones show. @param {Version} version */
+  bar(version) {
+    const most = Math.max(1, ...this.versions.flatMap((of) => [of.added ?? 0, of.removed ?? 0]));
+    const part = (/** @type {string} */ name, /** @type {number | null} */ rows) => {
+      const bar = el("i", { class: name });
+      bar.style.width = `${rows ? Math.max(2, 50 * Math.sqrt(rows / most)) : 0}%`;
+      return bar;
+    };
+    const [removed, added] = [part("removed", version.removed), part("added", version.added)];
+    if (version.removed) {
+      removed.style.marginLeft = `calc(50% - ${removed.style.width})`;
+      added.style.marginLeft = "0";
+    }
+    return el("span", { class: "turned", "aria-hidden": "true" }, removed, added);
   }
 
   /** @param {Version} version @param {Version | undefined} before */
@@ -59,8 +86,8 @@ export class VersionsPanel {
     const took = version.duration_micros === null ? "" : `, took ${(version.duration_micros / 1000).toFixed(1)} ms`;
     return el("li", { class: `${kind}${chosen ? " chosen" : ""}`, "data-version": version.version, title: `commit ${version.seq}${took}` },
       el("strong", {}, `v${version.version}`), el("span", {}, version.kind), el("span", { class: "number" }, counted(version.rows, "row")),
-      turn, said,
-      el("span", { class: "quiet" }, time(version.time), version.writer ? el("span", { class: "isolate" }, ` by ${shown(version.writer)}`) : ""),
+      this.bar(version), turn, said,
+      el("span", { class: "quiet" }, time(version.time), version.writer ? el("span", { class: "isolate" }, ` ${shown(version.writer)}`) : ""),
       el("span", { class: "actions" },
         button("Rows", () => this.read(String(version.version)), { "aria-label": `Rows of version ${version.version}` }),
         before && button("Changes", () => this.compare(String(before.version), String(version.version)), {

@@ -20,7 +20,8 @@ const OPENER: &str = if cfg!(target_os = "macos") {
 
 /// Opens `address`; the file must stay until the browser has read it.
 pub fn open(address: &str) -> Result<NamedTempFile> {
-    let failed = |e: std::io::Error| Error::unavailable(format!("no browser was opened ({OPENER}: {e}); open the address"));
+    let failed =
+        |e: std::io::Error| Error::unavailable(format!("no browser was opened ({OPENER}: {e}); open the address"));
     let mut file = tempfile::Builder::new().prefix("drumlin-ui-").suffix(".html").tempfile().map_err(failed)?;
     file.write_all(page(address).as_bytes()).map_err(failed)?;
     file.flush().map_err(failed)?;
@@ -32,7 +33,9 @@ pub fn open(address: &str) -> Result<NamedTempFile> {
 
 /// A page that leads on to `address`, which consists of letters, digits and marks that mean nothing in HTML.
 fn page(address: &str) -> String {
-    format!("<!doctype html><meta charset=utf-8><title>Drumlin</title><meta http-equiv=refresh content=\"0;url={address}\">\n")
+    format!(
+        "<!doctype html><meta charset=utf-8><title>Drumlin</title><meta http-equiv=refresh content=\"0;url={address}\">\n"
+    )
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ mod tests {
         assert_eq!((query.get("path"), query.get("where")), (Some("a/b c"), Some("n > 1")));
         assert_eq!(query.all("column").collect::<Vec<_>>(), ["x", "é"]);
         assert_eq!((query.get("empty"), query.text("empty"), query.get("flag")), (Some(""), None, Some("")));
-        assert_eq!((query.number("n", 7, 10).unwrap(), Query::new("n=11").unwrap().number("n", 7, 10).is_err()), (7, true));
+        assert_eq!(
+            (query.number("n", 7, 10).unwrap(), Query::new("n=11").unwrap().number("n", 7, 10).is_err()),
+            (7, true)
+        );
     }
 
     #[test]

@@ -44,7 +44,13 @@ impl Reply {
 
     /// An answer as JSON.
     pub fn json(value: &Value) -> Self {
-        Self { status: StatusCode::OK, kind: "application/json", body: value.to_string().into(), more: None, found: false }
+        Self {
+            status: StatusCode::OK,
+            kind: "application/json",
+            body: value.to_string().into(),
+            more: None,
+            found: false,
+        }
     }
 
     /// Plain text.

@@ -98,7 +98,13 @@ pub fn chart(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply>
     let step = (high - low) / buckets as f64;
     let drawn = found.iter().enumerate().filter(|(_, bucket)| bucket.count > 0).map(|(at, bucket)| {
         let Bucket { count, min, max, sum } = *bucket;
-        json!([(low + step * (at as f64 + 0.5)) * x_unit, count, min * y_unit, max * y_unit, sum / count as f64 * y_unit])
+        json!([
+            (low + step * (at as f64 + 0.5)) * x_unit,
+            count,
+            min * y_unit,
+            max * y_unit,
+            sum / count as f64 * y_unit
+        ])
     });
     Ok(Reply::json(&json!({
         "x": { "kind": x_kind, "low": number(low * x_unit), "high": number(high * x_unit) }, "y": { "kind": y_kind },

@@ -80,7 +80,18 @@ fn cell(cell: &LayoutCell) -> Value {
     };
     let (planned, window) = cell.planned.map_or((None, None), |(why, window)| (Some(reason(why)), Some(window)));
     json!([
-        cell.table, kind, cell.group, cell.bytes, cell.rows, cell.dead_rows, cell.born.0,
-        cell.time.map(|time| time.0), needed, version, cell.records, planned, window
+        cell.table,
+        kind,
+        cell.group,
+        cell.bytes,
+        cell.rows,
+        cell.dead_rows,
+        cell.born.0,
+        cell.time.map(|time| time.0),
+        needed,
+        version,
+        cell.records,
+        planned,
+        window
     ])
 }

@@ -38,7 +38,11 @@ fn metrics(store: &Store) -> Result<Vec<Metric>> {
         gauge("drumlin_condemned_blocks", "Blocks that wait for a reclaim.", stat.condemned),
         gauge("drumlin_condemned_bytes", "Bytes of those blocks.", stat.condemned_bytes),
         gauge("drumlin_log_bytes", "Bytes of the log and catalog snapshots.", stat.log_bytes),
-        gauge("drumlin_memtable_bytes", "Memory of rows written by key that wait for a checkpoint.", stat.memtable_bytes),
+        gauge(
+            "drumlin_memtable_bytes",
+            "Memory of rows written by key that wait for a checkpoint.",
+            stat.memtable_bytes,
+        ),
         gauge("drumlin_cache_bytes", "Encoded data in the cache of this process.", stat.cache.bytes),
         counter("drumlin_cache_hits_total", "Reads that found their bytes in the cache.", stat.cache.hits),
         counter("drumlin_cache_misses_total", "Reads that did not.", stat.cache.misses),
@@ -48,9 +52,9 @@ fn metrics(store: &Store) -> Result<Vec<Metric>> {
 /// For the page.
 pub fn json(store: &Store) -> Result<Reply> {
     let figures = metrics(store)?;
-    let figures = figures.iter().map(|metric| {
-        json!({ "name": metric.name, "help": metric.help, "counter": metric.counter, "value": metric.value })
-    });
+    let figures = figures.iter().map(
+        |metric| json!({ "name": metric.name, "help": metric.help, "counter": metric.counter, "value": metric.value }),
+    );
     Ok(Reply::json(&json!({ "metrics": figures.collect::<Vec<_>>() })))
 }
 

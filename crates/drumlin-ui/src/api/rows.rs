@@ -80,7 +80,8 @@ fn read(context: &Context, asked: &Asked<'_>, offset: u64, limit: u64, cancel: &
 }
 
 fn projected(schema: &Schema, columns: &[String]) -> Result<SchemaRef> {
-    let place = |name: &String| schema.index_of(name).map_err(|_| Error::not_found(format!("there is no column '{name}'")));
+    let place =
+        |name: &String| schema.index_of(name).map_err(|_| Error::not_found(format!("there is no column '{name}'")));
     let places = columns.iter().map(place).collect::<Result<Vec<_>>>()?;
     Ok(schema.project(&places).expect("the places are within the schema").into())
 }

@@ -108,7 +108,11 @@ struct Bounded {
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = self.bytes_max.saturating_sub(self.text.len());
-        let end = if self.more > 0 { 0 } else { (0..=room.min(part.len())).rev().find(|at| part.is_char_boundary(*at)).unwrap_or(0) };
+        let end = if self.more > 0 {
+            0
+        } else {
+            (0..=room.min(part.len())).rev().find(|at| part.is_char_boundary(*at)).unwrap_or(0)
+        };
         self.text.push_str(&part[..end]);
         self.more += part.len() - end;
         Ok(())

@@ -65,7 +65,8 @@ impl Sorted {
             batches.push(batch);
         }
         let of = batches.first().map_or_else(|| schema.clone(), RecordBatch::schema);
-        let cannot = |e: drumlin::arrow::error::ArrowError| Error::invalid(format!("column '{column}' cannot be sorted: {e}"));
+        let cannot =
+            |e: drumlin::arrow::error::ArrowError| Error::invalid(format!("column '{column}' cannot be sorted: {e}"));
         let rows = concat_batches(&of, &batches).map_err(cannot)?;
         drop(batches);
         let by = rows.column_by_name(column);

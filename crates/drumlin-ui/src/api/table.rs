@@ -1,6 +1,6 @@
 //! Figures of the store, and what is known of a table: its columns, order, constraints and versions.
 
-use drumlin::{Retention, Result, Tables, VersionInfo};
+use drumlin::{Result, Retention, Tables, VersionInfo};
 use serde_json::{Value, json};
 
 use super::show::{display_text, kind};
@@ -10,6 +10,8 @@ use crate::reply::Reply;
 
 /// The versions of one answer.
 const VERSIONS_MAX: u64 = 500;
+/// The snapshots of one answer.
+const SNAPSHOTS_MAX: usize = 200;
 
 /// Figures of the store.
 pub fn store(context: &Context) -> Result<Reply> {
@@ -28,6 +30,7 @@ pub fn store(context: &Context) -> Result<Reply> {
 fn retention(retention: Retention) -> String {
     match retention {
         Retention::KeepAll => "all versions".into(),
+        Retention::KeepLast(1) => "the last version".into(),
         Retention::KeepLast(n) => format!("the last {n} versions"),
         Retention::KeepMicros(micros) => format!("versions of the last {} hours", micros / 3_600_000_000),
     }
@@ -57,15 +60,21 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
     })))
 }
 
-/// The versions of a table, the newest first.
+/// The versions of a table, the newest first, and the snapshots that hold it.
 pub fn versions(context: &Context, query: &Query) -> Result<Reply> {
-    let mut versions = context.store.table(query.need("path")?).versions()?;
+    let path = query.need("path")?;
+    let mut versions = context.store.table(path).versions()?;
     versions.reverse();
     let total = versions.len();
     let offset = usize::try_from(query.number("offset", 0, u64::MAX)?).unwrap_or(usize::MAX);
     let limit = query.number("limit", 200, VERSIONS_MAX)? as usize;
     let part: Vec<Value> = versions.iter().skip(offset).take(limit).map(version).collect();
-    Ok(Reply::json(&json!({ "total": total, "versions": part })))
+    let held = context.store.snapshots()?.into_iter().filter_map(|snapshot| {
+        let version = snapshot.versions.iter().find(|(held, _)| held == path)?.1.0;
+        Some(json!({ "name": snapshot.name, "time": time(snapshot.time), "version": version }))
+    });
+    let held: Vec<Value> = held.take(SNAPSHOTS_MAX).collect();
+    Ok(Reply::json(&json!({ "total": total, "versions": part, "snapshots": held })))
 }
 
 /// A version.

@@ -6,7 +6,7 @@ use drumlin::arrow::array::{Array, AsArray, RecordBatch};
 use drumlin::arrow::compute::concat_batches;
 use drumlin::arrow::datatypes::Float64Type;
 use drumlin::arrow::ipc::reader::StreamReader;
-use drumlin::{AsOf, Missing, Store, Tables, TableOptions, Version};
+use drumlin::{AsOf, Missing, Store, TableOptions, Tables, Version};
 use serde_json::json;
 
 use super::client::{Shown, rows, show, shown};
@@ -40,7 +40,10 @@ fn the_tree_is_filtered_folded_and_read_in_parts() {
     assert_eq!(paths("/api/tree?filter=none"), [""; 0]);
     assert_eq!(paths("/api/tree?offset=2&limit=1"), ["prices/us/AAPL"]);
     let listed = shown.get("/api/tree").json();
-    assert_eq!((&listed["total"], &listed["nodes"][0]["tables"], &listed["nodes"][2]["rows"]), (&json!(4), &json!(2), &json!(1500)));
+    assert_eq!(
+        (&listed["total"], &listed["nodes"][0]["tables"], &listed["nodes"][2]["rows"]),
+        (&json!(4), &json!(2), &json!(1500))
+    );
     assert!(listed["nodes"][2]["bytes"].as_u64().unwrap() > 1000);
     shown.store.write("prices/us/NVDA", rows(0, 1), &Default::default()).unwrap();
     assert_eq!(paths("/api/tree?filter=nvda").len(), 3, "a commit makes the list a new one");
@@ -93,7 +96,10 @@ fn a_chart_has_the_least_the_greatest_and_the_mean_of_each_bucket() {
     }
     assert_eq!((at, buckets.len()), (1500, 10));
     let by_row = shown.get("/api/chart?path=prices/us/AAPL&y=n&buckets=3&where=n%3C30").json();
-    assert_eq!(by_row["buckets"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).collect::<Vec<_>>(), [10, 10, 10]);
+    assert_eq!(
+        by_row["buckets"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).collect::<Vec<_>>(),
+        [10, 10, 10]
+    );
     assert_eq!(shown.get("/api/chart?path=prices/us/AAPL&x=text&y=n").status, 400);
     assert_eq!(shown.get("/api/chart?path=prices/us/AAPL&y=n&where=n%3C0").json()["buckets"], json!([]));
 }
@@ -103,13 +109,19 @@ fn versions_differences_and_metadata_are_told() {
     let shown = shown(false);
     let versions = shown.get("/api/versions?path=prices/us/AAPL").json();
     let newest = &versions["versions"][0];
-    assert_eq!((&newest["kind"], &newest["added"], &newest["message"]), (&json!("append"), &json!(500), &json!("more of it")));
+    assert_eq!(
+        (&newest["kind"], &newest["added"], &newest["message"]),
+        (&json!("append"), &json!(500), &json!("more of it"))
+    );
     let rows = table(&shown, "/api/diff?path=prices/us/AAPL&since=0&until=1&limit=1000");
     assert_eq!((rows.num_rows(), texts(&rows, "_change")[0].as_str()), (500, "insert"));
     let first = shown.get("/api/diff?path=prices/us/AAPL&since=0&until=1&limit=10");
     assert_eq!(first.header("x-drumlin-more"), Some("1"));
     let info = shown.get("/api/table?path=prices/us/AAPL").json();
-    assert_eq!((&info["rows"], &info["columns"][1]["type"], &info["columns"][1]["kind"]), (&json!(1500), &json!("Float64"), &json!("number")));
+    assert_eq!(
+        (&info["rows"], &info["columns"][1]["type"], &info["columns"][1]["kind"]),
+        (&json!(1500), &json!("Float64"), &json!("number"))
+    );
 }
 
 #[test]
@@ -133,7 +145,8 @@ fn the_layout_has_a_cell_for_each_row_group() {
     shown.store.table("prices/us/AAPL").delete("n < 600", &Default::default()).unwrap();
     shown.store.delete_versions(&[("prices/us/AAPL".into(), vec![Version(0), Version(1)])], Missing::Refuse).unwrap();
     let layout = shown.get("/api/layout").json();
-    let cells: Vec<_> = layout["blocks"].as_array().unwrap().iter().flat_map(|b| b["cells"].as_array().unwrap()).collect();
+    let cells: Vec<_> =
+        layout["blocks"].as_array().unwrap().iter().flat_map(|b| b["cells"].as_array().unwrap()).collect();
     assert_eq!(cells.len(), 3);
     assert_eq!(cells.iter().map(|cell| cell[5].as_u64().unwrap()).sum::<u64>(), 600);
     assert!(cells.iter().any(|cell| cell[11] == "fold"));
@@ -169,7 +182,8 @@ fn the_log_tells_of_commits_and_the_rest_of_activity() {
 fn metrics_are_told_to_the_page_and_to_prometheus() {
     let shown = shown(false);
     let metrics = shown.get("/api/metrics").json();
-    let tables = metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "drumlin_tables").unwrap();
+    let tables =
+        metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "drumlin_tables").unwrap();
     assert_eq!(tables["value"], 2.0);
     let text = shown.get("/metrics");
     assert!(text.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));

@@ -71,9 +71,11 @@ fn tokens_differ_and_are_long() {
 fn other_names_of_this_host_and_other_sites_are_refused() {
     let shown = shown(true);
     let port = shown.server.local().port();
-    for host in ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example", "0.0.0.0", ""] {
+    for host in ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example", "0.0.0.0", ""]
+    {
         for target in ["/", "/api/store"] {
-            let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{}\r\n", shown.bearer());
+            let request =
+                format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{}\r\n", shown.bearer());
             assert_eq!(shown.send(request.as_bytes()).status, 421, "{host} {target}");
         }
     }
@@ -87,7 +89,13 @@ fn other_names_of_this_host_and_other_sites_are_refused() {
     assert_ne!(shown.send(none.as_bytes()).status, 200);
     let whole = format!("GET http://evil.example/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", shown.host());
     assert_ne!(shown.send(whole.as_bytes()).status, 200, "as a proxy is asked");
-    let other = ["http://evil.example", "null", "https://127.0.0.1", &format!("https://127.0.0.1:{port}"), "http://127.0.0.1:1"];
+    let other = [
+        "http://evil.example",
+        "null",
+        "https://127.0.0.1",
+        &format!("https://127.0.0.1:{port}"),
+        "http://127.0.0.1:1",
+    ];
     for origin in other {
         let headers = format!("{}Origin: {origin}\r\nContent-Type: application/json\r\n", shown.bearer());
         assert_eq!(shown.ask("GET", "/api/store", &headers, "").status, 403, "{origin}");
@@ -107,7 +115,8 @@ fn other_names_of_this_host_and_other_sites_are_refused() {
 #[test]
 fn every_answer_forbids_inline_scripts_foreign_sources_and_frames() {
     let shown = shown(false);
-    let answers = ["/", "/main.js", "/style.css", "/none", "/api/store", "/api/rows?path=prices/us/AAPL"].map(|t| shown.get(t));
+    let answers =
+        ["/", "/main.js", "/style.css", "/none", "/api/store", "/api/rows?path=prices/us/AAPL"].map(|t| shown.get(t));
     for answer in answers.iter().chain([&shown.ask("GET", "/api/store", "", ""), &shown.ask("PUT", "/", "", "")]) {
         let policy = answer.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self'"), "{policy}");

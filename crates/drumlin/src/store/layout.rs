@@ -221,11 +221,7 @@ impl Layout {
 }
 
 /// The cells, put into their blocks.
-fn blocks(
-    state: &State,
-    cells: BTreeMap<Address, LayoutCell>,
-    repacked: impl Fn(BlockId) -> bool,
-) -> Vec<LayoutBlock> {
+fn blocks(state: &State, cells: BTreeMap<Address, LayoutCell>, repacked: impl Fn(BlockId) -> bool) -> Vec<LayoutBlock> {
     let mut by_block: BTreeMap<BlockId, Vec<LayoutCell>> = BTreeMap::new();
     for (address, cell) in cells {
         by_block.entry(address.block).or_default().push(cell);
@@ -278,9 +274,7 @@ impl<'a> Drawing<'a> {
         let path = match home {
             TableHome::Tree => place(self.state, table.id),
             TableHome::Trash => self.state.trash[&table.id].path.to_string(),
-            TableHome::Snapshots => {
-                self.held.get(&table.id).cloned().unwrap_or_else(|| place(self.state, table.id))
-            }
+            TableHome::Snapshots => self.held.get(&table.id).cloned().unwrap_or_else(|| place(self.state, table.id)),
         };
         let before = self.cells.len();
         let (retained, at) = (table.retained(), self.tables.len());
