@@ -44,9 +44,13 @@ export class Grid {
     this.frame.setAttribute("aria-rowcount", String(source.total + 1));
     this.frame.setAttribute("aria-colcount", String(source.columns.length + 1));
     this.measure();
+    const heading = this.header.contains(document.activeElement);
     this.head();
+    if (heading) this.focus(-1, this.at.column);
     this.frame.tabIndex = source.total > 0 ? -1 : 0;
+    const focused = this.frame.contains(document.activeElement);
     this.scroller.reset(source.total);
+    if (focused) this.focus(this.at.row, this.at.column);
   }
 
   /** Makes the rows again that have arrived. @param {number} first @param {number} n */

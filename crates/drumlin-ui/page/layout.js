@@ -36,6 +36,7 @@ export class LayoutView {
     this.cell = el("output", { "aria-live": "polite", class: "about" });
     this.side = el("div", { class: "side" });
     this.run = button("Run a checkpoint", () => this.checkpoint(), { class: "main", hidden: true });
+    this.again = button("Refresh", () => this.show(this.path));
     this.which = el("fieldset", { hidden: true, class: "which" });
     const name = whole ? "colour" : "colour-of-table";
     const modes = el("fieldset", {}, el("legend", {}, "Colour by"), ...MODES.map(([id, text]) => el("label", {},
@@ -44,7 +45,7 @@ export class LayoutView {
       type: "checkbox", checked: true,
       onchange: (/** @type {Event} */ event) => { this.cells.plan = /** @type {HTMLInputElement} */ (event.target).checked; this.cells.draw(); },
     }), "plan of a checkpoint");
-    const bar = el("div", { class: "bar" }, modes, plan, this.told, el("span", { class: "space" }), this.which, this.run);
+    const bar = el("div", { class: "bar" }, modes, plan, this.told, el("span", { class: "space" }), this.which, this.again, this.run);
     this.element = el("section", { class: "panel", "aria-label": "Map" }, bar, el("div", { class: "bar" }, this.legend), this.error,
       el("div", { class: "map" }, el("div", { class: "cells" }, this.cells.element), this.side));
     this.colour("needed");

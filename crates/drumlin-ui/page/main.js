@@ -33,6 +33,9 @@ class Page {
     this.log = new LogView(this.follower, open);
     this.activity = new ActivityView(store.write, () => this.renew());
     this.metrics = new MetricsView();
+    this.changed = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.timer = undefined;
     this.tree = new Tree((node) => {
       if (node.table) open(node.path);
       else location.hash = address("nodes", node.path);
@@ -45,7 +48,7 @@ class Page {
     document.title = `${shown(store.uri.split("/").filter(Boolean).pop() ?? store.uri)} – Drumlin`;
     byId("views").replaceChildren(...VIEWS.map(([id, name]) => el("a", { href: address(id), "data-view": id }, name)));
     addEventListener("hashchange", () => this.show());
-    this.follower.hearers.add((fresh) => { if (fresh.length > 0) this.renew(); });
+    this.follower.hearers.add((fresh) => this.heard(fresh));
   }
 
   async start() {
@@ -54,10 +57,24 @@ class Page {
     this.follower.run();
   }
 
-  /** After a commit: the tree and the figures, at most every half second. */
+  /** @param {import("./log.js").Commit[]} fresh */
+  heard(fresh) {
+    if (fresh.length === 0) return;
+    const [view, path, tab, asOf] = place();
+    const shows = view === "tables" && path !== "" && !asOf && ["rows", "versions"].includes(tab);
+    // An older version stays as it is.
+    this.changed ||= shows && fresh.some((commit) => commit.count > commit.events.length || commit.events.some((event) => event.path === path));
+    this.renew();
+  }
+
+  /** After a commit: the tree, the figures and the table that is shown, at most every half second. */
   renew() {
-    clearTimeout(this.timer);
+    if (this.timer) return;
     this.timer = setTimeout(async () => {
+      this.timer = undefined;
+      const again = this.changed;
+      this.changed = false;
+      if (again && place()[1] === this.table.path) this.table.show(this.table.path, this.table.tab, this.table.asOf);
       this.figures(await get("/api/store").catch(() => null));
       const focused = byId("tree").contains(document.activeElement);
       await this.tree.load();
