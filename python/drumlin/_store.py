@@ -131,9 +131,9 @@ class Store(Tables[Version]):
 
     def ui(self, *, port: int = 0, write: bool = False, open_browser: bool = True) -> Ui:
         """Shows the store in a browser: its tree, tables, versions, charts, layout on storage and commit log. Served on
-        127.0.0.1 only, on any free port or on ``port``, until the answer is closed or forgotten. Its address has a token,
-        without which nothing is shown. With ``write`` the page may run checkpoints and restore dropped tables; else it
-        changes nothing.
+        127.0.0.1 only, on any free port or on ``port``, until the answer is closed or forgotten. Its address has a
+        token, without which nothing is shown. With ``write`` the page may run checkpoints and restore dropped tables;
+        else it changes nothing.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

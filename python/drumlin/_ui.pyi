@@ -1,6 +1,6 @@
 """The page that shows a store."""
 
-from typing import Any, Self, final
+from typing import Self, final
 
 __all__ = ["Ui"]
 
@@ -14,4 +14,4 @@ class Ui:
     def close(self) -> None:
         """Ends the server. The store stays open."""
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_ended: Any) -> None: ...
+    def __exit__(self, *_ended: object) -> None: ...

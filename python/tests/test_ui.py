@@ -120,13 +120,14 @@ def test_rows_are_filtered_and_sorted(visit: Visit, shown: drumlin.Store) -> Non
     assert visit.text(0, 0) == str(found["n"][0].as_py())
     visit.page.get_by_role("columnheader", name="close").get_by_role("button").click()
     visit.wait("document.querySelector('[aria-sort=ascending]') !== null")
-    assert float(visit.text(0, 1)) == pc.min(found["close"]).as_py()
+    visit.shows(0, 1, f"{pc.min(found['close']).as_py():g}")
     visit.page.get_by_role("columnheader", name="close").get_by_role("button").click()
     visit.wait("document.querySelector('[aria-sort=descending]') !== null")
-    assert float(visit.text(0, 1)) == pc.max(found["close"]).as_py()
+    visit.shows(0, 1, f"{pc.max(found['close']).as_py():g}")
     visit.page.get_by_label("Filter of rows").fill("nonsense >")
     visit.page.keyboard.press("Enter")
     visit.page.get_by_role("alert").filter(has_text=re.compile(r"\w")).wait_for()
+    visit.refused(400)
 
 
 def test_the_schema_tells_columns_and_order(visit: Visit) -> None:
@@ -145,12 +146,12 @@ def test_versions_are_a_time_line_by_which_old_rows_are_read(visit: Visit, shown
     assert "eod" in items.nth(1).inner_text()
     visit.page.get_by_role("button", name="Rows of version 0").click()
     visit.page.get_by_text("version 0", exact=True).wait_for()
-    assert visit.text(0, 0) == str(expected(shown, as_of=0)["n"][0].as_py())
+    visit.shows(0, 0, str(expected(shown, as_of=0)["n"][0].as_py()))
     visit.page.get_by_role("button", name="show the newest").click()
-    assert visit.text(0, 0) == "500"
+    visit.shows(0, 0, "500")
     visit.table(TABLE, "versions")
     visit.page.get_by_role("button", name="Rows in snapshot eod").click()
-    assert visit.text(0, 0) == "0"
+    visit.shows(0, 0, "0")
 
 
 def test_the_difference_of_two_versions(visit: Visit, shown: drumlin.Store) -> None:
@@ -162,7 +163,7 @@ def test_the_difference_of_two_versions(visit: Visit, shown: drumlin.Store) -> N
     visit.page.get_by_label("From version").select_option("0")
     visit.page.get_by_label("To version").select_option("1")
     visit.page.get_by_text(f"{differs:,} rows").first.wait_for()
-    assert visit.text(0, 0) == "insert"
+    visit.shows(0, 0, "insert")
 
 
 def test_a_chart_of_a_column_over_another(visit: Visit, shown: drumlin.Store) -> None:
@@ -235,7 +236,10 @@ def test_the_log_is_followed(visit: Visit, shown: drumlin.Store) -> None:
     visit.page.get_by_text(re.compile("^0 of the last")).wait_for()
     visit.page.get_by_label("Filter of commits").fill("")
     visit.page.get_by_role("button", name="live/new").first.click()
-    assert visit.text(0, 0) == "1"
+    visit.shows(0, 0, "1")
+    # So do the rows of the table that is shown.
+    shown.append("live/new", {"x": [2]})
+    visit.shows(1, 0, "2")
 
 
 def test_dropped_tables_come_back(visit: Visit, shown: drumlin.Store) -> None:
@@ -266,7 +270,9 @@ def test_hostile_names_and_values_are_shown_as_text(visit: Visit, shown: drumlin
     path = "hostile/<img src=x onerror=alert(1)>\u202e\"'"
     bold = "<b onclick=alert(2)>name</b>"
     long = "<script>alert(3)</script>" * 40_000
-    shown.with_message("<script>alert(4)</script>").write(path, {bold: [long, "\u202eright\u0007", "x"], "y": [1, 2, 3]})
+    shown.with_message("<script>alert(4)</script>").write(
+        path, {bold: [long, "\u202eright\u0007", "x"], "y": [1, 2, 3]}
+    )
     visit.node(path.replace('"', '\\"')).click()
     visit.page.get_by_role("heading", name="hostile/<img src=x onerror=alert(1)>").wait_for()
     assert visit.page.locator("main img, main b, main script").count() == 0
