@@ -23,6 +23,8 @@ export class Grid {
     this.source = { total: 0, columns: [], row: () => null, want: () => {} };
     /** Row -1 is that of the headings. */
     this.at = { row: 0, column: 0 };
+    /** The longest texts seen, by column. @type {number[]} */
+    this.longest = [];
     frame.classList.add("grid");
     frame.setAttribute("role", "grid");
     frame.setAttribute("aria-label", label);
@@ -43,7 +45,8 @@ export class Grid {
     if (wider) this.at.column = 0;
     this.frame.setAttribute("aria-rowcount", String(source.total + 1));
     this.frame.setAttribute("aria-colcount", String(source.columns.length + 1));
-    this.measure();
+    this.longest = source.columns.map((column) => column.name.length + 1);
+    this.measure(0, 40);
     const heading = this.header.contains(document.activeElement);
     this.head();
     if (heading) this.focus(-1, this.at.column);
@@ -55,29 +58,22 @@ export class Grid {
 
   /** Makes the rows again that have arrived. @param {number} first @param {number} n */
   arrived(first, n) {
-    if (!this.measured) {
-      this.measure();
-      this.scroller.clear();
-      this.scroller.draw();
-      return;
-    }
+    this.measure(first, n);
     for (let index = first; index < first + n; index += 1) {
       if (this.scroller.refresh(index)) this.focus(this.at.row, this.at.column);
     }
   }
 
-  /** Finds widths by the headings and the first rows. */
-  measure() {
-    /** @type {Value[][]} */
-    const rows = [];
-    for (let index = 0; index < Math.min(40, this.source.total); index += 1) {
-      const row = this.source.row(index);
-      if (row) rows.push(row);
+  /** Finds widths by the headings and some rows; those of rows that come later only grow. @param {number} first @param {number} n */
+  measure(first, n) {
+    for (let index = first; index < Math.min(first + n, this.source.total); index += 1) {
+      this.source.row(index)?.forEach((value, at) => {
+        this.longest[at] = Math.max(this.longest[at], String(value ?? "null").length);
+      });
     }
-    this.measured = rows.length > 0;
     const widths = this.source.columns.map((column, at) => {
-      const longest = rows.reduce((most, row) => Math.max(most, String(row[at] ?? "null").length), column.name.length + 1);
-      return `${Math.min(Math.max(longest * 7.4 + 20, Math.min(column.type.length * 6, 120), 64), 380)}px`;
+      const wide = Math.max(this.longest[at] * 7.4 + 20, Math.min(column.type.length * 6, 120), 64);
+      return `${Math.min(wide, 380)}px`;
     });
     const numbers = `${Math.max(String(this.source.total).length * 8 + 20, 44)}px`;
     this.frame.style.setProperty("--columns", [numbers, ...widths].join(" "));

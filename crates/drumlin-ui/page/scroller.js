@@ -76,7 +76,7 @@ export class Scroller {
     const row = this.rows.get(index);
     if (!row) return;
     const made = this.make(index);
-    made.style.transform = row.style.transform;
+    [made.style.transform, made.style.top] = [row.style.transform, row.style.top];
     const focused = row.contains(document.activeElement);
     row.replaceWith(made);
     this.rows.set(index, made);
@@ -93,9 +93,14 @@ export class Scroller {
     this.draw();
   }
 
+  /** How far the scroll bar goes. Not by what the frame says, which rows at the edge may extend. */
+  get range() {
+    return Math.min(this.total * this.rowHeight, EXTENT_MAX) + this.header - this.frame.clientHeight;
+  }
+
   /** Moves the scroll bar to where the list is. */
   place() {
-    const range = this.frame.scrollHeight - this.frame.clientHeight;
+    const range = this.range;
     const top = this.spread ? (this.last > 0 ? this.position / this.last * range : 0) : this.position * this.rowHeight;
     this.frame.scrollTop = top;
     this.setTo = this.frame.scrollTop;
@@ -103,8 +108,8 @@ export class Scroller {
 
   scrolled() {
     if (Math.abs(this.frame.scrollTop - this.setTo) >= 1) {
-      const range = this.frame.scrollHeight - this.frame.clientHeight;
-      this.position = this.spread ? this.frame.scrollTop / Math.max(1, range) * this.last : this.frame.scrollTop / this.rowHeight;
+      const top = this.frame.scrollTop;
+      this.position = this.spread ? Math.min(1, top / Math.max(1, this.range)) * this.last : top / this.rowHeight;
       this.setTo = -1;
     }
     this.later();
