@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from browser import Visit, chromium
+from browser import Visit, chromium, until
 from servers.places import KINDS, place
 
 import drumlin
@@ -389,3 +389,43 @@ def test_the_command_line_serves_until_it_is_interrupted(tmp_path: Path) -> None
         run.send_signal(signal.SIGINT)
         assert run.wait(timeout=20) == 130
         assert "the server has ended" in run.stderr.read()
+
+
+def test_millions_of_rows_and_many_tables_are_scrolled_over(browser: Any, store: drumlin.Store) -> None:
+    many = 2_000_000
+    store.write("big", pa.table({"n": pa.array(range(many), pa.int64())}))
+    store.write_many({f"t/{n // 100:02}/{n:04}": {"x": [n]} for n in range(1000)})
+    with store.ui(open_browser=False) as page:
+        visit = Visit(browser, page.address)
+        visit.table("big")
+        visit.text(0, 0)
+        # By the scroll bar, which is spread over more rows than a browser takes pixels, and from there row by row.
+        grid = visit.page.locator("[role=grid]:visible").element_handle()
+        visit.page.evaluate("grid => { grid.scrollTop = grid.scrollHeight }", grid)
+        visit.shows(many - 1, 0, str(many - 1))
+        visit.page.mouse.move(800, 500)
+        visit.page.mouse.wheel(0, -2400)
+        visit.shows(many - 120, 0, str(many - 120))
+        visit.page.evaluate("grid => { grid.scrollTop = grid.scrollHeight / 2 }", grid)
+        until(lambda: abs(first_row(visit) - many / 2) < many / 100, "the rows in the middle")
+        assert visit.page.locator("[role=grid]:visible [role=row]").count() < 100
+        assert visit.page.locator("[role=treeitem]").count() < 100
+        times = [visit.page.evaluate(LISTED, word) for word in ("05", "099", "t/", "1", "0")]
+        assert min(times) < 100, f"1,000 tables take {times} ms to be listed"
+        visit.close()
+
+
+def first_row(visit: Visit) -> int:
+    rows = "[...document.querySelectorAll('main [aria-rowindex]')].map(row => row.getAttribute('aria-rowindex') - 2)"
+    return int(visit.page.evaluate(f"Math.min(...{rows}.filter(row => row >= 0))"))
+
+
+#: The time from a word in the filter to its list, in milliseconds.
+LISTED = """async (word) => {
+    const [input, tree] = [document.querySelector("#filter"), document.querySelector("#tree")];
+    const begun = performance.now();
+    input.value = word;
+    input.dispatchEvent(new Event("input"));
+    while (tree.dataset.loaded !== word) await new Promise((resume) => setTimeout(resume, 1));
+    return performance.now() - begun;
+}"""

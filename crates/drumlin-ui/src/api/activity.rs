@@ -46,8 +46,8 @@ pub fn activity(context: &Context) -> Result<Reply> {
         "failures": list(&failures, |failure| json!({
             "trigger": failure.trigger, "seq": failure.seq.0, "path": failure.path, "error": failure.error,
         })),
-        "snapshots": list(&store.snapshots()?, |snapshot| json!({
-            "name": snapshot.name, "time": time(snapshot.time), "tables": snapshot.versions.len(),
+        "snapshots": list(&Activity::snapshots(store, None)?, |snapshot| json!({
+            "name": snapshot.name, "time": time(snapshot.time), "tables": snapshot.tables,
         })),
         "trash": list(&store.trash()?, |item| json!({
             "path": item.path, "time": time(item.time), "rows": item.rows, "bytes": item.bytes,

@@ -1,6 +1,6 @@
 //! Figures of the store, and what is known of a table: its columns, order, constraints and versions.
 
-use drumlin::{Result, Retention, Tables, VersionInfo};
+use drumlin::{Activity, Result, Retention, Tables, VersionInfo};
 use serde_json::{Value, json};
 
 use super::show::{display_text, kind};
@@ -69,11 +69,11 @@ pub fn versions(context: &Context, query: &Query) -> Result<Reply> {
     let offset = usize::try_from(query.number("offset", 0, u64::MAX)?).unwrap_or(usize::MAX);
     let limit = query.number("limit", 200, VERSIONS_MAX)? as usize;
     let part: Vec<Value> = versions.iter().skip(offset).take(limit).map(version).collect();
-    let held = context.store.snapshots()?.into_iter().filter_map(|snapshot| {
-        let version = snapshot.versions.iter().find(|(held, _)| held == path)?.1.0;
-        Some(json!({ "name": snapshot.name, "time": time(snapshot.time), "version": version }))
+    let held = Activity::snapshots(&context.store, Some(path))?;
+    let held = held.iter().take(SNAPSHOTS_MAX).map(|snapshot| {
+        json!({ "name": snapshot.name, "time": time(snapshot.time), "version": snapshot.version.map(|version| version.0) })
     });
-    let held: Vec<Value> = held.take(SNAPSHOTS_MAX).collect();
+    let held: Vec<Value> = held.collect();
     Ok(Reply::json(&json!({ "total": total, "versions": part, "snapshots": held })))
 }
 

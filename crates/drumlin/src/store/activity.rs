@@ -1,7 +1,8 @@
 //! Who works with a store: processes that write it, what is kept for others, durable triggers. A function of one state.
 
 use super::{HoldInfo, Store};
-use crate::base::{Result, Seq, Timestamp};
+use crate::base::{Result, Seq, SessionId, Timestamp, Version};
+use crate::catalog::{Path, Trigger};
 
 /// Who works with a store.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +28,19 @@ pub struct SessionInfo {
     pub own: bool,
 }
 
+/// A snapshot, without what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotSummary {
+    /// Its name.
+    pub name: String,
+    /// When it was taken.
+    pub time: Timestamp,
+    /// How many tables it holds.
+    pub tables: u64,
+    /// Which version it holds of the table that was asked about.
+    pub version: Option<Version>,
+}
+
 /// A durable trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerInfo {
@@ -49,7 +63,7 @@ impl Activity {
         let state = store.state()?;
         let own = store.own_session(&state);
         let info = |ended: bool| {
-            move |(session, time): (&crate::base::SessionId, &Timestamp)| SessionInfo {
+            move |(session, time): (&SessionId, &Timestamp)| SessionInfo {
                 session: session.0,
                 time: *time,
                 ended,
@@ -58,7 +72,7 @@ impl Activity {
         };
         let open = state.sessions.open.iter().rev().map(info(false));
         let sessions = open.chain(state.sessions.fenced.iter().rev().map(info(true))).collect();
-        let trigger = |(name, trigger): (&String, &crate::catalog::Trigger)| TriggerInfo {
+        let trigger = |(name, trigger): (&String, &Trigger)| TriggerInfo {
             name: name.clone(),
             pattern: trigger.filter.pattern.to_string(),
             session: trigger.owner.0,
@@ -66,6 +80,24 @@ impl Activity {
         };
         let triggers = state.triggers.iter().map(trigger).collect();
         Ok(Activity { sessions, holds: HoldInfo::all(&state), triggers })
+    }
+
+    /// The snapshots of `store`, by name; with a path those that hold a table under it. O(snapshots), whatever they hold.
+    ///
+    /// # Errors
+    /// `Closed`; `InvalidArgument` if `path` is none.
+    pub fn snapshots(store: &Store, path: Option<&str>) -> Result<Vec<SnapshotSummary>> {
+        let path = path.map(Path::new).transpose()?;
+        let state = store.state()?;
+        let summary = |(name, snapshot): (&String, &std::sync::Arc<crate::catalog::Snapshot>)| {
+            let version = match &path {
+                Some(path) => Some(snapshot.pins.get(path)?.1),
+                None => None,
+            };
+            let tables = snapshot.pins.len() as u64;
+            Some(SnapshotSummary { name: name.clone(), time: snapshot.time, tables, version })
+        };
+        Ok(state.snapshots.iter().filter_map(summary).collect())
     }
 }
 
@@ -91,5 +123,10 @@ mod tests {
         let triggers: Vec<&str> = activity.triggers.iter().map(|trigger| trigger.pattern.as_str()).collect();
         assert_eq!(triggers, ["config/**"]);
         assert!(activity.holds.is_empty());
+        store.snapshot("eod", "t").unwrap();
+        let of = |path| Activity::snapshots(&store, path).unwrap();
+        assert_eq!((of(None)[0].tables, of(None)[0].version), (1, None));
+        assert_eq!((of(Some("t"))[0].name.as_str(), of(Some("t"))[0].version), ("eod", Some(Version(0))));
+        assert!(of(Some("u")).is_empty() && Activity::snapshots(&store, Some("")).is_err());
     }
 }

@@ -81,7 +81,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-pub use activity::{Activity, SessionInfo, TriggerInfo};
+pub use activity::{Activity, SessionInfo, SnapshotSummary, TriggerInfo};
 pub use assign::UpdateReport;
 use background::Background;
 #[cfg(feature = "internals")]
