@@ -11,7 +11,7 @@ const HELD = /** @type {const} */ ([
   ["fragments", "unused parts of blocks in use"],
 ]);
 const NEEDED = /** @type {Record<string, string>} */ ({
-  newest: "the newest version", version: "an older version", snapshot: "a snapshot alone", trash: "the trash", nothing: "nothing",
+  newest: "the newest version", version: "an older version", snapshot: "a snapshot alone", trash: "the trash", nothing: "nobody",
 });
 
 /** Whether the server changes the store. */
@@ -75,8 +75,8 @@ export class LayoutView {
     const parts = mode === "needed" ? Object.entries(NEEDED).map(([name, text]) => swatch(name, text))
       : mode === "dead" ? [el("span", {}, "no dead rows "), el("i", { class: "dead" }), el("span", {}, "all dead")]
         : [el("span", {}, "old "), el("i", { class: "age" }), el("span", {}, "new")];
-    const dead = mode === "dead" ? [] : [el("span", {}, "faded from the top: dead rows")];
-    this.legend.replaceChildren(...parts, ...dead, swatch("planned", "a checkpoint would rewrite it"), el("span", {}, "dashed: a block in the log; its bar: how much of it is in use"));
+    const dead = mode === "dead" ? [] : [el("span", {}, "faded: dead rows")];
+    this.legend.replaceChildren(...parts, ...dead, swatch("planned", "a checkpoint rewrites it"), el("span", {}, "dashed: block in the log"), el("span", {}, "bar: share of a block in use"));
     this.cells.draw();
   }
 

@@ -1,7 +1,7 @@
 //! A page that shows a store: its tree, tables, versions, layout and log. A server on loopback, all of whose files are in the
 //! binary; it changes nothing unless it is started for that.
 //!
-//! Rules, each with a test in *tests/rules.rs*: nothing of a store is told without the token; nothing is told to a page of another
+//! Rules, each with a test in *tests/rules.rs*: nothing of a store is shown without the token; nothing is shown to a page of another
 //! site, or under another name of this host; no file of the disk is served; a store is changed only by a POST that carries the token,
 //! on a server that was started to write; sizes and numbers of requests are bounded, and a slow client holds nobody up.
 

@@ -3,8 +3,9 @@
 use drumlin::{Activity, Result, Tables};
 use serde_json::{Value, json};
 
+use super::context::Context;
+use super::show::time;
 use super::tree::{payload, short_payload};
-use super::{Context, time};
 use crate::query::Query;
 use crate::reply::Reply;
 

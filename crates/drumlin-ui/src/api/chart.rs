@@ -11,9 +11,9 @@ use drumlin::{
 };
 use serde_json::{Value, json};
 
-use super::rows::filter;
+use super::asked::{as_of, filter};
+use super::context::Context;
 use super::show::kind;
-use super::{Context, as_of};
 use crate::query::Query;
 use crate::reply::Reply;
 

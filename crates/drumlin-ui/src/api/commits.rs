@@ -6,8 +6,9 @@ use drumlin::catalog::{Action, Cause};
 use drumlin::{ChangeFeed, Commit, ErrorKind, Event, NodeEvent, Result, Seq, TableAction};
 use serde_json::{Value, json};
 
+use super::context::Context;
+use super::show::time;
 use super::tree::short_payload;
-use super::{Context, time};
 use crate::query::Query;
 use crate::reply::Reply;
 

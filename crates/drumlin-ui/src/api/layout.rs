@@ -5,7 +5,8 @@ use drumlin::table::Reason;
 use drumlin::{CellKind, Layout, LayoutCell, LayoutOptions, LayoutTable, NeededBy, Pattern, Result, TableHome};
 use serde_json::{Value, json};
 
-use super::{Context, time};
+use super::context::Context;
+use super::show::time;
 use crate::query::Query;
 use crate::reply::Reply;
 

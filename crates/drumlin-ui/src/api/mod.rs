@@ -1,9 +1,12 @@
 //! What the page asks of a store, a file a subject. Metadata is answered as JSON, rows as Arrow IPC.
 
 mod activity;
+mod asked;
 mod chart;
 mod commits;
+mod context;
 mod layout;
+mod listing;
 mod metrics;
 mod rows;
 mod show;
@@ -12,38 +15,15 @@ mod table;
 mod tree;
 mod write;
 
-use std::sync::Arc;
-
-use drumlin::arrow::temporal_conversions::timestamp_us_to_datetime;
+use drumlin::Result;
 use drumlin::base::Cancel;
-use drumlin::{AsOf, Error, Result, Store, Timestamp, Version};
-use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::query::Query;
 use crate::reply::Reply;
 
 pub use commits::found_commits;
-
-/// What is shown, and what is remembered between requests.
-pub struct Context {
-    store: Store,
-    /// Whether the store may be changed.
-    pub write: bool,
-    /// Set when the server is closed.
-    closing: Cancel,
-    names: Mutex<Option<Arc<tree::Names>>>,
-    listing: Mutex<Option<Arc<tree::Listing>>>,
-    sorted: Mutex<Option<Arc<sorted::Sorted>>>,
-}
-
-impl Context {
-    /// For a server that shows `store`.
-    pub fn new(store: Store, write: bool, closing: Cancel) -> Self {
-        let (names, listing, sorted) = Default::default();
-        Self { store, write, closing, names, listing, sorted }
-    }
-}
+pub use context::Context;
 
 /// A request that has been admitted.
 pub struct Call {
@@ -80,26 +60,4 @@ pub fn answer(context: &Context, call: &Call, cancel: &Cancel) -> Result<Option<
         _ => return Ok(None),
     };
     Ok(Some(reply))
-}
-
-/// Which version is asked for: none for the newest, a number, `snapshot:` and a name, `time:` and microseconds.
-fn as_of(query: &Query, name: &str) -> Result<AsOf> {
-    let Some(text) = query.text(name) else { return Ok(AsOf::Newest) };
-    if let Some(snapshot) = text.strip_prefix("snapshot:") {
-        return Ok(AsOf::Snapshot(snapshot.to_owned()));
-    }
-    let bad =
-        || Error::invalid(format!("'{name}' must be a version, 'snapshot:' and a name, or 'time:' and microseconds"));
-    if let Some(micros) = text.strip_prefix("time:") {
-        return Ok(AsOf::Time(Timestamp(micros.parse().map_err(|_| bad())?)));
-    }
-    Ok(AsOf::Version(Version(text.parse().map_err(|_| bad())?)))
-}
-
-/// A time in RFC 3339, UTC, to the microsecond.
-fn time(time: Timestamp) -> Value {
-    match timestamp_us_to_datetime(time.0) {
-        Some(datetime) => json!(datetime.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()),
-        None => json!(format!("{} us", time.0)),
-    }
 }

@@ -5,64 +5,25 @@ use drumlin::arrow::compute::concat_batches;
 use drumlin::arrow::datatypes::{Schema, SchemaRef};
 use drumlin::base::Cancel;
 use drumlin::catalog::Path;
-use drumlin::{
-    AsOf, DatasetOptions, DiffOptions, Error, Filter, Pattern, ReadOptions, Result, ScanOptions, Tables, Transaction,
-};
+use drumlin::{DatasetOptions, DiffOptions, Error, Pattern, ReadOptions, Result, ScanOptions, Tables, Transaction};
 use serde_json::json;
 
+use super::asked::{Asked, COLUMNS_MAX, as_of, filter};
+use super::context::Context;
 use super::show::{display_text, stream};
-use super::sorted::Sorted;
-use super::{Context, as_of};
 use crate::query::Query;
 use crate::reply::Reply;
 
 /// The rows of one answer.
 const ROWS_MAX: u64 = 1000;
-/// The columns of one answer.
-pub const COLUMNS_MAX: usize = 100;
-
-/// Which rows are asked for.
-pub struct Asked<'a> {
-    pub path: &'a str,
-    pub as_of: AsOf,
-    pub filter: Option<Filter>,
-    pub columns: Vec<String>,
-}
-
-impl<'a> Asked<'a> {
-    fn new(context: &Context, query: &'a Query) -> Result<Self> {
-        let (path, as_of) = (query.need("path")?, as_of(query, "as_of")?);
-        let schema = context.store.table(path).schema(&as_of)?;
-        let mut columns: Vec<String> = query.all("column").map(str::to_owned).collect();
-        if columns.is_empty() {
-            columns = schema.fields().iter().map(|field| field.name().clone()).collect();
-        }
-        columns.truncate(COLUMNS_MAX);
-        Ok(Self { path, as_of, filter: filter(query)?, columns })
-    }
-
-    pub fn scan(&self, cancel: &Cancel) -> ScanOptions {
-        ScanOptions {
-            columns: Some(self.columns.clone()),
-            filter: self.filter.clone(),
-            cancel: cancel.clone(),
-            ..ScanOptions::default()
-        }
-    }
-}
-
-/// The filter that is asked for.
-pub fn filter(query: &Query) -> Result<Option<Filter>> {
-    query.text("where").map(Filter::parse).transpose()
-}
 
 /// A range of rows.
 pub fn rows(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply> {
-    let asked = Asked::new(context, query)?;
+    let asked = Asked::new(&context.store, query)?;
     let offset = query.number("offset", 0, u64::MAX)?;
     let limit = query.number("limit", 200, ROWS_MAX)?;
     if let Some(column) = query.text("sort") {
-        let sorted = Sorted::of(context, &asked, query, column, cancel)?;
+        let sorted = context.sorted.of(&context.store, &asked, query, column, cancel)?;
         let part = sorted.part(offset, limit)?;
         return Ok(Reply::rows(stream(&part.schema(), std::slice::from_ref(&part))?, false));
     }
@@ -97,10 +58,10 @@ pub fn count(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply>
 
 /// One value, whole unless it is very long.
 pub fn cell(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply> {
-    let asked = Asked::new(context, query)?;
+    let asked = Asked::new(&context.store, query)?;
     let (row, column) = (query.number("row", 0, u64::MAX)?, query.need("of")?);
     let rows = match query.text("sort") {
-        Some(sort) => vec![Sorted::of(context, &asked, query, sort, cancel)?.part(row, 1)?],
+        Some(sort) => vec![context.sorted.of(&context.store, &asked, query, sort, cancel)?.part(row, 1)?],
         None => read(context, &Asked { columns: vec![column.to_owned()], ..asked }, row, 1, cancel)?,
     };
     let value = rows.iter().find(|rows| rows.num_rows() > 0).and_then(|rows| rows.column_by_name(column));

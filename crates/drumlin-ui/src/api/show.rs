@@ -7,8 +7,10 @@ use drumlin::arrow::array::{Array, ArrayRef, RecordBatch, StringBuilder};
 use drumlin::arrow::compute::cast;
 use drumlin::arrow::datatypes::{DataType, Field, Schema};
 use drumlin::arrow::ipc::writer::StreamWriter;
+use drumlin::arrow::temporal_conversions::timestamp_us_to_datetime;
 use drumlin::arrow::util::display::{ArrayFormatter, FormatOptions};
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, Timestamp};
+use serde_json::{Value, json};
 
 /// The bytes of a value that a row shows.
 const VALUE_BYTES_MAX: usize = 512;
@@ -49,6 +51,14 @@ pub fn stream(schema: &Schema, batches: &[RecordBatch]) -> Result<Vec<u8>> {
         writer.write(&RecordBatch::try_new(shown.clone(), columns).map_err(failed)?).map_err(failed)?;
     }
     writer.into_inner().map_err(failed)
+}
+
+/// A time in RFC 3339, UTC, to the microsecond.
+pub fn time(time: Timestamp) -> Value {
+    match timestamp_us_to_datetime(time.0) {
+        Some(datetime) => json!(datetime.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()),
+        None => json!(format!("{} us", time.0)),
+    }
 }
 
 /// What cannot be shown.

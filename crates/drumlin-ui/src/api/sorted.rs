@@ -6,10 +6,10 @@ use std::sync::Arc;
 use drumlin::arrow::array::{RecordBatch, UInt32Array};
 use drumlin::arrow::compute::{SortOptions, concat_batches, sort_to_indices, take_record_batch};
 use drumlin::base::Cancel;
-use drumlin::{Error, ReadOptions, Result, Tables};
+use drumlin::{Error, ReadOptions, Result, Store, Tables};
+use parking_lot::Mutex;
 
-use super::Context;
-use super::rows::Asked;
+use super::asked::Asked;
 use crate::query::Query;
 
 /// The rows that are sorted at most.
@@ -24,10 +24,15 @@ pub struct Sorted {
     order: UInt32Array,
 }
 
-impl Sorted {
+/// The rows that were sorted last.
+#[derive(Default)]
+pub struct LastSorted(Mutex<Option<Arc<Sorted>>>);
+
+impl LastSorted {
     /// The rows asked for, by `column`.
     pub fn of(
-        context: &Context,
+        &self,
+        store: &Store,
         asked: &Asked<'_>,
         query: &Query,
         column: &str,
@@ -39,8 +44,8 @@ impl Sorted {
         if !columns.iter().any(|name| name == column) {
             columns.push(column.to_owned());
         }
-        let key = (context.store.seq()?.0, words.to_vec(), columns.clone());
-        let mut kept = context.sorted.lock();
+        let key = (store.seq()?.0, words.to_vec(), columns.clone());
+        let mut kept = self.0.lock();
         if let Some(sorted) = kept.as_ref().filter(|sorted| sorted.key == key) {
             return Ok(sorted.clone());
         }
@@ -48,7 +53,7 @@ impl Sorted {
         kept.take();
         let mut scan = asked.scan(cancel);
         scan.columns = Some(columns);
-        let table = context.store.table(asked.path);
+        let table = store.table(asked.path);
         let schema = table.schema(&asked.as_of)?;
         let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
         for batch in table.read(&ReadOptions { as_of: asked.as_of.clone(), scan })? {
@@ -77,7 +82,9 @@ impl Sorted {
         *kept = Some(sorted.clone());
         Ok(sorted)
     }
+}
 
+impl Sorted {
     /// A range of them.
     pub fn part(&self, offset: u64, limit: u64) -> Result<RecordBatch> {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(self.order.len());

@@ -3,8 +3,9 @@
 use drumlin::{Activity, Result, Retention, Tables, VersionInfo};
 use serde_json::{Value, json};
 
-use super::show::{display_text, kind};
-use super::{Context, as_of, time};
+use super::asked::as_of;
+use super::context::Context;
+use super::show::{display_text, kind, time};
 use crate::query::Query;
 use crate::reply::Reply;
 

@@ -4,7 +4,7 @@ use drumlin::base::Task;
 use drumlin::{CheckpointOptions, Error, Result};
 use serde_json::{Value, json};
 
-use super::Context;
+use super::context::Context;
 use crate::reply::Reply;
 
 /// Runs a checkpoint to its end, even if nobody waits for it.
