@@ -45,8 +45,8 @@ export class LayoutView {
       type: "checkbox", checked: true,
       onchange: (/** @type {Event} */ event) => { this.cells.plan = /** @type {HTMLInputElement} */ (event.target).checked; this.cells.draw(); },
     }), "plan");
-    const bar = el("div", { class: "bar" }, modes, plan, el("span", { class: "space" }), this.which, this.again, this.run);
-    this.element = el("section", { class: "panel", "aria-label": "Map" }, bar, el("div", { class: "bar" }, this.legend, this.told), this.error,
+    const bar = el("div", { class: "bar" }, modes, plan, this.told, el("span", { class: "space" }), this.which, this.again, this.run);
+    this.element = el("section", { class: "panel", "aria-label": "Map" }, bar, el("div", { class: "bar" }, this.legend), this.error,
       el("div", { class: "map" }, el("div", { class: "cells" }, this.cells.element), this.side));
     this.colour("needed");
   }
