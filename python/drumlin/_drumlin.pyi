@@ -123,6 +123,7 @@ __all__ = [
     "TrashItem",
     "Tree",
     "TriggerFailure",
+    "Ui",
     "UpdateReport",
     "VacuumPlan",
     "VacuumWindow",
