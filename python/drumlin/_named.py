@@ -19,8 +19,10 @@ _FLAGS = (
     "keep_all",
     "missing_ok",
     "native",
+    "open_browser",
     "replace",
     "return_exceptions",
+    "write",
 )
 _FUNCTIONS = ("progress",)
 

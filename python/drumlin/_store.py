@@ -31,6 +31,7 @@ from drumlin._drumlin import (
     StagedReport,
     StoreStat,
     TrashItem,
+    Ui,
     VacuumPlan,
     VerifyReport,
     Version,
@@ -59,6 +60,7 @@ __all__ = ["Retention", "Store"]
 
 #: How often a function is run in a transaction before a conflict is raised.
 _ATTEMPTS_MAX = 1000
+_PORT_MAX = 65535
 
 _T = TypeVar("_T")
 
@@ -131,6 +133,25 @@ class Store(Tables[Version]):
         """In a store opened with ``mode="read"``: takes in what the writer has committed since. Returns the number of
         the last commit seen."""
         return self._core.refresh()
+
+    def ui(self, *, port: int = 0, write: bool = False, open_browser: bool = True) -> Ui:
+        """Shows the store in a browser: its tree, tables, versions, charts, layout on storage and commit log. Served on
+        127.0.0.1 only, on any free port or on ``port``, until the answer is closed or forgotten. Its address has a
+        token, without which nothing is shown. With ``write`` the page may run checkpoints and restore dropped tables;
+        else it changes nothing.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> with store.ui(open_browser=False) as page:
+        ...     page.address.startswith("http://127.0.0.1:")
+        True
+        """
+        number = count(port, "port")
+        if number is None:
+            raise TypeError("port is a number, not None; 0 is any that is free")
+        if number > _PORT_MAX:
+            raise InvalidArgument(f"port={number} is out of range; expected 0 to {_PORT_MAX}")
+        return self._core.ui(number, write, open_browser)
 
     def snapshot(
         self, name: str, pattern: PatternLike = "**", *, versions: Mapping[str, int] | None = None

@@ -37,6 +37,7 @@ mod tables;
 mod transaction;
 mod tree;
 mod trigger;
+mod ui;
 mod value;
 mod watch;
 
@@ -94,6 +95,8 @@ mod _drumlin {
     use super::transaction::Transaction;
     #[pymodule_export]
     use super::tree::Tree;
+    #[pymodule_export]
+    use super::ui::Ui;
     #[pymodule_export]
     use super::watch::{make_bars, stoppable};
 

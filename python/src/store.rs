@@ -19,6 +19,7 @@ use crate::purge::{PurgePlan, PurgeReceipt};
 use crate::reports::{CheckpointReport, CopyToReport, DropReport, ReclaimReport, Snapshot, TrashItem, VerifyReport};
 use crate::tables::Tables;
 use crate::transaction::Transaction;
+use crate::ui::Ui;
 
 #[pymethods]
 impl Store {
@@ -81,6 +82,10 @@ impl Store {
             (false, None) => core.transaction(),
         };
         Ok(Transaction::new(detached(this.py(), begin)?, this.clone().unbind()))
+    }
+
+    fn ui(&self, py: Python<'_>, port: u16, write: bool, open_browser: bool) -> PyResult<Ui> {
+        Ui::serve(py, self, drumlin_ui::Options { port, write }, open_browser)
     }
 
     #[pyo3(signature = (name, pattern, versions=None))]

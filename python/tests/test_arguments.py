@@ -131,6 +131,7 @@ BOTH: dict[str, dict[str, Any]] = {
 }
 STORE: dict[str, dict[str, Any]] = {
     **BOTH,
+    "ui": {"port": 0, "write": False, "open_browser": False},
     "snapshot": {"name": "s", "pattern": "**", "versions": None},
     "drop_snapshot": {"name": "s"},
     "set_retention": {"path": "t", "keep_last": 1, "keep_for": None, "keep_all": False, "inherit": False},

@@ -47,7 +47,7 @@ fn core() -> PathBuf {
 
 fn crates() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    ["crates/drumlin", "crates/drumlin-c-data", "crates/drumlin-cli", "fuzz/src", "python/src"]
+    ["crates/drumlin", "crates/drumlin-c-data", "crates/drumlin-cli", "crates/drumlin-ui", "fuzz/src", "python/src"]
         .iter()
         .flat_map(|folder| sources(&root.join(folder)))
         .collect()

@@ -28,6 +28,7 @@ mod snapshot;
 mod stat;
 mod trash;
 mod tree;
+mod ui;
 mod undrop;
 mod update;
 mod vacuum;
@@ -79,6 +80,7 @@ pub enum Command {
     ExportNodes(export_nodes::ExportNodes),
     ImportNodes(import_nodes::ImportNodes),
     Watch(watch::Watch),
+    Ui(ui::Ui),
     Doctor(doctor::Doctor),
 }
 
@@ -121,6 +123,7 @@ impl Command {
             Command::ExportNodes(command) => command.run(out),
             Command::ImportNodes(command) => command.run(out),
             Command::Watch(command) => command.run(out),
+            Command::Ui(command) => command.run(out),
             Command::Doctor(command) => command.run(out),
         }
     }

@@ -3,6 +3,7 @@
 //! Everything a store does is one of three things: it reads a [`State`] that it holds (reads never wait), it proposes a
 //! commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
 
+mod activity;
 mod aggregate;
 mod alike;
 mod alter;
@@ -31,6 +32,7 @@ mod holds;
 mod keyed;
 mod keyed_bulk;
 mod keyed_read;
+mod layout;
 mod lease;
 mod merge;
 mod metadata;
@@ -80,6 +82,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+pub use activity::{Activity, SessionInfo, SnapshotSummary, TriggerInfo};
 pub use assign::UpdateReport;
 use background::Background;
 #[cfg(feature = "internals")]
@@ -97,6 +100,7 @@ pub use feed::{ChangeFeed, Commit};
 pub use holds::HoldInfo;
 pub use keyed::RowsReport;
 pub use keyed_read::{LookupOptions, TableView};
+pub use layout::{CellKind, Layout, LayoutBlock, LayoutCell, LayoutOptions, LayoutTable, NeededBy, TableHome};
 pub use lease::{Lease, SplitOptions, Splits};
 pub use merge::MergeReport;
 pub use metrics::{Metric, MetricValue, metrics, prometheus};

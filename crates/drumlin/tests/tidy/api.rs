@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::{core, sources};
 
 /// The maximum number of methods of a store, in Rust and in Python, including those shared with a transaction.
-const STORE_METHODS_MAX: usize = 45;
+const STORE_METHODS_MAX: usize = 46;
 /// The number of layers in which an operation is declared.
 const DECLARATIONS_MAX: usize = 4;
 /// The nouns of the API.

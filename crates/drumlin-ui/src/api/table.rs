@@ -1,0 +1,89 @@
+//! Figures of the store, and what is known of a table: its columns, order, constraints and versions.
+
+use drumlin::{Activity, Result, Retention, Tables, VersionInfo};
+use serde_json::{Value, json};
+
+use super::asked::as_of;
+use super::context::Context;
+use super::show::{display_text, kind, time};
+use crate::query::Query;
+use crate::reply::Reply;
+
+/// The versions of one answer.
+const VERSIONS_MAX: u64 = 500;
+/// The snapshots of one answer.
+const SNAPSHOTS_MAX: usize = 200;
+
+/// Figures of the store.
+pub fn store(context: &Context) -> Result<Reply> {
+    let store = &context.store;
+    let stat = store.stat()?;
+    Ok(Reply::json(&json!({
+        "uri": store.uri(), "write": context.write, "version": env!("CARGO_PKG_VERSION"), "seq": stat.seq,
+        "nodes": stat.nodes, "tables": stat.tables, "trash": stat.trash, "snapshots": stat.snapshots,
+        "versions": stat.versions, "row_groups": stat.row_groups, "blocks": stat.blocks, "bytes": stat.bytes(),
+        "block_bytes": stat.block_bytes, "live_bytes": stat.live_bytes, "condemned_bytes": stat.condemned_bytes,
+        "log_bytes": stat.log_bytes, "memtable_bytes": stat.memtable_bytes,
+        "retention": retention(store.retention("**")?),
+    })))
+}
+
+fn retention(retention: Retention) -> String {
+    match retention {
+        Retention::KeepAll => "all versions".into(),
+        Retention::KeepLast(1) => "the last version".into(),
+        Retention::KeepLast(n) => format!("the last {n} versions"),
+        Retention::KeepMicros(micros) => format!("versions of the last {} hours", micros / 3_600_000_000),
+    }
+}
+
+/// What is known of a table.
+pub fn table(context: &Context, query: &Query) -> Result<Reply> {
+    let (path, as_of) = (query.need("path")?, as_of(query, "as_of")?);
+    let table = context.store.table(path);
+    let (stat, schema, constraints) = (table.stat()?, table.schema(&as_of)?, table.constraints(&as_of)?);
+    let columns = schema.fields().iter().map(|field| {
+        json!({
+            "name": field.name(), "type": field.data_type().to_string(), "kind": kind(field.data_type()),
+            "nullable": field.is_nullable(),
+        })
+    });
+    let mut defaults = Vec::with_capacity(constraints.defaults.len());
+    for (name, value) in &constraints.defaults {
+        defaults.push(json!([name, display_text(value, 0)?]));
+    }
+    Ok(Reply::json(&json!({
+        "path": path, "rows": stat.rows, "stored_rows": stat.stored_rows, "versions": stat.versions,
+        "row_groups": stat.row_groups, "bytes": stat.bytes, "sort": stat.sort, "keyed": stat.keyed,
+        "memory_keys": stat.memory_keys, "memory_bytes": stat.memory_bytes,
+        "retention": retention(context.store.retention(path)?), "columns": columns.collect::<Vec<_>>(),
+        "checks": constraints.checks, "not_null": constraints.not_null, "defaults": defaults,
+    })))
+}
+
+/// The versions of a table, the newest first, and the snapshots that hold it.
+pub fn versions(context: &Context, query: &Query) -> Result<Reply> {
+    let path = query.need("path")?;
+    let mut versions = context.store.table(path).versions()?;
+    versions.reverse();
+    let total = versions.len();
+    let offset = usize::try_from(query.number("offset", 0, u64::MAX)?).unwrap_or(usize::MAX);
+    let limit = query.number("limit", 200, VERSIONS_MAX)? as usize;
+    let part: Vec<Value> = versions.iter().skip(offset).take(limit).map(version).collect();
+    let held = Activity::snapshots(&context.store, Some(path))?;
+    let held = held.iter().take(SNAPSHOTS_MAX).map(|snapshot| {
+        json!({ "name": snapshot.name, "time": time(snapshot.time), "version": snapshot.version.map(|version| version.0) })
+    });
+    let held: Vec<Value> = held.collect();
+    Ok(Reply::json(&json!({ "total": total, "versions": part, "snapshots": held })))
+}
+
+/// A version.
+pub fn version(info: &VersionInfo) -> Value {
+    json!({
+        "version": info.version.0, "seq": info.seq.0, "time": time(info.time), "kind": info.kind.name(),
+        "rows": info.rows, "added": info.turnover.map(|rows| rows.added),
+        "removed": info.turnover.map(|rows| rows.removed), "message": info.note.message, "writer": info.note.writer,
+        "duration_micros": info.note.duration_micros, "snapshots": info.snapshots, "metadata": info.metadata,
+    })
+}

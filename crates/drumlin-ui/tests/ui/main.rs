@@ -1,0 +1,5 @@
+//! The server as its clients see it: bytes over connections on loopback.
+
+mod answers;
+mod client;
+mod rules;

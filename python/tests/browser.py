@@ -1,0 +1,121 @@
+"""A headless Chromium, driven by Playwright. Where either is missing, tests say loudly that they are skipped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+#: Left behind for people to look at.
+SCREENSHOTS = Path(__file__).resolve().parent / "screenshots"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def skip(why: str) -> None:
+    message = f"NO BROWSER: the page of a store is not tested: {why}"
+    print(f"\n*** {message} ***", file=sys.__stderr__, flush=True)
+    pytest.skip(message)
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser without a window."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        skip("Chromium is not installed ('make browser' installs it by apt-get)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        skip("playwright is not installed (python/requirements-dev.txt)")
+    # Root has no sandbox.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    """Waits until something holds."""
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+class Visit:
+    """A page of a store, and what is wrong with it: errors, and requests to anywhere else."""
+
+    def __init__(self, browser: Any, address: str, **context: Any) -> None:
+        settings = {"viewport": {"width": 1360, "height": 820}, "reduced_motion": "reduce", **context}
+        self.context = browser.new_context(**settings)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.origin = address.split("#")[0]
+        self.wrong: list[str] = []
+        self.expected: str | None = None
+        self.page.on("console", lambda message: self.wrong.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requested(request.url))
+        self.page.goto(address)
+        self.page.wait_for_selector("[role=treeitem]")
+
+    def requested(self, url: str) -> None:
+        if not url.startswith(self.origin):
+            self.wrong.append(f"a request to {url}")
+
+    def go(self, *parts: str) -> None:
+        """Opens a view by its address."""
+        place = "/".join(quote(part, safe="") for part in parts)
+        self.page.evaluate("place => { location.hash = place }", f"#/{place}")
+
+    def table(self, path: str, tab: str = "rows", as_of: str = "") -> None:
+        self.go("tables", path, tab, as_of)
+        self.page.wait_for_selector(f"#tab-{tab}[aria-selected=true]")
+
+    def node(self, path: str) -> Any:
+        return self.page.locator(f'[role=treeitem][data-path="{path}"]')
+
+    def cell(self, row: int, column: int) -> Any:
+        """A cell of the grid that is shown, without the column of row numbers."""
+        grid = "[role=grid]:visible"
+        return self.page.locator(f"{grid} [aria-rowindex='{row + 2}'] [aria-colindex='{column + 2}']")
+
+    def text(self, row: int, column: int) -> str:
+        """What a cell shows, once its row has come."""
+        cell = self.cell(row, column)
+        cell.wait_for()
+        until(lambda: cell.text_content() != "…", "the row")
+        return str(cell.text_content())
+
+    def shows(self, row: int, column: int, text: str) -> None:
+        """Waits until a cell shows something."""
+        until(lambda: self.cell(row, column).all_text_contents() == [text], f"{text} in row {row}")
+
+    def refused(self, status: int) -> None:
+        """The server refuses something, as it is expected to; Chromium says so once a request."""
+        until(lambda: any(f"status of {status}" in wrong for wrong in self.wrong), f"a refusal ({status})")
+        self.expected = f"status of {status}"
+
+    def wait(self, expression: str) -> None:
+        """Waits until something is so in the page. (Its policy lets Playwright wait for no expressions.)"""
+        until(lambda: self.page.evaluate(expression), expression)
+
+    def picture(self, name: str) -> None:
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png")
+
+    def close(self) -> None:
+        self.context.close()
+        wrong = [wrong for wrong in self.wrong if self.expected is None or self.expected not in wrong]
+        assert wrong == []

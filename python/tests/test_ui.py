@@ -1,0 +1,431 @@
+"""The page of a store in a real browser: everything that it shows, on a store in a folder and on one in a bucket."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from browser import Visit, chromium, until
+from servers.places import KINDS, place
+
+import drumlin
+
+TABLE = "prices/us/AAPL"
+ROWS = 3000
+
+
+def frame(start: int, count: int) -> pa.Table:
+    numbers = range(start, start + count)
+    return pa.table(
+        {
+            "n": pa.array(numbers, pa.int64()),
+            "close": [float(n * 37 % 1000) / 8 for n in numbers],
+            "venue": [None if n % 10 == 0 else ("XNAS", "ARCX", "BATS")[n % 3] for n in numbers],
+        }
+    )
+
+
+def fill(store: drumlin.Store) -> None:
+    store.with_message("first load").write(TABLE, frame(0, 2000), sort=["n"])
+    store.append(TABLE, frame(2000, ROWS - 2000))
+    store.snapshot("eod", TABLE)
+    store.with_message("bad ticks").table(TABLE).delete("n < 500")
+    for name in ("MSFT", "NVDA"):
+        store.write(f"prices/us/{name}", frame(0, 50))
+    store.write("prices/eu/SAP", frame(0, 10))
+    store.tree.put("config/feeds/a", {"owner": "me", "on": True})
+    store.tree.projection("by_owner", "config/**", key="payload.owner", value="path")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shown(
+    request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[drumlin.Store]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with place(request.param, folder) as (uri, options):
+        store = drumlin.open(uri, storage_options=options, writer="tests") if options else drumlin.open(uri)
+        with store:
+            fill(store)
+            yield store
+
+
+@pytest.fixture
+def visit(browser: Any, shown: drumlin.Store, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    with shown.ui(open_browser=False, write=True) as page:
+        visited = Visit(browser, page.address)
+        yield visited
+        visited.picture(request.node.name)
+        visited.close()
+
+
+def expected(store: drumlin.Store, **what: Any) -> pa.Table:
+    return store.read(TABLE, **what).to_arrow()
+
+
+def test_the_tree_shows_tables_with_their_rows_and_is_filtered(visit: Visit, shown: drumlin.Store) -> None:
+    assert "2,500" in visit.node(TABLE).inner_text()
+    assert visit.node("config/feeds/a").is_visible()
+    visit.page.fill("#filter", "msf")
+    visit.wait("document.querySelector('#matches').textContent === '1 found'")
+    assert [visit.node(path).count() for path in ("prices/us/MSFT", TABLE)] == [1, 0]
+    visit.page.fill("#filter", "")
+    visit.node(TABLE).wait_for()
+    visit.node("prices").locator(".fold").click()
+    visit.node(TABLE).wait_for(state="detached")
+    visit.node("prices").locator(".fold").click()
+    visit.node(TABLE).click()
+    visit.page.get_by_role("heading", name=TABLE).wait_for()
+    visit.node("config/feeds/a").click()
+    assert '"owner": "me"' in visit.page.locator("pre.value", has_text="owner").inner_text()
+
+
+def test_rows_are_those_of_the_store(visit: Visit, shown: drumlin.Store) -> None:
+    rows = expected(shown).to_pylist()
+    visit.table(TABLE)
+    for at in (0, 10, 20):
+        row = rows[at]
+        texts = [str(row["n"]), f"{row['close']:g}", row["venue"] or "null"]
+        assert [visit.text(at, column) for column in range(3)] == texts
+    # To the end, by keys.
+    visit.cell(0, 0).focus()
+    visit.page.keyboard.press("Control+End")
+    assert visit.text(len(rows) - 1, 0) == str(rows[-1]["n"])
+    assert visit.page.locator("[role=grid]:visible [role=row]").count() < 100
+
+
+def test_rows_are_filtered_and_sorted(visit: Visit, shown: drumlin.Store) -> None:
+    visit.table(TABLE)
+    where = "venue = 'BATS' and close > 50"
+    visit.page.get_by_label("Filter of rows").fill(where)
+    visit.page.keyboard.press("Enter")
+    found = expected(shown, where=where)
+    visit.page.get_by_text(f"{found.num_rows:,} rows found").wait_for()
+    assert visit.text(0, 0) == str(found["n"][0].as_py())
+    visit.page.get_by_role("columnheader", name="close").get_by_role("button").click()
+    visit.wait("document.querySelector('[aria-sort=ascending]') !== null")
+    visit.shows(0, 1, f"{pc.min(found['close']).as_py():g}")
+    visit.page.get_by_role("columnheader", name="close").get_by_role("button").click()
+    visit.wait("document.querySelector('[aria-sort=descending]') !== null")
+    visit.shows(0, 1, f"{pc.max(found['close']).as_py():g}")
+    visit.page.get_by_label("Filter of rows").fill("nonsense >")
+    visit.page.keyboard.press("Enter")
+    visit.page.get_by_role("alert").filter(has_text=re.compile(r"\w")).wait_for()
+    visit.refused(400)
+
+
+def test_the_schema_tells_columns_and_order(visit: Visit) -> None:
+    visit.table(TABLE, "schema")
+    row = visit.page.get_by_role("row", name=re.compile("Int64"))
+    assert "sort 1" in row.inner_text()
+
+
+def test_versions_are_a_time_line_by_which_old_rows_are_read(visit: Visit, shown: drumlin.Store) -> None:
+    visit.table(TABLE, "versions")
+    items = visit.page.locator(".line li")
+    items.first.wait_for()
+    assert items.count() == 3
+    newest = items.first.inner_text()
+    assert all(part in newest for part in ("v2", "delete", "−500", "bad ticks"))
+    assert "eod" in items.nth(1).inner_text()
+    visit.page.get_by_role("button", name="Rows of version 0").click()
+    visit.page.get_by_text("version 0", exact=True).wait_for()
+    visit.shows(0, 0, str(expected(shown, as_of=0)["n"][0].as_py()))
+    visit.page.get_by_role("button", name="show the newest").click()
+    visit.shows(0, 0, "500")
+    visit.table(TABLE, "versions")
+    visit.page.get_by_role("button", name="Rows in snapshot eod").click()
+    visit.shows(0, 0, "0")
+
+
+def test_the_difference_of_two_versions(visit: Visit, shown: drumlin.Store) -> None:
+    visit.table(TABLE, "versions")
+    visit.page.get_by_role("button", name="Changes of version 2").click()
+    visit.page.get_by_text("500 rows: 0 inserted, 500 deleted, 0 updated").wait_for()
+    assert [visit.text(0, column) for column in (0, 1)] == ["delete", "0"]
+    differs = shown.table(TABLE).diff(0, 1).to_arrow().num_rows
+    visit.page.get_by_label("From version").select_option("0")
+    visit.page.get_by_label("To version").select_option("1")
+    visit.page.get_by_text(f"{differs:,} rows").first.wait_for()
+    visit.shows(0, 0, "insert")
+
+
+def test_a_chart_of_a_column_over_another(visit: Visit, shown: drumlin.Store) -> None:
+    visit.table(TABLE, "chart")
+    drawing = visit.page.get_by_role("img", name=re.compile("close over n"))
+    drawing.wait_for()
+    close = expected(shown)["close"]
+    label = drawing.get_attribute("aria-label")
+    assert label is not None
+    assert label.endswith(f"from {pc.min(close).as_py():g} to {pc.max(close).as_py():g}")
+    assert visit.page.get_by_text("2,500 rows in 600 buckets").is_visible()
+    visit.page.get_by_label("Filter of the chart").fill("close < 10")
+    visit.page.keyboard.press("Tab")
+    few = expected(shown, where="close < 10").num_rows
+    visit.page.get_by_text(re.compile(f"^{few:,} rows in")).wait_for()
+
+
+def test_the_map_has_a_cell_for_each_row_group(visit: Visit, shown: drumlin.Store) -> None:
+    visit.go("map")
+    cells = visit.page.get_by_label("Row groups by block")
+    visit.wait("document.querySelector('[data-cells]:not([data-cells=\"0\"])') !== null")
+    assert int(cells.get_attribute("data-cells") or 0) == shown.stat().row_groups
+    cells.focus()
+    about = visit.page.locator(".about:visible")
+    seen = set()
+    for _ in range(shown.stat().row_groups):
+        seen.add(re.sub(r"\s+", " ", about.inner_text()))
+        visit.page.keyboard.press("ArrowRight")
+    assert any(TABLE in text and "the newest version" in text for text in seen)
+    assert len(seen) == shown.stat().row_groups
+    for colour in ("dead share", "age", "who needs it"):
+        visit.page.get_by_label(colour).check()
+    held = visit.page.locator(".held")
+    assert "older versions and snapshots" in held.inner_text()
+
+
+def test_a_checkpoint_is_shown_before_and_after(visit: Visit, shown: drumlin.Store) -> None:
+    shown.delete_versions({TABLE: [version.version for version in shown.table(TABLE).versions()[:-1]]})
+    shown.drop_snapshot("eod")
+    for start in range(0, 60, 10):
+        shown.append("prices/eu/SAP", frame(start, 10))
+    before = shown.stat().row_groups
+    planned = sum(len(table.windows) for table in shown.vacuum_plan().tables)
+    visit.go("map")
+    windows = visit.page.get_by_role("table", name="Windows").locator("tbody tr")
+    windows.first.wait_for()
+    assert windows.count() == planned
+    visit.page.get_by_role("button", name="Run a checkpoint").click()
+    done = visit.page.get_by_role("table", name="What the checkpoint did")
+    done.wait_for()
+    after = shown.stat().row_groups
+    assert after < before
+    row = done.get_by_role("row", name=re.compile("row groups")).first.inner_text().split()
+    assert row[-2:] == [str(before), str(after)]
+    visit.page.get_by_label("before").check()
+    visit.wait(f"document.querySelector('main [data-cells]').dataset.cells === '{before}'")
+    # The store is for the tests that follow as it was for those before.
+    shown.snapshot("eod", TABLE)
+
+
+def test_the_log_is_followed(visit: Visit, shown: drumlin.Store) -> None:
+    visit.go("log")
+    visit.page.locator(".commits").wait_for(state="attached")
+    shown.with_message("while one watches").write("live/new", {"x": [1]})
+    visit.page.locator(".commits li", has_text="while one watches").wait_for()
+    assert "live/new" in visit.page.locator(".commits li", has_text="while one watches").inner_text()
+    # The tree follows, too.
+    visit.node("live/new").wait_for()
+    visit.page.get_by_label("Filter of commits").fill("nothing like it")
+    visit.page.get_by_text(re.compile("^0 of the last")).wait_for()
+    visit.page.get_by_label("Filter of commits").fill("")
+    visit.page.get_by_role("button", name="live/new").first.click()
+    visit.shows(0, 0, "1")
+    # So do the rows of the table that is shown.
+    shown.append("live/new", {"x": [2]})
+    visit.shows(1, 0, "2")
+
+
+def test_dropped_tables_come_back(visit: Visit, shown: drumlin.Store) -> None:
+    shown.write("old/table", {"x": [1, 2, 3]})
+    shown.drop("old/table")
+    visit.go("activity")
+    visit.page.get_by_role("button", name="Undrop old/table").click()
+    visit.page.get_by_text("old/table is back").wait_for()
+    visit.node("old/table").wait_for()
+    assert shown.read("old/table").to_arrow().num_rows == 3
+    assert "eod" in visit.page.get_by_role("region", name="Snapshots").inner_text()
+    visit.page.get_by_role("button", name="Show by_owner").click()
+    assert "config/feeds/a" in visit.page.get_by_role("dialog").inner_text()
+    visit.page.get_by_role("button", name="Close").click()
+    assert "this process" in visit.page.get_by_role("region", name="Sessions").inner_text()
+
+
+def test_metrics_are_shown_and_given_as_text(visit: Visit, shown: drumlin.Store) -> None:
+    visit.go("metrics")
+    row = visit.page.get_by_role("row", name=re.compile("^drumlin_tables "))
+    assert f" {shown.stat().tables}" in re.sub(r"\s+", " ", row.inner_text())
+    visit.page.get_by_role("button", name="As text").click()
+    assert f"drumlin_tables {shown.stat().tables}\n" in visit.page.locator("dialog pre").inner_text()
+    visit.page.keyboard.press("Escape")
+
+
+def test_hostile_names_and_values_are_shown_as_text(visit: Visit, shown: drumlin.Store) -> None:
+    path = "hostile/<img src=x onerror=alert(1)>\u202e\"'"
+    bold = "<b onclick=alert(2)>name</b>"
+    long = "<script>alert(3)</script>" * 40_000
+    shown.with_message("<script>alert(4)</script>").write(
+        path, {bold: [long, "\u202eright\u0007", "x"], "y": [1, 2, 3]}
+    )
+    visit.node(path.replace('"', '\\"')).click()
+    visit.page.get_by_role("heading", name="hostile/<img src=x onerror=alert(1)>").wait_for()
+    assert visit.page.locator("main img, main b, main script").count() == 0
+    assert visit.text(1, 0) == "\\u202eright\\u0007"
+    assert visit.text(0, 0).startswith("<script>")
+    assert len(visit.text(0, 0)) < 1000
+    visit.cell(0, 0).focus()
+    visit.page.keyboard.press("Enter")
+    visit.page.get_by_text(f"{len(long):,} characters").wait_for()
+    assert visit.page.locator("dialog pre").text_content() == long
+    visit.page.keyboard.press("Escape")
+    visit.go("log")
+    visit.page.locator(".commits li", has_text="<script>alert(4)</script>").first.wait_for()
+    shown.drop("hostile/**")
+
+
+def test_everything_is_reached_by_keys(visit: Visit) -> None:
+    page = visit.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.focus("#filter")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "treeitem"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "the focus is visible"
+    for _ in range(40):
+        page.keyboard.press("ArrowDown")
+        if page.evaluate("document.activeElement.dataset.path") == TABLE:
+            break
+    assert page.locator("[role=tree] [tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name=TABLE).wait_for()
+    visit.text(0, 0)
+    page.locator("#tab-rows").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#tab-schema[aria-selected=true]")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#tab-rows[aria-selected=true]")
+    visit.text(0, 0)
+    visit.cell(0, 0).focus()
+    for key in ("ArrowDown", "ArrowRight", "End", "Home", "PageDown", "PageUp", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)
+        assert page.locator("[role=grid]:visible [tabindex='0']").count() == 1, key
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "columnheader"
+    unnamed = """[...document.querySelectorAll('button, input, select, [role=grid], [role=tree], [role=application]')]
+        .filter(e => e.checkVisibility() && !(e.ariaLabel || e.labels?.length || e.textContent.trim()))
+        .map(e => e.outerHTML)"""
+    assert page.evaluate(unnamed) == []
+
+
+def test_a_server_that_only_reads_offers_no_changes(browser: Any, shown: drumlin.Store) -> None:
+    shown.write("old/reading", {"x": [1]})
+    shown.drop("old/reading")
+    seq = shown.seq
+    with shown.ui(open_browser=False) as page:
+        visit = Visit(browser, page.address, color_scheme="dark")
+        assert visit.page.get_by_text("read only").is_visible()
+        for view in ("map", "activity", "log", "metrics"):
+            visit.go(view)
+            visit.page.wait_for_timeout(300)
+            assert visit.page.get_by_role("button", name=re.compile("Undrop|Run a checkpoint")).count() == 0
+            visit.picture(f"dark-{view}")
+        ground = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert sum(map(int, re.findall(r"\d+", ground))) < 150, "dark"
+        visit.close()
+    assert shown.seq == seq
+
+
+def test_the_page_is_locked_without_the_token(browser: Any, shown: drumlin.Store) -> None:
+    with shown.ui(open_browser=False) as page:
+        address, token = page.address.split("#token=")
+        assert token not in repr(page)
+        context = browser.new_context()
+        for place in (address, f"{address}#token={'0' * 64}"):
+            tab = context.new_page()
+            tab.goto(place)
+            tab.get_by_role("heading", name="This page is locked").wait_for()
+            assert TABLE not in tab.content()
+            tab.close()
+        tab = context.new_page()
+        tab.goto(page.address)
+        tab.wait_for_selector("[role=treeitem]")
+        assert token not in tab.url, "the token does not stay in the address"
+        assert "token" not in tab.evaluate("document.cookie")
+        # Another page of this host, which is not the server's own, cannot read it.
+        other = context.new_page()
+        other.goto("about:blank")
+        read = "address => fetch(address + 'api/store').then(answer => answer.status, error => error.name)"
+        assert other.evaluate(read, address) == "TypeError"
+        context.close()
+
+
+def test_the_command_line_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    uri = str(tmp_path / "store")
+    with drumlin.open(uri) as store:
+        store.write("t", {"n": [1, 2, 3]})
+    program = "import sys; from drumlin._cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "ui", uri, "--no-open"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        address, token = run.stdout.readline().strip().split("#token=")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{address}api/store", timeout=10)
+        asked = urllib.request.Request(f"{address}api/store", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            assert b'"tables":1' in answer.read()
+        # It reads, so another process may write, and is seen.
+        with drumlin.open(uri) as store:
+            store.write("u", {"n": [1]})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            assert b'"tables":2' in answer.read()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=20) == 130
+        assert "the server has ended" in run.stderr.read()
+
+
+def test_millions_of_rows_and_many_tables_are_scrolled_over(browser: Any, store: drumlin.Store) -> None:
+    many = 2_000_000
+    store.write("big", pa.table({"n": pa.array(range(many), pa.int64())}))
+    store.write_many({f"t/{n // 100:02}/{n:04}": {"x": [n]} for n in range(1000)})
+    with store.ui(open_browser=False) as page:
+        visit = Visit(browser, page.address)
+        visit.table("big")
+        visit.text(0, 0)
+        # By the scroll bar, which is spread over more rows than a browser takes pixels, and from there row by row.
+        grid = visit.page.locator("[role=grid]:visible").element_handle()
+        visit.page.evaluate("grid => { grid.scrollTop = grid.scrollHeight }", grid)
+        visit.shows(many - 1, 0, str(many - 1))
+        visit.page.mouse.move(800, 500)
+        visit.page.mouse.wheel(0, -2400)
+        visit.shows(many - 120, 0, str(many - 120))
+        visit.page.evaluate("grid => { grid.scrollTop = grid.scrollHeight / 2 }", grid)
+        until(lambda: abs(first_row(visit) - many / 2) < many / 100, "the rows in the middle")
+        assert visit.page.locator("[role=grid]:visible [role=row]").count() < 100
+        assert visit.page.locator("[role=treeitem]").count() < 100
+        times = [visit.page.evaluate(LISTED, word) for word in ("05", "099", "t/", "1", "0")]
+        assert min(times) < 100, f"1,000 tables take {times} ms to be listed"
+        visit.close()
+
+
+def first_row(visit: Visit) -> int:
+    rows = "[...document.querySelectorAll('main [aria-rowindex]')].map(row => row.getAttribute('aria-rowindex') - 2)"
+    return int(visit.page.evaluate(f"Math.min(...{rows}.filter(row => row >= 0))"))
+
+
+#: The time from a word in the filter to its list, in milliseconds.
+LISTED = """async (word) => {
+    const [input, tree] = [document.querySelector("#filter"), document.querySelector("#tree")];
+    const begun = performance.now();
+    input.value = word;
+    input.dispatchEvent(new Event("input"));
+    while (tree.dataset.loaded !== word) await new Promise((resume) => setTimeout(resume, 1));
+    return performance.now() - begun;
+}"""
