@@ -42,7 +42,7 @@ def test_the_python_of_the_readme_runs(here: Path, capsys: pytest.CaptureFixture
         )
         pages.run_python(block, names)
         opened.append(names["store"])
-    assert len(opened) == 7
+    assert len(opened) == 8
     assert names["frames"]["prices/7"].equals(names["df"])
     market = opened[0]
     assert isinstance(market, drumlin.Store)

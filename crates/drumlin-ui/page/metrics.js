@@ -24,10 +24,11 @@ export class MetricsView {
     try {
       const { metrics } = await get("/api/metrics");
       this.error.hidden = true;
-      const rows = metrics.map((/** @type {any} */ { name, help, value, counter }) => {
+      const rows = metrics.map((/** @type {any} */ { name, help, value, kind, mean }) => {
         const change = value - (this.before.get(name) ?? value);
-        const size = name.endsWith("_bytes") ? bytes(value) : count(value);
-        return [el("span", { class: "mono" }, name), help, counter ? "counter" : "gauge", size, change === 0 ? "" : `${change > 0 ? "+" : ""}${count(change)}`];
+        const size = /_bytes(_total)?$/.test(name) ? bytes(value) : count(value);
+        const told = mean === null ? size : `${size}, ${(mean * 1000).toPrecision(3)} ms each`;
+        return [el("span", { class: "mono" }, name), help, kind, told, change === 0 ? "" : `${change > 0 ? "+" : ""}${count(change)}`];
       });
       this.before = new Map(metrics.map((/** @type {any} */ { name, value }) => [name, value]));
       this.body.replaceChildren(plainTable("Metrics", ["Name", "What it is", "Kind", "#Value", "#Change"], rows));

@@ -184,7 +184,11 @@ fn metrics_are_told_to_the_page_and_to_prometheus() {
     let metrics = shown.get("/api/metrics").json();
     let tables =
         metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "drumlin_tables").unwrap();
-    assert_eq!(tables["value"], 2.0);
+    assert_eq!((&tables["value"], &tables["kind"]), (&json!(2), &json!("gauge")));
+    let named = |name: &str| metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == name).cloned();
+    let turns = named("drumlin_commit_seconds").unwrap();
+    assert!(turns["kind"] == "durations" && turns["mean"].as_f64().unwrap() > 0.0, "{turns}");
+    assert!(named("drumlin_storage_requests_total{kind=\"get\"}").is_some());
     let text = shown.get("/metrics");
     assert!(text.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
     assert!(text.text().contains("# TYPE drumlin_tables gauge\ndrumlin_tables 2\n"));
