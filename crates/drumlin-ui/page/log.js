@@ -16,6 +16,8 @@ export class Follower {
     this.commits = [];
     this.cut = false;
     this.seq = -1;
+    /** The commit of which the page showed the tree first. */
+    this.begun = 0;
     /** @type {Set<(fresh: Commit[]) => void>} */
     this.hearers = new Set();
     this.problem = "";
@@ -34,7 +36,9 @@ export class Follower {
         pause = 500;
         if (answer.commits.length > 0 || first) {
           this.commits = [...answer.commits.reverse(), ...this.commits].slice(0, KEPT);
-          this.hearers.forEach((hear) => hear(first ? [] : answer.commits));
+          // The first answer may tell of commits that came after the tree.
+          const fresh = answer.commits.filter((/** @type {Commit} */ commit) => !first || commit.seq > this.begun);
+          this.hearers.forEach((hear) => hear(fresh));
         }
       } catch (error) {
         if (isAborted(error)) continue;

@@ -53,6 +53,7 @@ class Page {
 
   async start() {
     await this.tree.load();
+    this.follower.begun = this.tree.seq;
     this.show();
     this.follower.run();
   }

@@ -27,6 +27,8 @@ export class Tree {
     /** @type {Set<number>} */
     this.asked = new Set();
     this.active = 0;
+    /** The commit of which the list is. */
+    this.seq = 0;
     this.chosen = "";
     this.stop = new AbortController();
     this.scroller = new Scroller(this.frame, 24, (index) => this.make(index), (first, n) => this.want(first, n));
@@ -54,6 +56,7 @@ export class Tree {
     const first = Math.floor(this.scroller.position / PART) * PART;
     try {
       const answer = await this.ask(first);
+      this.seq = answer.seq;
       this.parts.clear();
       this.parts.set(first / PART, answer.nodes);
       this.active = Math.min(this.active, Math.max(0, answer.total - 1));
