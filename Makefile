@@ -98,6 +98,7 @@ servers:
 # What the tests of the page of a store (`drumlin ui`) need beside the build: Chromium, a package of Debian, in which they click through it.
 # Without it they say loudly that they do without.
 browser:
+	apt-get update --quiet
 	apt-get install --yes --no-install-recommends chromium fonts-dejavu-core
 
 # Node, from PyPI, and TypeScript, from npm, by which the page's scripts are checked. The page itself is served as it is.

@@ -40,6 +40,8 @@ INCLUDED = {
     "docs/pandas.md": "guides/pandas.md",
     "docs/notebooks.md": "guides/notebooks.md",
     "docs/migrating.md": "guides/migrating.md",
+    "docs/ui.md": "guides/ui.md",
+    "docs/scale.md": "internals/scale.md",
     "docs/format.md": "internals/format.md",
     "docs/faults.md": "internals/faults.md",
     "docs/walk.md": "internals/walk.md",
@@ -51,6 +53,8 @@ INCLUDED = {
 
 _FENCE = re.compile(r"^(```.*?^```[ \t]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+#: A picture beside a document.
+_PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s:]+)\)")
 _DRAWING = re.compile(r"^<!-- drawing: ([\w-]+) -->$", re.MULTILINE)
 #: An address in a script that is no namespace.
 _ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\"'`\s]*")
@@ -161,6 +165,9 @@ def main() -> int:
     for place, page in pages.items():
         (folder / "pages" / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / "pages" / place).write_text(page)
+    for source, page in INCLUDED.items():
+        for picture in _PICTURE.findall((ROOT / source).read_text()):
+            shutil.copy((ROOT / source).parent / picture, (folder / "pages" / page).parent / picture)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", folder / "zensical.toml"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
     if done.returncode:

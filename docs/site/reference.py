@@ -66,7 +66,11 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "reports": ("Reports and plans", "What calls that change and maintain a store return.", ["*"]),
 }
 #: Modules beside it, each on a page: all names that they export.
-MODULES = {"patterns": ["drumlin.tree"], "clusters": ["drumlin.ray", "drumlin.dask", "drumlin.daft", "drumlin.spark"]}
+MODULES = {
+    "patterns": ["drumlin.tree"],
+    "clusters": ["drumlin.ray", "drumlin.dask", "drumlin.daft", "drumlin.spark"],
+    "migrate": ["drumlin.migrate"],
+}
 
 #: Of classes that share most of their methods, where those are described.
 SHARED = {"Transaction": "Store"}
@@ -124,10 +128,16 @@ class Package:
         lists = {"errors": sorted(errors, key=lambda name: name != "Error"), "reports": others}
         self.names = {page: lists.get(page, names) for page, (_, _, names) in PAGES.items()}
 
+    def of(self, module: str) -> Source:
+        """The source of a module or a package."""
+        file = module.removeprefix("drumlin.")
+        return self.sources.get(f"{file}.py") or self.sources[f"{file}/__init__.py"]
+
     def find(self, name: str, module: str | None = None) -> tuple[Source, ast.stmt]:
-        """Where a name is declared."""
+        """Where a name is declared: in a module, or in one of a package of that name; else anywhere beside packages."""
         for path, source in self.sources.items():
-            if name in source.nodes and (module is None or path == f"{module}.py"):
+            fits = "/" not in path if module is None else path == f"{module}.py" or path.startswith(f"{module}/")
+            if name in source.nodes and fits:
                 return source, source.nodes[name]
         raise SystemExit(f"reference: no source declares {name}")
 
@@ -359,7 +369,7 @@ class Writer:
             else []
         )
         for module in MODULES[page]:
-            source = self.package.sources[f"{module.removeprefix('drumlin.')}.py"]
+            source = self.package.of(module)
             said = markdown(ast.get_docstring(ast.parse(source.text)) or "", self.links(page, None))
             lines += [f"{'##' if many else '#'} `{module}` {{ #{module} }}", "", said, ""]
             for name in exported(module, self.package):
@@ -387,9 +397,9 @@ class Writer:
 
 def exported(module: str, package: Package) -> list[str]:
     """The names that a module exports, in the order of its source. Read, not imported: it may need a large package."""
-    source = package.sources[f"{module.removeprefix('drumlin.')}.py"]
+    source = package.of(module)
     names = ast.literal_eval(source.nodes["__all__"].value)  # type: ignore[attr-defined]
-    return sorted(names, key=lambda name: source.nodes[name].lineno)
+    return sorted(names, key=lambda name: source.nodes[name].lineno if name in source.nodes else 0)
 
 
 def python_pages() -> dict[str, str]:

@@ -328,6 +328,7 @@ _List: TypeAlias = list
 _Pairs: TypeAlias = list[tuple[str, str]]
 _Clauses: TypeAlias = list[tuple[str | None, str, _Pairs]]
 _Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
+_Metric: TypeAlias = tuple[str, tuple[str, str] | None, str, str, int | tuple[_List[tuple[float, int]], int, float]]
 _When: TypeAlias = int | str | dt.datetime
 _PutMode: TypeAlias = Literal["create", "update"]
 _KeepWhile: TypeAlias = Mapping[str, _Condition] | Iterable[tuple[str, _Condition]]
@@ -595,8 +596,4 @@ class Store:
     def purge(self, pattern: str, filter: str, progress: _Progress | None = None) -> PurgeReceipt: ...
     def verify(self, deep: bool = False, progress: _Progress | None = None) -> VerifyReport: ...
     def stat(self) -> StoreStat: ...
-    def metrics(
-        self,
-    ) -> tuple[
-        _List[tuple[str, tuple[str, str] | None, str, str, int | tuple[_List[tuple[float, int]], int, float]]], str
-    ]: ...
+    def metrics(self) -> tuple[_List[_Metric], str]: ...

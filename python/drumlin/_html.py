@@ -15,6 +15,7 @@ from drumlin import _drumlin
 from drumlin._dataset import Dataset
 from drumlin._diff import Diff
 from drumlin._lookup import Lookup
+from drumlin._metrics import Durations, Metrics
 from drumlin._optional import have, need
 from drumlin._result import Result, Results
 from drumlin._store import Store
@@ -63,6 +64,8 @@ _NOT_RECORDS = frozenset(
         "Token",
         "Transaction",
         "Tree",
+        # Its address is a key.
+        "Ui",
         "Walk",
     ]
 )
@@ -296,6 +299,14 @@ def _results(results: Results, bounds: Bounds) -> str:
     return page(title, table(("path", "result"), rows), note(f"and {more:,} more") if more else "")
 
 
+def _metrics(metrics: Metrics, bounds: Bounds) -> str:
+    def told(value: int | Durations) -> str:
+        return f"{value:,}" if isinstance(value, int) else f"{value.count:,}, {value.mean * 1000:.3g} ms each"
+
+    rows = [(text(name, 2 * bounds.chars), told(value), metrics.help(name)) for name, value in metrics.items()]
+    return page("Metrics", table(("name", "value", "what it is"), rows))
+
+
 def _diff(diff: Diff, bounds: Bounds) -> str:
     # The columns alone: rows are compared when they are asked for.
     schema = diff._stream().schema
@@ -377,6 +388,7 @@ _SHOWN: Mapping[type, Callable[[Any, Bounds], str]] = {
     Dataset: _dataset,
     Diff: _diff,
     Lookup: _lookup,
+    Metrics: _metrics,
     Result: _result,
     Results: _results,
     Store: _store,

@@ -1,12 +1,13 @@
 """What a store has counted of its work."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 __all__ = ["Durations", "Metrics"]
 
 
-class Durations(NamedTuple):
+@dataclass(frozen=True)
+class Durations:
     """How long something took, each time it was done, in seconds."""
 
     #: Pairs of a number of seconds, and how many took no longer; ascending.
@@ -33,7 +34,7 @@ class Metrics(Mapping[str, int | Durations]):
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
-    >>> _ = store.write("t", {"n": [1, 2, 3]})
+    >>> _ = store.tree.put("a", 1)
     >>> metrics = store.metrics()
     >>> metrics["drumlin_commit_seconds"].count
     1

@@ -578,7 +578,7 @@ class Store(Tables[Version]):
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
-        >>> _ = store.write("t", {"n": [1, 2, 3]})
+        >>> _ = store.tree.put("a", 1)
         >>> store.metrics()["drumlin_commits_total"]
         1
         """

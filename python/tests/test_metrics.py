@@ -57,6 +57,7 @@ def test_metrics_are_a_mapping_with_words(tmp_path: Path) -> None:
         store.metrics()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_failed_trigger_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def fails(event: drumlin.Event) -> None:
         raise ValueError("no room")

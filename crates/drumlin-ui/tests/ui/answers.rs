@@ -185,7 +185,8 @@ fn metrics_are_told_to_the_page_and_to_prometheus() {
     let tables =
         metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "drumlin_tables").unwrap();
     assert_eq!((&tables["value"], &tables["kind"]), (&json!(2), &json!("gauge")));
-    let named = |name: &str| metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == name).cloned();
+    let named =
+        |name: &str| metrics["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == name).cloned();
     let turns = named("drumlin_commit_seconds").unwrap();
     assert!(turns["kind"] == "durations" && turns["mean"].as_f64().unwrap() > 0.0, "{turns}");
     assert!(named("drumlin_storage_requests_total{kind=\"get\"}").is_some());

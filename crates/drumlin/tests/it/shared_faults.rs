@@ -171,7 +171,7 @@ pub fn sleeper_in_a_folder() -> Outcome {
     let sleeper = open(asleep.clone(), 5)?;
     let awake = other.clone();
     *asleep.1.lock().unwrap() = Some(Box::new(move || {
-        for n in 0..300 {
+        for n in 0..600 {
             awake.tree().put("others", Payload::from(n)).expect("nothing disturbs the others");
         }
         awake.checkpoint(&Default::default()).expect("nothing disturbs the others");

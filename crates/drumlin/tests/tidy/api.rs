@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::{core, sources};
 
 /// The maximum number of methods of a store, in Rust and in Python, including those shared with a transaction.
-const STORE_METHODS_MAX: usize = 46;
+const STORE_METHODS_MAX: usize = 45;
 /// The number of layers in which an operation is declared.
 const DECLARATIONS_MAX: usize = 4;
 /// The nouns of the API.
@@ -48,7 +48,15 @@ fn core_functions(noun: &str) -> Vec<String> {
     }
 }
 
-/// Methods of a Python class; overloads count once.
+/// The properties of Python classes, which are no methods.
+fn properties(files: &[PathBuf]) -> Vec<String> {
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.windows(2).filter(|pair| pair[0].trim() == "@property");
+    pairs.filter_map(|pair| Some(pair[1].trim().strip_prefix("def ")?.split('(').next()?.to_owned())).collect()
+}
+
+/// Methods and properties of a Python class; overloads count once.
 fn class_methods(files: &[PathBuf], noun: &str) -> Vec<String> {
     let heads = [format!("class {noun}("), format!("class {noun}:")];
     let mut found = functions(files, &heads, &["    def "]);
@@ -71,8 +79,10 @@ fn a_store_has_few_methods() {
     let rust = core_functions("Store").len()
         + core_functions("Tables").iter().filter(|name| !hidden.contains(&name.as_str())).count();
     assert!(rust <= STORE_METHODS_MAX, "Store has {rust} public functions in Rust, at most {STORE_METHODS_MAX}");
-    let in_python: usize = ["Store", "Tables"].iter().map(|noun| class_methods(&package(), noun).len()).sum();
-    assert!(in_python > 20 && in_python <= STORE_METHODS_MAX, "Store has {in_python} public names in Python");
+    let attributes = properties(&package());
+    let names = ["Store", "Tables"].into_iter().flat_map(|noun| class_methods(&package(), noun));
+    let in_python = names.filter(|name| !attributes.contains(name)).count();
+    assert!(in_python > 20 && in_python <= STORE_METHODS_MAX, "Store has {in_python} public methods in Python");
 }
 
 #[test]
