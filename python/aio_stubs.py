@@ -65,9 +65,9 @@ import polars as _pl
 import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
     Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
-    DropReport, Event, Expr, ImportReport, ListEntry, Mask, MergeReport, Node, ProjectionEntry, PurgePlan,
+    DropReport, Event, Expr, ImportReport, ListEntry, Mask, MergeReport, Metrics, Node, ProjectionEntry, PurgePlan,
     PurgeReceipt, ReclaimReport, Retention, RowsReport, SalvageReport, Schema, Snapshot, Splits, StagedReport,
-    StoreStat, TableStat, Token, TrashItem, TriggerFailure, UpdateReport, VacuumPlan, VerifyReport, Version,
+    StoreStat, TableStat, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan, VerifyReport, Version,
     VersionsReport,
 )
 from drumlin._applied import ColumnFunction
