@@ -1,14 +1,14 @@
 """What a store has counted of its work."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 __all__ = ["Durations", "Metrics"]
 
 
-@dataclass(frozen=True)
 class Durations:
     """How long something took, each time it was done, in seconds."""
+
+    __slots__ = ("buckets", "count", "sum")
 
     #: Pairs of a number of seconds, and how many took no longer; ascending.
     buckets: list[tuple[float, int]]
@@ -16,6 +16,12 @@ class Durations:
     count: int
     #: How long they took together.
     sum: float
+
+    def __init__(self, buckets: list[tuple[float, int]], count: int, sum: float) -> None:
+        self.buckets, self.count, self.sum = buckets, count, sum
+
+    def __repr__(self) -> str:
+        return f"Durations(count={self.count}, sum={self.sum!r})"
 
     @property
     def mean(self) -> float:
