@@ -34,7 +34,9 @@ impl WarningKind {
 /// A function that warnings are handed to; by default they are dropped. It is called by whichever thread notices something, which
 /// holds no lock of the store.
 #[derive(Clone, Default)]
-pub struct Warn(Option<Arc<dyn Fn(WarningKind, &str) + Send + Sync>>);
+pub struct Warn(Option<Arc<WarnFn>>);
+
+type WarnFn = dyn Fn(WarningKind, &str) + Send + Sync;
 
 impl Warn {
     /// Hands warnings to `function`: what each is about, and what it says.

@@ -82,7 +82,7 @@ pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     all.number("drumlin_cache_hits_total", "Look-ups in the cache of encoded data that found it.", cache.hits);
     all.number("drumlin_cache_misses_total", "Look-ups in the cache that did not.", cache.misses);
     all.counter("drumlin_read_rows_total", "Rows that scans gave.", &counted.rows_read);
-    all.counter("drumlin_read_row_groups_total", "Row groups that scans opened.", &counted.groups_read);
+    all.counter("drumlin_read_row_groups_total", "Row groups of which scans gave rows.", &counted.groups_read);
     let help = "Row groups that statistics ruled out, so that scans did not open them.";
     all.counter("drumlin_pruned_row_groups_total", help, &counted.groups_pruned);
     all.counter("drumlin_looked_up_keys_total", "Keys looked up.", &counted.keys);

@@ -26,7 +26,10 @@ pub(super) fn matching(
     let total = reader.group.rows;
     let stats = |index: usize| reader.stats(schema, index);
     match filter.verdict(u64::from(total), &stats) {
-        Verdict::None => return Ok(Rows::None),
+        Verdict::None => {
+            reader.blocks.metrics().groups_pruned.add(1);
+            return Ok(Rows::None);
+        }
         Verdict::All => return Ok(rows.clone()),
         Verdict::Some => {}
     }

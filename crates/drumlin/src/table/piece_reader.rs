@@ -51,7 +51,6 @@ impl PieceReader {
     pub fn read_as_stored(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         match piece.groups.as_slice() {
             [(group, rows)] if !piece.needs_sort() => self.named(|| {
-                self.reader.metrics().groups_read.add(1);
                 let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(None) };
                 let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
                 let named = names.zip(arrays).map(|(name, array)| (name, array, true));
@@ -125,9 +124,7 @@ impl PieceReader {
     fn read_piece(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
         span!("read_piece", groups = piece.groups.len());
         let batch = self.batch_of(piece)?;
-        let metrics = self.reader.metrics();
-        metrics.groups_read.add(piece.groups.len() as u64);
-        metrics.rows_read.add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
+        self.reader.metrics().rows_read.add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
         Ok(batch)
     }
 
@@ -174,6 +171,7 @@ impl PieceReader {
         if rows == Rows::None {
             return Ok(None);
         }
+        self.reader.metrics().groups_read.add(1);
         let schema = self.read_as.shown();
         if let Rows::Some(picked) = &rows
             && picked.len() <= u64::from(group.rows) / PICK_SHARE

@@ -323,7 +323,7 @@ impl Scan {
         let pieces = std::mem::take(&mut self.pieces).into();
         let batches = self.shared.pool.map(pieces, |piece: Piece| {
             cancel.check()?;
-            shared.pruned(piece).map_or(Ok(None), |piece| shared.read(&piece))
+            shared.read(&piece)
         })?;
         Ok(batches.into_iter().flatten().collect())
     }
