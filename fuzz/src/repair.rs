@@ -69,8 +69,10 @@ impl Parts {
                 let base = opened.base.expect("just seen");
                 let index = bytes[base.offset as usize..].to_vec();
                 let decoded = Index::decode(&index).expect("a sound index");
-                let places: Vec<ChunkAddress> = decoded.places().copied().collect();
                 let own = |place: &&ChunkAddress| place.object == base.seq;
+                // As they lie in the object.
+                let mut places: Vec<ChunkAddress> = decoded.places().filter(own).copied().collect();
+                places.sort_by_key(|place| place.offset);
                 let pages: std::collections::BTreeSet<u64> = decoded.page_places().map(|place| place.offset).collect();
                 let chunk = |place: &ChunkAddress| {
                     let stored = &bytes[place.offset as usize..(place.offset + place.bytes) as usize];
@@ -79,8 +81,7 @@ impl Parts {
                         false => (false, stored.to_vec()),
                     }
                 };
-                let chunks = places.iter().filter(own).map(chunk).collect();
-                let places = places.iter().filter(own).copied().collect();
+                let chunks = places.iter().map(chunk).collect();
                 parts.catalog = Some(Catalog { seq: base.seq.0, header: bytes[..16].to_vec(), places, chunks, index });
             } else {
                 parts.rest.insert(name.clone(), bytes.clone());

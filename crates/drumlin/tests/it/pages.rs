@@ -130,7 +130,7 @@ impl Run {
             }
             40..48 => {
                 let path = self.model.path(&mut self.rng);
-                self.store.drop(&[path.clone()], Missing::Refuse)?;
+                self.store.drop(std::slice::from_ref(&path), Missing::Refuse)?;
                 let versions = self.model.tables.remove(&path).expect("it is there");
                 self.model.trash.push((path, versions));
             }
