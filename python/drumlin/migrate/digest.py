@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from drumlin._errors import Unsupported
 from drumlin._optional import need
 
-#: Rows are hashed in parts of so many, whatever the batches are.
+#: Rows are hashed in parts of this many, whatever the batches are.
 _ROWS = 65536
 
 

@@ -14,7 +14,7 @@ use crate::reply::Reply;
 
 /// The commits of one answer.
 const COMMITS_MAX: u64 = 200;
-/// The events of one commit that are told; the others are counted.
+/// The events of one commit that are listed; the others are counted.
 const EVENTS_MAX: usize = 50;
 
 /// Commits after `since`; without it the last ones.

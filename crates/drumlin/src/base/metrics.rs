@@ -107,9 +107,9 @@ pub struct Metrics {
     pub pauses: Counter,
     /// Keys looked up.
     pub keys: Counter,
-    /// Row groups opened by scans.
+    /// Row groups of which scans gave rows.
     pub groups_read: Counter,
-    /// Row groups that statistics, keys or the order of a table ruled out.
+    /// Row groups that statistics ruled out.
     pub groups_pruned: Counter,
     /// Rows that scans handed out.
     pub rows_read: Counter,

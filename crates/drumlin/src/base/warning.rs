@@ -12,7 +12,7 @@ pub enum WarningKind {
     CheckpointFailed,
     /// A checkpoint took long.
     SlowCheckpoint,
-    /// A commit had to be tried many times, because other processes came first or requests were refused.
+    /// A commit had to be tried many times, because other processes came first.
     ManyRetries,
     /// A reclaim could not delete everything; the next one tries again.
     ReclaimIncomplete,
