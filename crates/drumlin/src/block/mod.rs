@@ -11,7 +11,7 @@ mod writer;
 
 pub use cache::CacheStat;
 pub use directory::{ALIGNMENT, Address, Column, Directory, KeyFilter};
-pub use reader::{BlockReader, MissingBlock};
+pub use reader::{BlockReader, MissingBlock, Wanted};
 pub use repack::{BlockFill, RepackPlan, repack};
 pub use row_group::EncodedRowGroup;
 pub use writer::{BlockNumbers, BlockWriter, Replaced, Written};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
 use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
-use super::{Address, CacheStat, Directory};
+use super::{Address, CacheStat, Column, Directory};
 use crate::base::{BlockId, Error, ErrorKind, Metrics, Pool, Result};
 use crate::storage::{Storage, names};
 
@@ -25,6 +25,24 @@ pub struct BlockReader {
     cache: BlockCache,
     missing: MissingBlock,
     metrics: Arc<Metrics>,
+}
+
+/// What of a row group, or of a layer of one, is to be brought into the cache.
+pub enum Wanted {
+    /// What says where the rest is; of a small one, all.
+    Directory(Address),
+    /// The filter of its keys.
+    Filter(Address, Arc<Directory>),
+    /// Columns, by their places in the directory.
+    Columns(Address, Arc<Directory>, Vec<usize>),
+}
+
+impl Wanted {
+    fn address(&self) -> &Address {
+        match self {
+            Self::Directory(address) | Self::Filter(address, _) | Self::Columns(address, ..) => address,
+        }
+    }
 }
 
 /// What it means if a block is missing.
@@ -69,15 +87,8 @@ impl BlockReader {
         if let Some(Cached::Directory(directory)) = self.cache.get(address.block, at) {
             return Ok(directory);
         }
-        let end = at + u64::from(address.directory_bytes);
-        let start = if address.bytes() <= WHOLE_BYTES_MAX { address.offset } else { at };
-        let bytes = self.read(address, std::slice::from_ref(&(start..end)))?.remove(0);
-        if start < at {
-            return self.keep_whole(address, &bytes);
-        }
-        let directory = Arc::new(Directory::decode(&bytes, address)?);
-        self.cache.insert(address.block, at, Cached::Directory(directory.clone()));
-        Ok(directory)
+        let bytes = self.read(address, std::slice::from_ref(&directory_range(address)))?.remove(0);
+        self.keep_directory(address, &bytes)
     }
 
     /// Brings small row groups into the cache, up to `bytes_max` bytes of them, with one request per block.
@@ -103,6 +114,106 @@ impl BlockReader {
             addresses.iter().zip(parts).try_for_each(|(address, bytes)| self.keep_whole(address, &bytes).map(drop))
         };
         pool.map(blocks.into_iter().collect(), fetch).map(drop)
+    }
+
+    /// Whether what is asked for comes over a network, so that one round of many requests is better than many of one.
+    pub fn is_remote(&self) -> bool {
+        self.storage.is_remote()
+    }
+
+    /// How much [`BlockReader::fetch`] may bring, so that nothing of it is displaced before it is used.
+    pub fn fetch_bytes_max(&self) -> u64 {
+        self.cache.stat().bytes_max / 2
+    }
+
+    /// Brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and whoever reads it
+    /// meets the error.
+    pub fn fetch(&self, wanted: Vec<Wanted>) {
+        let mut blocks: BTreeMap<BlockId, (Vec<Wanted>, Vec<Range<u64>>)> = BTreeMap::new();
+        for (wanted, range) in wanted.into_iter().flat_map(|wanted| self.missing_of(wanted)) {
+            let (parts, ranges) = blocks.entry(wanted.address().block).or_default();
+            parts.push(wanted);
+            ranges.push(range);
+        }
+        let request = |(block, (parts, ranges))| ((names::block(block), ranges), parts);
+        let (requests, parts): (Vec<(String, Vec<Range<u64>>)>, Vec<_>) = blocks.into_iter().map(request).unzip();
+        if requests.is_empty() {
+            return;
+        }
+        let answers = self.storage.get_ranges_of(&requests);
+        for ((parts, (_, ranges)), answer) in parts.iter().zip(&requests).zip(answers) {
+            for ((part, range), bytes) in parts.iter().zip(ranges).zip(answer.into_iter().flatten()) {
+                // A hint, as said.
+                let _ = self.keep(part, range.start, &bytes);
+            }
+        }
+    }
+
+    /// What of it is not in the cache yet, and the ranges that hold that.
+    fn missing_of(&self, wanted: Wanted) -> Vec<(Wanted, Range<u64>)> {
+        let absent = |address: &Address, offset: u64| self.cache.peek(address.block, offset).is_none();
+        match wanted {
+            Wanted::Directory(address) => match absent(&address, address.offset + address.segment_bytes) {
+                true => vec![(wanted, directory_range(&address))],
+                false => Vec::new(),
+            },
+            Wanted::Filter(address, ref directory) => match directory.filter {
+                Some(filter) if absent(&address, filter.offset) => {
+                    vec![(wanted, filter.offset..filter.offset + filter.bytes)]
+                }
+                _ => Vec::new(),
+            },
+            Wanted::Columns(address, directory, mut columns) => {
+                columns.retain(|index| absent(&address, directory.columns[*index].offset));
+                let part = |(range, columns)| (Wanted::Columns(address, directory.clone(), columns), range);
+                runs(&directory, columns).into_iter().map(part).collect()
+            }
+        }
+    }
+
+    /// Checks what was fetched from `start` on, and puts it into the cache.
+    fn keep(&self, wanted: &Wanted, start: u64, bytes: &Bytes) -> Result<()> {
+        match wanted {
+            Wanted::Directory(address) => self.keep_directory(address, bytes).map(drop),
+            Wanted::Filter(address, directory) => {
+                let filter = directory.filter.as_ref().expect("it was asked for");
+                verify_filter(address, filter, bytes)?;
+                self.cache.insert(address.block, filter.offset, Cached::Segment(bytes.clone()));
+                Ok(())
+            }
+            Wanted::Columns(address, directory, columns) => columns
+                .iter()
+                .try_for_each(|index| self.keep_segment(address, directory, *index, bytes, start).map(drop)),
+        }
+    }
+
+    /// Checks the segment of a column, which lies in `bytes` of the block from `start` on, and puts it into the cache.
+    fn keep_segment(
+        &self,
+        address: &Address,
+        directory: &Directory,
+        index: usize,
+        bytes: &Bytes,
+        start: u64,
+    ) -> Result<Bytes> {
+        let column = &directory.columns[index];
+        let from = (column.offset - start) as usize;
+        let segment = bytes.slice(from..from + column.bytes as usize);
+        verify_segment(address, directory, index, &segment)?;
+        let segment = own(segment, bytes.len());
+        self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
+        Ok(segment)
+    }
+
+    /// Checks a directory, or a whole small row group, and puts it into the cache.
+    fn keep_directory(&self, address: &Address, bytes: &Bytes) -> Result<Arc<Directory>> {
+        if directory_range(address).start == address.offset {
+            return self.keep_whole(address, bytes);
+        }
+        let directory = Arc::new(Directory::decode(bytes, address)?);
+        let at = address.offset + address.segment_bytes;
+        self.cache.insert(address.block, at, Cached::Directory(directory.clone()));
+        Ok(directory)
     }
 
     /// Splits a whole row group into its parts and puts them in the cache.
@@ -141,28 +252,18 @@ impl BlockReader {
                 _ => None,
             })
             .collect();
-        let mut missing: Vec<usize> = (0..columns.len()).filter(|&i| found[i].is_none()).collect();
-        missing.sort_by_key(|&i| directory.columns[columns[i]].offset);
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        for &i in &missing {
-            let column = &directory.columns[columns[i]];
-            let end = column.offset + column.bytes;
-            match ranges.last_mut() {
-                Some(range) if column.offset <= range.end + GAP_BYTES_MAX => range.end = range.end.max(end),
-                _ => ranges.push(column.offset..end),
+        let missing = columns.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(index, _)| *index);
+        let runs = runs(directory, missing.collect());
+        if !runs.is_empty() {
+            let (ranges, runs): (Vec<Range<u64>>, Vec<Vec<usize>>) = runs.into_iter().unzip();
+            let mut read = BTreeMap::new();
+            for ((range, run), bytes) in ranges.iter().zip(runs).zip(self.read(address, &ranges)?) {
+                for index in run {
+                    read.insert(index, self.keep_segment(address, directory, index, &bytes, range.start)?);
+                }
             }
-        }
-        if !ranges.is_empty() {
-            let parts = self.read(address, &ranges)?;
-            for i in missing {
-                let column = &directory.columns[columns[i]];
-                let part = ranges.partition_point(|range| range.end < column.offset + column.bytes);
-                let from = (column.offset - ranges[part].start) as usize;
-                let segment = parts[part].slice(from..from + column.bytes as usize);
-                verify_segment(address, directory, columns[i], &segment)?;
-                let segment = own(segment, parts[part].len());
-                self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
-                found[i] = Some(segment);
+            for (index, found) in columns.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+                *found = read.get(index).cloned();
             }
         }
         Ok(found.into_iter().map(|bytes| bytes.expect("every missing segment was read")).collect())
@@ -237,6 +338,30 @@ impl BlockReader {
             _ => e,
         })
     }
+}
+
+/// The segments of columns, those that are close together in one range.
+fn runs(directory: &Directory, mut columns: Vec<usize>) -> Vec<(Range<u64>, Vec<usize>)> {
+    columns.sort_by_key(|index| directory.columns[*index].offset);
+    columns.dedup();
+    let mut runs: Vec<(Range<u64>, Vec<usize>)> = Vec::new();
+    for index in columns {
+        let Column { offset, bytes, .. } = directory.columns[index];
+        match runs.last_mut() {
+            Some((range, run)) if offset <= range.end + GAP_BYTES_MAX => {
+                range.end = range.end.max(offset + bytes);
+                run.push(index);
+            }
+            _ => runs.push((offset..offset + bytes, vec![index])),
+        }
+    }
+    runs
+}
+
+/// What is read for the directory of a row group: of a small one all, since that takes no longer.
+fn directory_range(address: &Address) -> Range<u64> {
+    let all = whole(address);
+    if address.bytes() <= WHOLE_BYTES_MAX { all } else { all.start + address.segment_bytes..all.end }
 }
 
 /// The range of a row group, including its directory.

@@ -29,8 +29,9 @@ use super::answers::{broke_off, ends_before, error, put_error, redact, secrets, 
 use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
-/// Requests of one call in flight at a time.
-const AHEAD: usize = 16;
+/// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
+/// a few hundred KiB.
+const AHEAD: usize = 128;
 /// A request is retried at most this often, for at most this long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
@@ -299,25 +300,33 @@ impl Storage for BucketStorage {
     }
 
     fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
-        let mut requests = Vec::with_capacity(wanted.len());
+        let mut requests = Vec::new();
+        let mut counts = Vec::with_capacity(wanted.len());
         for (name, ranges) in wanted {
-            let (client, path) = (self.client.clone(), self.path(name));
             // An empty range is not requested.
             let some: Vec<Range<u64>> = ranges.iter().filter(|range| range.start < range.end).cloned().collect();
-            requests.push(async move {
-                match some.is_empty() {
-                    true => Ok(Some(Vec::new())),
-                    false => read_again(|| read_ranges(&client, &path, &some)).await,
-                }
-            });
+            let close = |a: &Range<u64>, b: &Range<u64>| {
+                b.start >= a.start && b.start.saturating_sub(a.end) <= OBJECT_STORE_COALESCE_DEFAULT
+            };
+            let before = requests.len();
+            for run in some.chunk_by(close) {
+                let (client, path, run) = (self.client.clone(), self.path(name), run.to_vec());
+                requests.push(async move { read_again(|| read_ranges(&client, &path, &run)).await });
+            }
+            counts.push(requests.len() - before);
         }
         let answers = self.wait(async move { stream::iter(requests).buffered(AHEAD).collect::<Vec<_>>().await });
-        match answers {
-            Ok(answers) => {
-                wanted.iter().zip(answers).map(|((name, ranges), read)| self.parts(name, ranges, read)).collect()
-            }
-            Err(e) => wanted.iter().map(|_| Err(Error::new(e.kind(), e.message()))).collect(),
-        }
+        let mut answers = match answers {
+            Ok(answers) => answers.into_iter(),
+            Err(e) => return wanted.iter().map(|_| Err(Error::new(e.kind(), e.message()))).collect(),
+        };
+        let parts = |((name, ranges), count): (&(String, Vec<Range<u64>>), usize)| {
+            let runs: Vec<_> = answers.by_ref().take(count).collect();
+            let runs: object_store::Result<Vec<Option<Vec<Bytes>>>> = runs.into_iter().collect();
+            let read = runs.map(|runs| runs.into_iter().collect::<Option<Vec<_>>>().map(|runs| runs.concat()));
+            self.parts(name, ranges, read)
+        };
+        wanted.iter().zip(counts).map(parts).collect()
     }
 
     fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {

@@ -101,10 +101,18 @@ impl Storage for InlineStorage {
     }
 
     fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
-        match wanted.iter().any(|(name, _)| self.held(name).is_some()) {
-            true => wanted.iter().map(|(name, ranges)| self.get_ranges(name, ranges)).collect(),
-            false => self.storage.get_ranges_of(wanted),
+        let held: Vec<bool> = wanted.iter().map(|(name, _)| self.held(name).is_some()).collect();
+        if !held.contains(&true) {
+            return self.storage.get_ranges_of(wanted);
         }
+        let others: Vec<_> =
+            wanted.iter().zip(&held).filter(|(_, held)| !**held).map(|(wanted, _)| wanted.clone()).collect();
+        let mut others = self.storage.get_ranges_of(&others).into_iter();
+        let answer = |((name, ranges), held): (&(String, Vec<Range<u64>>), bool)| match held {
+            true => self.get_ranges(name, ranges),
+            false => others.next().unwrap_or_else(|| self.get_ranges(name, ranges)),
+        };
+        wanted.iter().zip(held).map(answer).collect()
     }
 
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {

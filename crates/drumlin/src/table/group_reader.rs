@@ -1,5 +1,6 @@
 //! A row group, opened to be read: the directories of its layers are in memory, and its columns are decoded on request.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -13,7 +14,7 @@ use super::patched::Located;
 use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
 use super::{RowGroup, StoredSchema, Table};
 use crate::base::{Error, Result, Version};
-use crate::block::{Address, BlockReader, Column, Directory};
+use crate::block::{Address, BlockReader, Column, Directory, Wanted};
 use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
 
 /// A row group is patched if of its bytes afterwards no more than one in as many is not read.
@@ -116,7 +117,7 @@ impl<'a> GroupReader<'a> {
         Some(Place { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
     }
 
-    fn layer(&self, at: usize) -> (&Address, &Directory) {
+    fn layer(&self, at: usize) -> (&Address, &Arc<Directory>) {
         let address = self.group.addresses().nth(at).expect("a layer of it");
         match (at, &self.below) {
             (1.., Some(below)) => (address, &below.directories[at - 1]),
@@ -176,6 +177,27 @@ impl<'a> GroupReader<'a> {
         }
         let pays = dead_bytes * PATCH_DEAD_SHARE <= bytes + replaced && layers <= PATCHES_MAX;
         pays.then_some(NewPatch { columns, dead_bytes })
+    }
+
+    /// What is read for `columns` (positions in `schema`).
+    pub fn wanted(&self, schema: &Schema, columns: &[usize]) -> Vec<Wanted> {
+        let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for Located { layer, index } in
+            columns.iter().filter_map(|index| Some(self.place(schema.field(*index).name())?.located))
+        {
+            layers.entry(layer).or_default().push(index);
+        }
+        let part = |(layer, columns)| {
+            let (address, directory) = self.layer(layer);
+            Wanted::Columns(*address, directory.clone(), columns)
+        };
+        layers.into_iter().map(part).collect()
+    }
+
+    /// What is read for the filter of its keys.
+    pub fn wanted_filter(&self) -> Wanted {
+        let (address, directory) = self.layer(self.group.addresses().count() - 1);
+        Wanted::Filter(*address, directory.clone())
     }
 
     /// The filter of its keys, if it has one.

@@ -2,9 +2,11 @@
 //!
 //! Memtables are searched first, all keys in one batched pass. The remaining keys are sorted once and searched for in
 //! those row groups whose bounds do not exclude them, each in one pass over its keys, in parallel. Values are read last,
-//! with one request per row group.
+//! with one request per row group. Over a network, what is needed of all row groups is fetched together: at most four rounds of
+//! requests, for directories, filters, keys and values, whatever the number of keys.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
@@ -21,9 +23,14 @@ use super::overlay::{MemtableHit, Overlay};
 use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Version, span};
-use crate::block::BlockReader;
+use crate::block::{BlockReader, Wanted};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
+
+/// For so many keys in a row group its filter is worth reading.
+const FILTERED_MAX: usize = 64;
+/// What the keys of a row group take in the cache, about.
+const KEYS_BYTES: u64 = 1 << 20;
 
 /// Where the row of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,16 +117,82 @@ impl Searcher<'_> {
         let groups: Vec<(u32, &Arc<RowGroup>)> =
             (0..).zip(&self.table.groups).filter(|(_, group)| may(group)).collect();
         let search = |(index, group): (u32, &Arc<RowGroup>)| self.search_group(index, group, &open);
-        // Finding a few keys is faster than involving other threads.
-        const FEW: usize = 16;
-        let found = match open.keys.len() <= FEW {
-            true => groups.into_iter().map(search).collect::<Result<Vec<_>>>()?,
-            false => self.pool.map(groups, search)?,
-        };
-        for (asked, place) in found.into_iter().flatten() {
-            places[asked as usize] = place;
+        for groups in self.turns(groups, |_| Ok(KEYS_BYTES))? {
+            self.fetch_keys(&groups, &open)?;
+            // Finding a few keys is faster than involving other threads.
+            const FEW: usize = 16;
+            let found = match open.keys.len() <= FEW {
+                true => groups.into_iter().map(search).collect::<Result<Vec<_>>>()?,
+                false => self.pool.map(groups, search)?,
+            };
+            for (asked, place) in found.into_iter().flatten() {
+                places[asked as usize] = place;
+            }
         }
         Ok(places)
+    }
+
+    /// Row groups in turns, such that what is fetched for one fits the cache; all at once where nothing is fetched.
+    fn turns<T>(&self, groups: Vec<T>, bytes: impl Fn(&T) -> Result<u64>) -> Result<Vec<Vec<T>>> {
+        if !self.reader.is_remote() {
+            return Ok(vec![groups]);
+        }
+        let bytes_max = self.reader.fetch_bytes_max();
+        let (mut turns, mut sum) = (Vec::<Vec<T>>::new(), 0);
+        for group in groups {
+            let own = bytes(&group)?;
+            match turns.last_mut() {
+                Some(turn) if sum + own <= bytes_max => turn.push(group),
+                _ => {
+                    turns.push(vec![group]);
+                    sum = 0;
+                }
+            }
+            sum += own;
+        }
+        Ok(turns)
+    }
+
+    /// Brings what [`Searcher::search_group`] needs of row groups into the cache, with at most three rounds of requests: for their
+    /// directories, their filters, their keys.
+    fn fetch_keys(&self, groups: &[(u32, &Arc<RowGroup>)], open: &Open) -> Result<()> {
+        if !self.reader.is_remote() {
+            return Ok(());
+        }
+        self.cancel.check()?;
+        let addresses = groups.iter().flat_map(|(_, group)| group.addresses());
+        self.reader.fetch(addresses.map(|address| Wanted::Directory(*address)).collect());
+        let mut searched = Vec::new();
+        for (_, group) in groups {
+            let reader = GroupReader::open(self.reader, self.table, self.read_point.version, group)?;
+            let range = candidates(&reader, self.codec, &open.keys)?;
+            let unread = !range.is_empty() && !self.reader.has_derived(&group.address);
+            if unread && self.table.visible(group, self.read_point.version) != Rows::None {
+                searched.push((reader, range));
+            }
+        }
+        let filters = searched.iter().filter(|(_, range)| range.len() <= FILTERED_MAX);
+        self.reader.fetch(filters.map(|(reader, _)| reader.wanted_filter()).collect());
+        let schema = self.codec.key_schema();
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let mut keys = Vec::new();
+        for (reader, range) in &searched {
+            if !self.filtered_out(reader, range, open)? {
+                keys.extend(reader.wanted(schema, &columns));
+            }
+        }
+        self.reader.fetch(keys);
+        Ok(())
+    }
+
+    /// Whether the filter of a row group excludes all of the keys in `range`. It is worth reading if few are searched for and the
+    /// row group's keys are not in the cache.
+    fn filtered_out(&self, reader: &GroupReader<'_>, range: &Range<usize>, open: &Open) -> Result<bool> {
+        if range.len() > FILTERED_MAX || self.reader.has_derived(&reader.group.address) {
+            return Ok(false);
+        }
+        let Some(filter) = reader.key_filter()? else { return Ok(false) };
+        Ok(may_have(&filter, range.clone().map(|at| open.keys.get(at))) == Some(false))
     }
 
     /// The keys that a row group holds, with their places.
@@ -134,13 +207,7 @@ impl Searcher<'_> {
         if visible == Rows::None {
             return Ok(Vec::new());
         }
-        // The filter is worth reading if few keys are searched for and the row group's keys are not in the cache.
-        const FEW: usize = 64;
-        if range.len() <= FEW
-            && !self.reader.has_derived(&group.address)
-            && let Some(filter) = reader.key_filter()?
-            && may_have(&filter, range.clone().map(|at| open.keys.get(at))) == Some(false)
-        {
+        if self.filtered_out(&reader, &range, open)? {
             return Ok(Vec::new());
         }
         let keys = GroupKeys::of(&reader, self.codec)?;
@@ -198,12 +265,20 @@ impl Searcher<'_> {
             return Ok(own);
         }
         let groups = rows_by_group(places);
-        let read = |(index, rows): &(u32, Vec<u32>)| self.read_rows(schema, columns, *index, rows);
-        let read: Vec<Vec<ArrayRef>> = match groups.as_slice() {
-            [] => Vec::new(),
-            [one] => vec![read(one)?],
-            several => self.pool.map(several.iter().collect(), read)?,
-        };
+        let read = |(index, rows): &(u32, Vec<u32>)| self.reader_of(*index)?.pick(schema, columns, rows);
+        let bytes = |(index, _): &&(u32, Vec<u32>)| Ok(self.reader_of(*index)?.bytes(schema, columns.iter().copied()));
+        let mut read_columns: Vec<Vec<ArrayRef>> = Vec::new();
+        for groups in self.turns(groups.iter().collect(), bytes)? {
+            if self.reader.is_remote() {
+                let readers = groups.iter().map(|(index, _)| self.reader_of(*index)).collect::<Result<Vec<_>>>()?;
+                self.reader.fetch(readers.iter().flat_map(|reader| reader.wanted(schema, columns)).collect());
+            }
+            match groups.as_slice() {
+                [] => {}
+                [one] => read_columns.push(read(one)?),
+                _ => read_columns.extend(self.pool.map(groups, read)?),
+            }
+        }
         // The first source is a null, the second holds the rows found in memory.
         let source: BTreeMap<u32, usize> = groups.iter().enumerate().map(|(at, (index, _))| (*index, at)).collect();
         let place = |place: &RowPlace| match place {
@@ -217,17 +292,17 @@ impl Searcher<'_> {
         let places: Vec<(usize, usize)> = places.iter().map(place).collect();
         let column = |at: usize| -> Result<ArrayRef> {
             let null = new_null_array(own[at].data_type(), 1);
-            let sources = [null, own[at].clone()].into_iter().chain(read.iter().map(|columns| columns[at].clone()));
+            let sources =
+                [null, own[at].clone()].into_iter().chain(read_columns.iter().map(|columns| columns[at].clone()));
             interleave(&sources.collect::<Vec<_>>(), &places)
         };
         (0..columns.len()).map(column).collect()
     }
 
-    /// Columns of some rows of a row group.
-    fn read_rows(&self, schema: &SchemaRef, columns: &[usize], index: u32, rows: &[u32]) -> Result<Vec<ArrayRef>> {
+    /// A row group, to be read.
+    fn reader_of(&self, index: u32) -> Result<GroupReader<'_>> {
         self.cancel.check()?;
-        let group = &self.table.groups[index as usize];
-        GroupReader::open(self.reader, self.table, self.read_point.version, group)?.pick(schema, columns, rows)
+        GroupReader::open(self.reader, self.table, self.read_point.version, &self.table.groups[index as usize])
     }
 
     /// The rows of row groups among `places`, by row group.

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use drumlin::base::{ManualClock, Task, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{DiskFault, Moment, SimDisk};
+use drumlin::storage::{DiskFault, Moment, SimBucket, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Options, Sync, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Store, Tables};
 
 use crate::keyed_model::{KeyedModel, PATH, apply, compare, draw, run, texts};
+use crate::shared_support;
 use crate::support::{Row, batch, env, numbered, open, opener, read};
 
 /// Operations on a single keyed table, with checkpoints and reopening in between: after each, the whole table is read.
@@ -324,20 +325,24 @@ fn a_sync_that_fails_is_told_to_whoever_writes_next() {
     open(&disk).unwrap();
 }
 
-/// A look-up reads what can hold the keys, and no more.
-#[test]
-fn a_look_up_reads_only_what_may_hold_the_keys() {
-    let disk = SimDisk::new();
-    let store = open(&disk).unwrap();
+/// Eight row groups with a key range each, large enough not to be read whole; of their keys, the even ones are there.
+fn eight_groups(store: &Store) {
     let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
     store.table(PATH).create(batch(&[]).schema(), options).unwrap();
-    // Eight row groups with a key range each, large enough not to be read whole.
     for group in 0..8_i64 {
         let mut rng = fastrand::Rng::with_seed(group as u64);
         let text = |rng: &mut fastrand::Rng| (0..30).map(|_| rng.alphanumeric()).collect::<String>();
         let rows: Vec<Row> = (0..20_000).map(|n| (group * 40_000 + n * 2, Some(text(&mut rng)))).collect();
         store.append(PATH, batch(&rows), &Default::default()).unwrap();
     }
+}
+
+/// A look-up reads what can hold the keys, and no more.
+#[test]
+fn a_look_up_reads_only_what_may_hold_the_keys() {
+    let disk = SimDisk::new();
+    let store = open(&disk).unwrap();
+    eight_groups(&store);
     store.close().unwrap();
     let counted = |ask: &dyn Fn(&Store)| {
         let store = open(&disk).unwrap();
@@ -369,6 +374,64 @@ fn a_look_up_reads_only_what_may_hold_the_keys() {
     // Two row groups, whatever the order of the keys.
     let two = counted(&ask(vec![200_000, 80_000, 200_002], None));
     assert_eq!(two.0 - directories.0, 6);
+}
+
+/// Over a network the requests for many keys are made together.
+#[test]
+fn look_ups_in_a_bucket_take_few_rounds_of_requests() {
+    let (bucket, clock) = (SimBucket::new(), shared_support::clock());
+    let store = shared_support::open(&bucket, &clock).unwrap();
+    eight_groups(&store);
+    store.close().unwrap();
+    let opened = |cache_bytes| {
+        let options = Options { inline_bytes: 0, cache_bytes, ..Options::default() };
+        shared_support::open_as(&bucket.client(), &clock, options).unwrap()
+    };
+    let rounds = |store: &Store| {
+        let get = |metric: &&drumlin::Metric| {
+            metric.name == "drumlin_storage_requests_total" && metric.label.is_some_and(|(_, kind)| kind == "get")
+        };
+        match drumlin::metrics(store).unwrap().iter().find(get).unwrap().value {
+            drumlin::MetricValue::Counter(count) => count,
+            _ => panic!("not a counter"),
+        }
+    };
+    // Those of look-ups alone, beside those that look for what other processes have committed.
+    let look_up = |store: &Store, ids: &[i64]| {
+        let begun = rounds(store);
+        store.table(PATH).exists().unwrap();
+        let looked = rounds(store) - begun;
+        let keys = batch(&ids.iter().map(|id| (*id, None)).collect::<Vec<_>>());
+        let begun = rounds(store);
+        let found = store.table(PATH).get_many(&keys, &Default::default()).unwrap();
+        let taken = rounds(store) - begun;
+        for (at, id) in ids.iter().enumerate() {
+            assert_eq!(found.found.value(at), id % 2 == 0 && (0..320_000).contains(id), "{id}");
+        }
+        taken - looked
+    };
+    // Directories, filters, keys, values; all row groups may be asked.
+    let few: Vec<i64> = (0..8).flat_map(|group| [group * 40_000 + 8, group * 40_000 + 9]).collect();
+    let store = opened(256 << 20);
+    assert_eq!(look_up(&store, &few), 4);
+    assert_eq!(look_up(&store, &few), 0);
+    // So many that filters do not help.
+    let many: Vec<i64> = (0..1000).map(|n| n * 318).collect();
+    assert_eq!(look_up(&opened(256 << 20), &many), 3);
+    // None is there: filters say so, but for some.
+    let absent: Vec<i64> = (0..8).map(|group| group * 40_000 + 9).collect();
+    assert!((2..=3).contains(&look_up(&opened(256 << 20), &absent)));
+    // What does not fit the cache is fetched in turns, and found.
+    for cache_bytes in [0, 1 << 20, 4 << 20] {
+        look_up(&opened(cache_bytes), &many);
+    }
+    // A block that is gone, or damaged, is an error as ever.
+    let store = opened(256 << 20);
+    let keys = batch(&many.iter().map(|id| (*id, None)).collect::<Vec<_>>());
+    let name = bucket.objects().into_iter().map(|(name, _)| name).find(|name| name.starts_with("blocks/")).unwrap();
+    bucket.overwrite(&name, bucket.content(&name).unwrap().iter().map(|byte| !byte).collect());
+    let error = store.table(PATH).get_many(&keys, &Default::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
 }
 
 #[test]
