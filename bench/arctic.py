@@ -27,6 +27,7 @@ from typing import Any
 import arcticdb
 import numpy as np
 import pandas as pd
+import raw
 
 import drumlin
 
@@ -65,6 +66,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 def show(place: Place, what: str, ours: list[float], theirs: list[float], wanted: str) -> None:
     ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+    raw.keep(f"{place.name}: {what}", {"Drumlin": ours, "ArcticDB": theirs})
     mine, other = statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3
     print(f"| {place.name} | {what} | {mine:.1f} ms | {other:.1f} ms | {ratio:.1f} | {wanted} |", flush=True)
 

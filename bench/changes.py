@@ -27,6 +27,7 @@ os.environ.update({"RAYON_NUM_THREADS": str(THREADS), "TOKIO_WORKER_THREADS": st
 import deltalake  # noqa: E402
 import lance  # noqa: E402
 import pyarrow as pa  # noqa: E402
+import raw  # noqa: E402
 
 import drumlin  # noqa: E402
 import engines  # noqa: E402
@@ -117,6 +118,7 @@ def main() -> None:
                         times.setdefault(name, []).append(took)
                         answers.add(answer)
             assert len(answers) == 1, answers
+            raw.keep(what, times)
             for name, took in times.items():
                 ratio = statistics.median(own / other for own, other in zip(times["Drumlin"], took, strict=True))
                 told = f"{statistics.median(took) * 1000:9.1f} ms"

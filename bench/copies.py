@@ -22,6 +22,8 @@ from pathlib import Path
 # Sets how many threads there are, so it comes first.
 import engines  # isort: skip
 
+import raw
+
 import drumlin
 
 THREADS = 2
@@ -79,6 +81,8 @@ def main() -> None:
                 to = folder / f"other-{run}-{at}"
                 times[what].append(timed(lambda way=way, to=to: way(to)))
                 shutil.rmtree(to)
+        for what, taken in times.items():
+            raw.keep(what, {"Drumlin" if what.startswith("copy_to") else "cp": taken})
         least = statistics.median(times["cp -r and sync"])
         for what, taken in times.items():
             median = statistics.median(taken)

@@ -26,6 +26,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import raw
 
 import drumlin
 from drumlin import _drumlin
@@ -69,6 +70,7 @@ class Report:
         self.rows: list[tuple[str, str, str, str]] = []
 
     def pair(self, name: str, ours: list[float], theirs: list[float]) -> None:
+        raw.keep(name, {"Drumlin": ours, "DuckDB": theirs})
         mine, other = statistics.median(ours), statistics.median(theirs)
         ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
         self.rows.append((name, f"{mine:.3f} s", f"{other:.3f} s", f"{ratio:.2f}"))

@@ -24,6 +24,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import raw
 
 import drumlin
 
@@ -190,6 +191,7 @@ def run(scale: float, runs: int, folder: Path, only: list[str]) -> None:
                 connection.close()
         assert all(answer == answers["drumlin"] for answer in answers.values()), answers
         for how, times in (("warm", warm), ("cold", cold)):
+            raw.keep(f"{name} {how}", times)
             print(f"{name:10} {how}: {compared(times)}", flush=True)
 
 

@@ -29,6 +29,7 @@ os.environ.update({f"ARCTICDB_VersionStore_Num{kind}Threads_int": str(THREADS) f
 import arcticdb  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
+import raw  # noqa: E402
 from duckdb_compare import timed  # noqa: E402
 
 import drumlin  # noqa: E402
@@ -103,6 +104,7 @@ class Arctic:
 
 
 def report(what: str, ours: list[float], theirs: list[float], wanted: str = "") -> None:
+    raw.keep(what, {"Drumlin": ours, "ArcticDB": theirs})
     mine, other = statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3
     ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
     print(f"| {what} | {mine:.1f} ms | {other:.1f} ms | {ratio:.2f} | {wanted} |", flush=True)

@@ -33,6 +33,7 @@ import pandas as pd  # noqa: E402
 import polars  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+import raw  # noqa: E402
 from duckdb_compare import Report, duckdb_open, lineitem, timed  # noqa: E402
 from vacuum import chain, forget, opened  # noqa: E402
 
@@ -108,6 +109,7 @@ def compare(what: str, runs: int, ways: dict[str, Callable[[], Any]]) -> None:
     for _ in range(runs):
         for name, way in ways.items():
             times[name].append(timed(way))
+    raw.keep(what, times)
     print(f"{what}: {compared(times)}", flush=True)
 
 
@@ -132,7 +134,9 @@ def over_the_chain(folder: Path, scale: float, runs: int) -> None:
 
             cold[0].append(timed(mine))
             cold[1].append(timed(duck))
-        print(f"{name} cold: {compared(dict(zip(('drumlin', 'duckdb'), cold, strict=True)))}", flush=True)
+        times = dict(zip(("drumlin", "duckdb"), cold, strict=True))
+        raw.keep(f"{name} cold", times)
+        print(f"{name} cold: {compared(times)}", flush=True)
         with opened(ours) as store, duckdb_open(theirs) as connection:
             ways = {
                 "drumlin": lambda asked=asked, store=store: asked(store),

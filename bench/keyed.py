@@ -25,6 +25,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import raw
 
 import drumlin
 
@@ -51,6 +52,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def show(name: str, ours: list[float], theirs: list[float], peer: str) -> None:
+    raw.keep(f"{name}, {peer}", {"Drumlin": ours, peer: theirs})
     ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
     mine, other = statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3
     print(f"| {name} | {mine:.1f} ms | {peer} {other:.1f} ms | {ratio:.3f} | {1 / ratio:.1f} |", flush=True)

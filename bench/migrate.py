@@ -16,6 +16,7 @@ from typing import Any
 import arcticdb
 import numpy as np
 import pandas as pd
+import raw
 
 import drumlin
 from drumlin import migrate
@@ -35,6 +36,7 @@ def large(rows: int, n: int) -> pd.DataFrame:
 
 def show(what: str, report: migrate.Report) -> None:
     seconds = report.seconds
+    raw.keep(what, {"Drumlin": [seconds]})
     rates = f"{report.versions / seconds:,.0f}/s | {report.bytes / 1e6 / seconds:,.1f} MB/s"
     print(f"| {what} | {report.versions:,} | {rates} | {seconds:.1f} s |", flush=True)
     assert report.ok, report

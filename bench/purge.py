@@ -27,6 +27,7 @@ import deltalake  # noqa: E402
 import lance  # noqa: E402
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
+import raw  # noqa: E402
 
 import drumlin  # noqa: E402
 
@@ -99,6 +100,7 @@ def main() -> None:
             for system in systems:
                 took = timed(lambda system=system, run=run: system.purge(run * 7 + 3))  # type: ignore[misc]
                 times[type(system).__name__].append(took)
+    raw.keep(f"one user of {options.rows:,} rows", times)
     ours = statistics.median(times["Drumlin"])
     print(f"one user of {options.rows:,} rows in {VERSIONS} versions, medians of {options.runs}:")
     for name, took in times.items():

@@ -24,6 +24,7 @@ import duckdb
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
+import raw
 
 import drumlin
 import engines
@@ -151,6 +152,7 @@ def main() -> None:
                 for name, side in sides.items():
                     if (work := getattr(side, what)) is not None:
                         times.setdefault(name, []).append(timed(lambda w=work, r=run, s=source: w(r, s))[0])
+            raw.keep(what, times)
             for name, took in times.items():
                 ratio = statistics.median(own / other for own, other in zip(times["Drumlin"], took, strict=True))
                 told = f"{statistics.median(took) * 1000:9.1f} ms"

@@ -3,7 +3,8 @@
 Each store is opened by a new process, which has loaded the libraries and read from another store before, so that only
 what the store's size costs is measured. Medians; memory is what the process took more than before.
 
-    python bench/scale.py [--tables 1000,10000,100000] [--appends 100,1000,10000] [--bucket 1000,100000] [--runs 5]
+    python bench/scale.py [--tables 1000,10000,100000] [--appends 100,1000,10000]
+        [--bucket 1000,100000] [--keys 10000000] [--runs 5]
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import raw
 
 import drumlin
 
@@ -97,11 +99,16 @@ def make(store: drumlin.Store, tables: int) -> float:
     return taken / tables / VERSIONS
 
 
-def opened(uri: str, options: dict[str, Any], tables: list[str], runs: int, writes: bool) -> dict[str, float]:
+def opened(
+    what: str, uri: str, options: dict[str, Any], tables: list[str], runs: int, writes: bool
+) -> dict[str, float]:
     found: list[dict[str, float]] = []
     for _ in range(runs):
         command = [sys.executable, "-c", OPENED, json.dumps([uri, options, tables, writes])]
         found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    for key in found[0]:
+        if key != "memory":
+            raw.keep(f"{what}: {key}", {"Drumlin": [run[key] for run in found]})
     return {key: statistics.median(run[key] for run in found) for key in found[0]}
 
 
@@ -130,7 +137,8 @@ def by_tables(folder: Path, sizes: list[int], runs: int) -> None:
             written = make(store, tables)
         stored = catalog_bytes(place)
         step = max(1, tables // 30)
-        found = opened(str(place), {}, [name(at) for at in range(0, tables, step)], runs, writes=True)
+        names = [name(at) for at in range(0, tables, step)]
+        found = opened(f"{tables:,} tables", str(place), {}, names, runs, writes=True)
         with drumlin.open(place) as store:
             count = min(tables, 1000)
             begun = time.perf_counter()
@@ -159,7 +167,7 @@ def by_appends(folder: Path, sizes: list[int], runs: int) -> None:
             begun = time.perf_counter()
             store.checkpoint()
             checkpoint = time.perf_counter() - begun
-        found = opened(str(place), {}, ["a/t"] * 30, runs, writes=False)
+        found = opened(f"{appends:,} appends", str(place), {}, ["a/t"] * 30, runs, writes=False)
         with drumlin.open(place) as store:
             begun = time.perf_counter()
             assert store.read("a/t", as_of=appends // 2).to_arrow().num_rows == 10 * (appends // 2 + 1)
@@ -180,16 +188,11 @@ def by_appends(folder: Path, sizes: list[int], runs: int) -> None:
 @contextmanager
 def slow(port: int, latency: float) -> Iterator[int]:
     """A proxy before a server that adds latency to each request."""
-    command = [sys.executable, str(TESTS / "servers" / "proxy.py"), str(port)]
+    command = [sys.executable, str(Path(__file__).with_name("latency.py")), str(port), str(latency)]
     proxy = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert proxy.stdin is not None
     assert proxy.stdout is not None
     try:
-        front = int(proxy.stdout.readline())
-        proxy.stdin.write(f"latency={latency}\n")
-        proxy.stdin.flush()
-        proxy.stdout.readline()
-        yield front
+        yield int(proxy.stdout.readline())
     finally:
         proxy.kill()
 
@@ -209,10 +212,81 @@ def by_bucket(folder: Path, sizes: list[int], runs: int) -> None:
             step = max(1, tables // 30)
             names = [name(at) for at in range(0, tables, step)]
             options = {"storage_options": s3.options(front)}
-            found = opened(uri, options, names, runs, writes=False)
+            found = opened(f"{tables:,} tables in a bucket", uri, options, names, runs, writes=False)
             together = found["open"] + found["first read"]
             column = {"tables": f"{tables:,}", "open": text(found["open"]), "first read": text(found["first read"])}
             columns.append(column | {"open and read one": text(together), "next reads": text(found["next reads"])})
+    show([list(columns[0]), *([list(column.values()) for column in columns])])
+
+
+LOOKED_UP = """
+import json, random, sys, time
+import pyarrow, drumlin
+
+uri, options, rows, seed = json.loads(sys.argv[1])
+draw = random.Random(seed)
+
+def requests(store):
+    return store.metrics()['drumlin_storage_requests_total{kind="get"}']
+
+def look_up(keys):
+    begun, before = time.perf_counter(), requests(store)
+    found = table.get_many(keys).rows.to_arrow()
+    taken = time.perf_counter() - begun
+    assert found.column("cents").to_pylist() == [key * 7919 % 1_000_003 for key in keys]
+    return taken, requests(store) - before
+
+store = drumlin.open(uri, **options)
+table = store.table("t")
+table.schema
+cold, rounds = look_up([draw.randrange(rows) for _ in range(1000)])
+warm, _ = look_up([draw.randrange(rows) for _ in range(1000)])
+singles = [draw.randrange(rows) for _ in range(5000)]
+begun = time.perf_counter()
+for key in singles:
+    table.get(key)
+single = (time.perf_counter() - begun) / len(singles)
+print(json.dumps({"cold": cold, "rounds": rounds, "warm": warm, "single, warm": single}))
+"""
+
+
+def by_keys(folder: Path, sizes: list[int], runs: int) -> None:
+    """Look-ups in a keyed table in a bucket with latency, each time by a new process."""
+    if s3.build("versitygw") is None:
+        print("NO GO: nothing was measured in a bucket")
+        return
+    columns = []
+    with ExitStack() as stack:
+        port = stack.enter_context(s3.serve("versitygw", folder / "s3-keys"))
+        front = stack.enter_context(slow(port, 0.02))
+        for rows in sizes:
+            uri = f"s3://test/k{rows}"
+            schema = pa.schema([("k", pa.int64()), ("cents", pa.int64()), ("text", pa.string())])
+            with drumlin.open(uri, storage_options=s3.options(port)) as store:
+                store.table("t").create(schema, key=["k"])
+                for start in range(0, rows, 1_000_000):
+                    keys = pa.array(range(start, min(rows, start + 1_000_000)), pa.int64())
+                    cents = [key * 7919 % 1_000_003 for key in keys.to_pylist()]
+                    texts = [f"row {key % 1000}" for key in keys.to_pylist()]
+                    store.append("t", pa.table([keys, cents, texts], schema=schema))
+                store.checkpoint()
+            options = {"storage_options": s3.options(front)}
+            found = []
+            for run in range(runs):
+                command = [sys.executable, "-c", LOOKED_UP, json.dumps([uri, options, rows, run])]
+                found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            medians = {key: statistics.median(run[key] for run in found) for key in found[0]}
+            for key in ("cold", "warm", "single, warm"):
+                raw.keep(f"{rows:,} rows in a bucket: {key}", {"Drumlin": [run[key] for run in found]})
+            columns.append(
+                {
+                    "rows by key in a bucket": f"{rows:,}",
+                    "1,000 keys, cold": text(medians["cold"]),
+                    "rounds of requests": f"{medians['rounds']:.0f}",
+                    "1,000 other keys then": text(medians["warm"]),
+                    "a single key then": text(medians["single, warm"]),
+                }
+            )
     show([list(columns[0]), *([list(column.values()) for column in columns])])
 
 
@@ -224,6 +298,7 @@ def main() -> None:
     parser.add_argument("--tables", type=sizes, default=[1_000, 10_000, 100_000])
     parser.add_argument("--appends", type=sizes, default=[100, 1_000, 10_000])
     parser.add_argument("--bucket", type=sizes, default=[1_000, 100_000])
+    parser.add_argument("--keys", type=sizes, default=[10_000_000])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path)
     chosen = parser.parse_args()
@@ -232,6 +307,7 @@ def main() -> None:
         (by_tables, chosen.tables),
         (by_appends, chosen.appends),
         (by_bucket, chosen.bucket),
+        (by_keys, chosen.keys),
     ]
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         for part, wanted in parts:

@@ -19,6 +19,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import raw
 from duckdb_compare import (
     Q1_COLUMNS,
     THREADS,
@@ -199,6 +200,7 @@ def threads(folder: Path, ours: Path, runs: int) -> None:
             return timed(store.checkpoint)
 
     one, two = pairs(runs, lambda: vacuum(1), lambda: vacuum(2))
+    raw.keep("vacuum of lineitem", {"one thread": one, "two threads": two})
     ratio = statistics.median(a / b for a, b in zip(one, two, strict=True))
     print(
         f"vacuum of lineitem: one thread {statistics.median(one):.3f} s, "
@@ -230,6 +232,7 @@ def many_small(folder: Path, runs: int) -> None:
         lambda: run(many, each),
         lambda: run(one, {"t": large}),
     )
+    raw.keep("vacuum of as many rows", {"1,000 tables": times[0], "one table": times[1]})
     ratio = statistics.median(a / b for a, b in zip(*times, strict=True))
     a, b = (statistics.median(side) for side in times)
     print(f"vacuum of 1,000 tables of 10,000 rows {a:.3f} s, of one of 10,000,000 {b:.3f} s: {ratio:.2f}")

@@ -25,6 +25,7 @@ from typing import Any
 
 from commands import command_line
 from drawings import DRAWINGS
+from measured import FOLDER, RAW, measured_page
 from reference import python_pages
 
 HERE = Path(__file__).resolve().parent
@@ -101,6 +102,7 @@ def all_pages() -> dict[str, str]:
     """The text of all pages, by their places in the site."""
     pages = {str(path.relative_to(PAGES)): path.read_text() for path in sorted(PAGES.rglob("*.md"))}
     made = {page: included(source) for source, page in INCLUDED.items()} | python_pages() | command_line()
+    made |= measured_page()
     if both := sorted(pages.keys() & made.keys()):
         raise SystemExit(f"written by hand, and made: {', '.join(both)}")
     return {place: drawn(page, place) for place, page in sorted((pages | made).items())}
@@ -168,6 +170,7 @@ def main() -> int:
     for source, page in INCLUDED.items():
         for picture in _PICTURE.findall((ROOT / source).read_text()):
             shutil.copy((ROOT / source).parent / picture, (folder / "pages" / page).parent / picture)
+    shutil.copytree(RAW, folder / "pages" / FOLDER)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", folder / "zensical.toml"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
     if done.returncode:

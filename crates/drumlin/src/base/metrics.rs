@@ -1,5 +1,7 @@
 //! What a store counts of its own work. A count is one relaxed addition: no lock, no allocation, nothing to turn on.
 //!
+//! What that costs is measured (`bench/metrics.py`) beside a library that was compiled with `--cfg uncounted` and counts nothing.
+//!
 //! The layers add to the [`Metrics`] of their [`super::Env`]; names, units and words for people are in
 //! `store/metrics.rs`.
 
@@ -13,6 +15,9 @@ impl Counter {
     /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
+        if cfg!(uncounted) {
+            return;
+        }
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
@@ -35,6 +40,9 @@ pub struct Histogram {
 impl Histogram {
     /// Counts a duration in microseconds.
     pub fn observe(&self, micros: u64) {
+        if cfg!(uncounted) {
+            return;
+        }
         let bucket = if micros <= 1 { 0 } else { (u64::BITS - (micros - 1).leading_zeros()) as usize };
         self.buckets[bucket.min(BUCKETS - 1)].add(1);
         self.micros.add(micros);

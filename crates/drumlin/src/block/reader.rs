@@ -127,7 +127,7 @@ impl BlockReader {
     }
 
     /// Brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and whoever reads it
-    /// meets the error.
+    /// meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
     pub fn fetch(&self, wanted: Vec<Wanted>) {
         let mut blocks: BTreeMap<BlockId, (Vec<Wanted>, Vec<Range<u64>>)> = BTreeMap::new();
         for (wanted, range) in wanted.into_iter().flat_map(|wanted| self.missing_of(wanted)) {
@@ -137,7 +137,8 @@ impl BlockReader {
         }
         let request = |(block, (parts, ranges))| ((names::block(block), ranges), parts);
         let (requests, parts): (Vec<(String, Vec<Range<u64>>)>, Vec<_>) = blocks.into_iter().map(request).unzip();
-        if requests.is_empty() {
+        let bytes: u64 = requests.iter().flat_map(|(_, ranges)| ranges).map(|range| range.end - range.start).sum();
+        if requests.is_empty() || bytes > self.fetch_bytes_max() {
             return;
         }
         let answers = self.storage.get_ranges_of(&requests);

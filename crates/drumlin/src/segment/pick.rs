@@ -1,23 +1,29 @@
 //! Decodes some rows of a segment where that is cheaper than decoding all of it: numbers and texts whose encodings allow
 //! random access.
 
-use arrow::array::{ArrayRef, UInt32Array, make_array};
-use arrow::datatypes::DataType;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BinaryBuilder, StringArray, UInt32Array, make_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt32Type};
 use bytes::Bytes;
 use vortex_array::arrays::PrimitiveArray;
 use vortex_array::dtype::{DType, PType};
 use vortex_array::{ArrayRef as VortexRef, IntoArray};
 use vortex_arrow::to_null_buffer;
 
+use super::bits::read_nulls;
 use super::codec::{Codec, refused};
+use super::dictionary::read_count;
 use super::export::export;
 use super::form::Form;
 use super::select::take_rows;
 use super::tag::{NULLS, Tag};
+use super::text::key_type;
 use super::types::plain_type;
 use super::wire::Reader;
 use super::words::{Words, machine_type};
-use super::{decode, guarded, tree};
+use super::{decode, guarded, read_column, tree};
 use crate::base::{Error, Result};
 
 /// Rows are picked individually if fewer than one in this many is wanted.
@@ -40,25 +46,109 @@ pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u3
     take_rows(&all, &UInt32Array::from(picked.to_vec()))
 }
 
-/// The rows, if the encoding allows random access.
+/// The rows, if the encoding allows random access; else nothing is read.
 fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<Option<ArrayRef>> {
     let codec = Codec::get();
-    let byte = input.u8()?;
-    if Tag::of(byte)? != Tag::Vortex {
-        return Ok(None);
+    let byte = input.peek()?;
+    let nullable = byte & NULLS != 0;
+    let plain = plain_type(data_type);
+    match (Tag::of(byte)?, machine_type(data_type), plain) {
+        (Tag::Vortex, Some(ptype), _) => {
+            input.u8()?;
+            let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
+            numbers(codec, &array, ptype, data_type, picked).map(Some)
+        }
+        (Tag::Vortex, _, Some(plain)) => {
+            input.u8()?;
+            let dtype = match plain {
+                DataType::Utf8 => DType::Utf8(nullable.into()),
+                _ => DType::Binary(nullable.into()),
+            };
+            let array = take_from(&tree::read(codec, input, &dtype, rows)?, picked)?;
+            export(codec, array, data_type, &mut codec.context()).map(Some)
+        }
+        (Tag::Dictionary, _, Some(plain)) => {
+            input.u8()?;
+            into_text(of_dictionary(input, rows, &plain, picked)?, data_type).map(Some)
+        }
+        (Tag::Plain, None, Some(plain)) => {
+            input.u8()?;
+            into_text(of_plain_text(input, rows, nullable, &plain, picked)?, data_type).map(Some)
+        }
+        _ => Ok(None),
     }
-    let nullable = (byte & NULLS != 0).into();
-    if let Some(ptype) = machine_type(data_type) {
-        let array = tree::read(codec, input, &DType::Primitive(ptype, nullable), rows)?;
-        return numbers(codec, &array, ptype, data_type, picked).map(Some);
-    }
-    let plain = match plain_type(data_type) {
-        Some(DataType::Utf8) => DType::Utf8(nullable),
-        Some(_) => DType::Binary(nullable),
-        None => return Ok(None),
+}
+
+fn into_text(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type { Ok(array) } else { Ok(cast(&array, data_type)?) }
+}
+
+/// Texts stored as a dictionary: of its keys those of the rows, and of its values those of these keys. The tag was read.
+fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u32]) -> Result<ArrayRef> {
+    let count = read_count(input)?;
+    let (key, ptype) = key_type(count);
+    let byte = input.peek()?;
+    let keys = if Tag::of(byte)? == Tag::Vortex {
+        input.u8()?;
+        let codec = Codec::get();
+        let nullable = byte & NULLS != 0;
+        let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
+        numbers(codec, &array, ptype, &key, picked)?
+    } else {
+        let all = make_array(Words::read(input, rows, ptype)?.into_array(rows, &key)?);
+        take_rows(&all, &UInt32Array::from(picked.to_vec()))?
     };
-    let array = take_from(&tree::read(codec, input, &plain, rows)?, picked)?;
-    export(codec, array, data_type, &mut codec.context()).map(Some)
+    let keys = cast(&keys, &DataType::UInt32)?;
+    let keys = keys.as_primitive::<UInt32Type>();
+    let mut wanted: Vec<u32> = keys.iter().flatten().collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    if let Some(last) = wanted.last().filter(|last| **last as usize >= count) {
+        return Err(Error::corrupt(format!("key {last} of a dictionary of {count} values")));
+    }
+    if !wanted.is_empty()
+        && wanted.len() * SHARE < count
+        && let Some(values) = pick(input, count, plain, &wanted)?
+    {
+        let place = |key: u32| wanted.binary_search(&key).expect("one of those wanted") as u32;
+        return take_rows(&values, &keys.iter().map(|key| key.map(place)).collect::<UInt32Array>());
+    }
+    take_rows(&read_column(input, count, plain, Form::Exact)?, keys)
+}
+
+/// Texts stored one after the other. The tag was read.
+fn of_plain_text(
+    input: &mut Reader,
+    rows: usize,
+    nullable: bool,
+    plain: &DataType,
+    picked: &[u32],
+) -> Result<ArrayRef> {
+    let nulls = read_nulls(input, rows, nullable)?;
+    let lengths = Words::read(input, rows, PType::U32)?;
+    let all = input.count()?;
+    let bytes = input.buffer(all)?;
+    let mut texts = BinaryBuilder::with_capacity(picked.len(), 0);
+    let mut left = picked.iter().peekable();
+    let mut end = 0_u64;
+    for (row, length) in (0_u32..).zip(lengths.typed::<u32>()) {
+        let start = end;
+        end += u64::from(*length);
+        if left.next_if_eq(&&row).is_some() {
+            let text = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+            let text = text.and_then(|(start, end)| bytes.get(start..end));
+            let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row as usize));
+            texts.append_option(text.filter(|_| valid));
+        }
+    }
+    if end != all as u64 {
+        return Err(Error::corrupt(format!("lengths add up to {end} bytes where {all} are")));
+    }
+    let texts = texts.finish();
+    Ok(match plain {
+        DataType::Utf8 => Arc::new(StringArray::try_from_binary(texts)?),
+        _ => Arc::new(texts),
+    })
 }
 
 fn take_from(array: &VortexRef, picked: &[u32]) -> Result<VortexRef> {
@@ -90,9 +180,9 @@ fn numbers(codec: &Codec, array: &VortexRef, ptype: PType, data_type: &DataType,
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{Array, Float64Array, Int64Array, StringArray, TimestampSecondArray, UInt32Array};
+    use arrow::array::{
+        Array, BinaryViewArray, Float64Array, Int64Array, LargeStringArray, StringViewArray, TimestampSecondArray,
+    };
     use arrow::compute::take;
 
     use super::*;
@@ -103,6 +193,8 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(9);
         let n = 20_000_i64;
         let null = |i: i64, every: i64| every == 0 || i % every != 0;
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut noise = |length: usize| (0..length).map(|_| random.alphanumeric()).collect::<String>();
         let text = |i: i64| format!("some words, the {}th of them, {}", i % 3001, i * i % 9973);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from_iter_values((0..n).map(|i| i * 7919 % 100_003))),
@@ -113,7 +205,16 @@ mod tests {
             Arc::new(TimestampSecondArray::from_iter_values((0..n).map(|i| i * 60))),
             Arc::new(StringArray::from_iter((0..n).map(|i| null(i, 5).then(|| text(i))))),
             Arc::new(StringArray::from_iter((0..n).map(|i| Some(format!("few {}", i % 9))))),
+            Arc::new(StringArray::from_iter((0..n).map(|i| null(i, 3).then(|| format!("a {}", i * 31 % 977))))),
+            Arc::new(LargeStringArray::from_iter((0..n).map(|i| null(i, 4).then(|| format!("{}", i * 31 % 5003))))),
+            Arc::new(StringViewArray::from_iter_values((0..n).map(|i| format!("value {}", i * 31 % 400)))),
+            Arc::new(StringArray::from_iter_values((0..n).map(|_| noise(16)))),
+            Arc::new(BinaryViewArray::from_iter((0..n).map(|i| null(i, 6).then(|| noise(9))))),
         ];
+        let tags = columns.iter().map(|column| Tag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();
+        for tag in [Tag::Plain, Tag::Vortex, Tag::Dictionary] {
+            assert!(tags[6..].contains(&tag), "no text is stored as {tag:?}: {tags:?}");
+        }
         for column in columns {
             let bytes = Bytes::from(encode(&column).unwrap().bytes);
             for round in 0..40 {

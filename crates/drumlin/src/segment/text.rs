@@ -303,8 +303,7 @@ pub(super) fn read(
         Tag::Vortex => read_compressed(input, nullable, rows, data_type, form),
         Tag::Dictionary => {
             let count = dictionary::read_count(input)?;
-            let (key, ptype) =
-                if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) };
+            let (key, ptype) = key_type(count);
             if form != Form::Exact {
                 return dictionary::read_parts(input, rows, count, &key, &plain, read_column);
             }
@@ -315,6 +314,11 @@ pub(super) fn read(
         }
         tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),
     }
+}
+
+/// The type of the keys of a dictionary of `count` strings.
+pub(super) fn key_type(count: usize) -> (DataType, PType) {
+    if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) }
 }
 
 /// Reads strings in the compressed form of Vortex; the tag was read.

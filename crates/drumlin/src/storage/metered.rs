@@ -29,6 +29,9 @@ impl MeteredStorage {
 
     /// Makes a request, and counts it.
     fn count<T>(&self, kind: Request, request: impl FnOnce() -> T, failures: impl FnOnce(&T) -> u64) -> T {
+        if cfg!(uncounted) {
+            return request();
+        }
         let begun = self.env.clock.now();
         let answer = request();
         self.env.metrics.request(kind, self.env.micros_since(begun));

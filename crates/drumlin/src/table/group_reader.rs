@@ -200,6 +200,12 @@ impl<'a> GroupReader<'a> {
         Wanted::Filter(*address, directory.clone())
     }
 
+    /// The bytes of the filter of its keys.
+    pub fn key_filter_bytes(&self) -> u64 {
+        let (_, directory) = self.layer(self.group.addresses().count() - 1);
+        directory.filter.map_or(0, |filter| filter.bytes)
+    }
+
     /// The filter of its keys, if it has one.
     pub fn key_filter(&self) -> Result<Option<Bytes>> {
         let (address, directory) = self.layer(self.group.addresses().count() - 1);

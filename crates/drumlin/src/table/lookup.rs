@@ -27,8 +27,6 @@ use crate::block::{BlockReader, Wanted};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 
-/// For so many keys in a row group its filter is worth reading.
-const FILTERED_MAX: usize = 64;
 /// What the keys of a row group take in the cache, about.
 const KEYS_BYTES: u64 = 1 << 20;
 
@@ -171,7 +169,7 @@ impl Searcher<'_> {
                 searched.push((reader, range));
             }
         }
-        let filters = searched.iter().filter(|(_, range)| range.len() <= FILTERED_MAX);
+        let filters = searched.iter().filter(|(reader, range)| self.is_filtered(reader, range));
         self.reader.fetch(filters.map(|(reader, _)| reader.wanted_filter()).collect());
         let schema = self.codec.key_schema();
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
@@ -185,10 +183,19 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    /// Whether the filter of a row group excludes all of the keys in `range`. It is worth reading if few are searched for and the
-    /// row group's keys are not in the cache.
+    /// Whether the filter of a row group is worth reading: if few keys are searched for, the row group's keys are not in the cache,
+    /// and take more bytes than the filter.
+    fn is_filtered(&self, reader: &GroupReader<'_>, range: &Range<usize>) -> bool {
+        const FEW: usize = 64;
+        let schema = self.codec.key_schema();
+        range.len() <= FEW
+            && !self.reader.has_derived(&reader.group.address)
+            && reader.key_filter_bytes() < reader.bytes(schema, 0..schema.fields().len())
+    }
+
+    /// Whether the filter of a row group excludes all of the keys in `range`.
     fn filtered_out(&self, reader: &GroupReader<'_>, range: &Range<usize>, open: &Open) -> Result<bool> {
-        if range.len() > FILTERED_MAX || self.reader.has_derived(&reader.group.address) {
+        if !self.is_filtered(reader, range) {
             return Ok(false);
         }
         let Some(filter) = reader.key_filter()? else { return Ok(false) };

@@ -334,6 +334,26 @@ fn a_thousand_tables_cost_a_handful_of_requests() {
     no_orphans(&store, &bucket);
 }
 
+/// A checkpoint reads the small row groups of many tables with few requests.
+#[test]
+fn a_vacuum_of_many_small_tables_costs_few_requests() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    many_tables(&store, 500, 1);
+    for n in 1..3 {
+        let frames = (0..500).map(|at| (format!("many/{at}"), batch(&numbered(n * 20, 20)).into())).collect();
+        store.append_many(frames, &Default::default()).unwrap();
+    }
+    drop(store);
+    let store = open(&bucket.client(), &clock).unwrap();
+    let before = bucket.requests();
+    let report = store.checkpoint(&Default::default()).unwrap();
+    let after = bucket.requests();
+    assert_eq!((report.tables, report.groups_after), (500, 500), "{report}");
+    assert!(after.gets - before.gets <= 40, "{} gets", after.gets - before.gets);
+    no_orphans(&store, &bucket);
+}
+
 #[test]
 fn opening_and_reading_cost_few_round_trips() {
     let (bucket, clock) = (SimBucket::new(), clock());
