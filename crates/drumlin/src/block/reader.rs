@@ -126,9 +126,12 @@ impl BlockReader {
         self.cache.stat().bytes_max / 2
     }
 
-    /// Brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and whoever reads it
-    /// meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
-    pub fn fetch(&self, wanted: Vec<Wanted>) {
+    /// Over a network, brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and
+    /// whoever reads it meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
+    pub fn fetch(&self, wanted: impl IntoIterator<Item = Wanted>) {
+        if !self.is_remote() {
+            return;
+        }
         let mut blocks: BTreeMap<BlockId, (Vec<Wanted>, Vec<Range<u64>>)> = BTreeMap::new();
         for (wanted, range) in wanted.into_iter().flat_map(|wanted| self.missing_of(wanted)) {
             let (parts, ranges) = blocks.entry(wanted.address().block).or_default();
@@ -148,6 +151,11 @@ impl BlockReader {
                 let _ = self.keep(part, range.start, &bytes);
             }
         }
+    }
+
+    /// The same for the directories of row groups.
+    pub fn fetch_directories<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) {
+        self.fetch(addresses.into_iter().map(|address| Wanted::Directory(*address)));
     }
 
     /// What of it is not in the cache yet, and the ranges that hold that.

@@ -9,7 +9,7 @@ use super::Dataset;
 use crate::aggregate::{Function, GroupBy, Grouping, Groups, in_order};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
-use crate::table::{ScanOptions, ScanPart};
+use crate::table::{Ahead, ScanOptions, ScanPart};
 
 /// With this number of shares, what is left is one group that is too large.
 const SHARES_MAX: u64 = 1 << 12;
@@ -101,14 +101,16 @@ impl Dataset {
         let threads = inner.env.pool.threads().clamp(1, parts.len().max(1));
         let budget = inner.options.memory_bytes as usize / 2 / threads;
         let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let remote = parts.first().is_some_and(ScanPart::is_remote).then(Ahead::default);
         let work = |_| {
             let mut groups = Groups::new(plan, share)?;
             let mut unchecked = 0;
             while !over.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(part) = parts.get(at) else { break };
-                if let Some(ahead) = parts.get(at + FETCH_AHEAD) {
-                    ahead.prefetch();
+                match &remote {
+                    Some(ahead) => ahead.before(at, parts.len(), |range| ScanPart::fetch(&parts[range])),
+                    None => parts.get(at + FETCH_AHEAD).into_iter().for_each(ScanPart::prefetch),
                 }
                 let Some(batch) = part.decode_as_stored()? else { continue };
                 // No part has as many rows.

@@ -16,7 +16,7 @@ use super::repack::{COPY_SHARE, Moves};
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
-use crate::block::{Address, BlockReader, RepackPlan, Wanted, Written};
+use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::table::{
@@ -222,7 +222,8 @@ impl Store {
             // Decoded rows take about four times the bytes of encoded ones, and both are held at a time.
             inner.options.memory_bytes / 8,
             |batch| {
-                fetch(&inner.reader, &batch);
+                let groups = batch.iter().flat_map(|(_, window)| &window.inputs);
+                inner.reader.fetch_directories(groups.flat_map(|group| group.addresses()));
                 batch.into_iter().map(rewrite).collect::<Result<Vec<_>>>()
             },
             |batch| {
@@ -346,14 +347,6 @@ fn batches(windows: impl Iterator<Item = (TableId, Window)>) -> impl Iterator<It
         }
         (!batch.is_empty()).then_some(Ok(batch))
     })
-}
-
-/// Over a network, fetches the small row groups of many windows together.
-fn fetch(reader: &BlockReader, windows: &[(TableId, Window)]) {
-    if reader.is_remote() {
-        let groups = windows.iter().flat_map(|(_, window)| &window.inputs);
-        reader.fetch(groups.flat_map(|group| group.addresses()).map(|address| Wanted::Directory(*address)).collect());
-    }
 }
 
 /// What became of the windows at their commit.

@@ -23,7 +23,7 @@ use super::overlay::{MemtableHit, Overlay};
 use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Version, span};
-use crate::block::{BlockReader, Wanted};
+use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 
@@ -158,8 +158,7 @@ impl Searcher<'_> {
             return Ok(());
         }
         self.cancel.check()?;
-        let addresses = groups.iter().flat_map(|(_, group)| group.addresses());
-        self.reader.fetch(addresses.map(|address| Wanted::Directory(*address)).collect());
+        self.reader.fetch_directories(groups.iter().flat_map(|(_, group)| group.addresses()));
         let mut searched = Vec::new();
         for (_, group) in groups {
             let reader = GroupReader::open(self.reader, self.table, self.read_point.version, group)?;
@@ -170,7 +169,7 @@ impl Searcher<'_> {
             }
         }
         let filters = searched.iter().filter(|(reader, range)| self.is_filtered(reader, range));
-        self.reader.fetch(filters.map(|(reader, _)| reader.wanted_filter()).collect());
+        self.reader.fetch(filters.map(|(reader, _)| reader.wanted_filter()));
         let schema = self.codec.key_schema();
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let mut keys = Vec::new();
@@ -276,10 +275,8 @@ impl Searcher<'_> {
         let bytes = |(index, _): &&(u32, Vec<u32>)| Ok(self.reader_of(*index)?.bytes(schema, columns.iter().copied()));
         let mut read_columns: Vec<Vec<ArrayRef>> = Vec::new();
         for groups in self.turns(groups.iter().collect(), bytes)? {
-            if self.reader.is_remote() {
-                let readers = groups.iter().map(|(index, _)| self.reader_of(*index)).collect::<Result<Vec<_>>>()?;
-                self.reader.fetch(readers.iter().flat_map(|reader| reader.wanted(schema, columns)).collect());
-            }
+            let readers = groups.iter().map(|(index, _)| self.reader_of(*index)).collect::<Result<Vec<_>>>()?;
+            self.reader.fetch(readers.iter().flat_map(|reader| reader.wanted(schema, columns)));
             match groups.as_slice() {
                 [] => {}
                 [one] => read_columns.push(read(one)?),

@@ -4,6 +4,7 @@
 //! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
 
 mod adopt;
+mod ahead;
 mod as_of;
 mod assign;
 mod carry;
@@ -65,6 +66,7 @@ mod view;
 mod wider;
 
 pub use adopt::Adopted;
+pub use ahead::Ahead;
 pub use assign::{
     Assignment, Assignments, NewValues, changed_columns, changed_rows, check_new_values, refuse_matching, replace_group,
 };

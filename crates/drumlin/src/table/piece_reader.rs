@@ -1,6 +1,7 @@
 //! Reads the pieces of a scan: decodes the columns of row groups, and of rows written by key, and keeps the rows that the
 //! filter keeps.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -70,6 +71,32 @@ impl PieceReader {
                 self.reader.prefetch(address, &columns);
             }
         }
+    }
+
+    /// Over a network, brings what reading pieces, each with its own reader, needs into the cache, with two rounds of requests:
+    /// directories, and columns, of as many as fit. Returns of how many.
+    pub fn fetch<'p>(pieces: impl Iterator<Item = (&'p Self, &'p Piece)> + Clone) -> usize {
+        let Some((Self { reader: blocks, .. }, _)) = pieces.clone().next() else { return 0 };
+        let groups = |piece: &'p Piece| piece.groups.iter().map(|(group, _)| group);
+        blocks
+            .fetch_directories(pieces.clone().flat_map(|(_, piece)| groups(piece)).flat_map(|group| group.addresses()));
+        let (mut wanted, mut bytes, mut count) = (Vec::new(), 0, 0);
+        for (own, piece) in pieces {
+            let schema = own.read_as.schema();
+            let filtered = own.filter.iter().flat_map(|filter| filter.columns()).copied();
+            let columns: BTreeSet<usize> = own.columns.iter().copied().chain(filtered).collect();
+            let columns: Vec<usize> = columns.into_iter().collect();
+            // What is wrong with one shows when it is read.
+            let readers: Vec<GroupReader<'_>> = groups(piece).filter_map(|group| own.open(group).ok()).collect();
+            bytes += readers.iter().map(|reader| reader.bytes(schema, columns.iter().copied())).sum::<u64>();
+            if count > 0 && bytes > blocks.fetch_bytes_max() / 2 {
+                break;
+            }
+            wanted.extend(readers.iter().flat_map(|reader| reader.wanted(schema, &columns)));
+            count += 1;
+        }
+        blocks.fetch(wanted);
+        count
     }
 
     /// The number of rows of a piece that the filter keeps. Decodes no more than the filter needs.

@@ -73,6 +73,7 @@ pub(super) fn arrange(
     let Some(first) = sort.first() else {
         return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
     };
+    reader.fetch_directories(groups.iter().flat_map(|(group, _)| group.addresses()));
     let mut stats = Vec::with_capacity(groups.len());
     for (group, _) in &groups {
         let reader = GroupReader::open(reader, table, version, group)?;

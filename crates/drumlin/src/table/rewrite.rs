@@ -54,11 +54,8 @@ pub fn rewrite(
         };
         inputs.push(Input { reader, keep });
     }
-    if reader.is_remote() {
-        // All columns in one round of requests.
-        let columns: Vec<usize> = (0..fields.len()).collect();
-        reader.fetch(inputs.iter().flat_map(|input| input.reader.wanted(&schema.0, &columns)).collect());
-    }
+    let columns: Vec<usize> = (0..fields.len()).collect();
+    reader.fetch(inputs.iter().flat_map(|input| input.reader.wanted(&schema.0, &columns)));
     let column = |index: usize| -> Result<Vec<Segment>> {
         let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
             if let Some((bytes, column)) = input.reader.stored(&schema.0, index)? {

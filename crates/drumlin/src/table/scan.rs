@@ -10,15 +10,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
+use super::ahead::WINDOW;
 use super::columns::find;
 use super::overlay::{Overlay, OverlayRows};
 use super::piece_reader::PieceReader;
 use super::pieces::{Piece, arrange, keep_for_limit, output_types};
 use super::read_as::{Constants, ReadAs};
-use super::{Renew, RowGroup, Rows, TableCodec, View};
+use super::{Ahead, Renew, RowGroup, Rows, TableCodec, View};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
-use crate::block::BlockReader;
+use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
 
@@ -183,6 +184,7 @@ impl Scan {
                 pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
             let addresses: Vec<_> = groups.into_iter().flat_map(|group| group.addresses()).collect();
             addresses.iter().for_each(|address| reader.prefetch(address, &[]));
+            reader.fetch_directories(addresses.iter().copied());
             pool.map(addresses, |address| reader.directory(address).map(drop))?;
         }
         let types = output_types(&reader, &table, version, &read_as, &columns, &pieces, form)?;
@@ -320,10 +322,16 @@ impl Scan {
     /// The rows of all pieces.
     fn decode_all(&mut self) -> Result<Vec<RecordBatch>> {
         let (shared, cancel) = (self.shared.clone(), self.options.cancel.clone());
-        let pieces = std::mem::take(&mut self.pieces).into();
-        let batches = self.shared.pool.map(pieces, |piece: Piece| {
+        let pieces: Vec<Piece> = std::mem::take(&mut self.pieces).into();
+        let ahead = shared.reader.is_remote().then(Ahead::default);
+        let batches = self.shared.pool.map((0..pieces.len()).collect(), |at: usize| {
             cancel.check()?;
-            shared.read(&piece)
+            if let Some(ahead) = &ahead {
+                ahead.before(at, pieces.len(), |range| {
+                    PieceReader::fetch(pieces[range].iter().map(|piece| (&*shared, piece)))
+                });
+            }
+            shared.read(&pieces[at])
         })?;
         Ok(batches.into_iter().flatten().collect())
     }
@@ -367,8 +375,17 @@ impl Scan {
     /// Has storage fetch what the next tasks will read, so that they compute instead of waiting.
     fn fetch_ahead(&mut self) {
         let shared = &self.shared;
-        let ahead = if self.left.is_some() { 0 } else { FETCH_AHEAD };
+        let window = if shared.reader.is_remote() { WINDOW } else { FETCH_AHEAD };
+        let ahead = if self.left.is_some() { 0 } else { window };
         let ahead = if shared.filter.is_some() { ahead.min(self.pruned) } else { ahead };
+        if shared.reader.is_remote() {
+            // Many together, while others that were fetched are read.
+            if self.fetching < ahead.min(self.pieces.len()) && self.fetching <= ahead / 2 {
+                let next = self.pieces.range(self.fetching..ahead.min(self.pieces.len()));
+                self.fetching += PieceReader::fetch(next.map(|piece| (&**shared, piece)));
+            }
+            return;
+        }
         self.pieces.iter().take(ahead).skip(self.fetching).for_each(|piece| shared.prefetch(piece));
         self.fetching = self.fetching.max(ahead.min(self.pieces.len()));
     }
@@ -383,8 +400,9 @@ impl Scan {
         while self.pruned == 0 && !self.pieces.is_empty() {
             let next: Vec<Piece> = self.pieces.drain(..ahead.min(self.pieces.len())).collect();
             let groups = next.iter().flat_map(|piece| &piece.groups);
-            let addresses = groups.flat_map(|(group, _)| group.addresses());
-            addresses.for_each(|address| self.shared.reader.prefetch(address, &[]));
+            let addresses: Vec<&Address> = groups.flat_map(|(group, _)| group.addresses()).collect();
+            addresses.iter().for_each(|address| self.shared.reader.prefetch(address, &[]));
+            self.shared.reader.fetch_directories(addresses);
             let kept = self.shared.pool.map(next, |piece| Ok(self.shared.pruned(piece)));
             let kept: Vec<Piece> = kept.into_iter().flatten().flatten().collect();
             self.pruned = kept.len();
@@ -516,6 +534,17 @@ impl ScanPart {
         self.shared.prefetch(&self.piece);
     }
 
+    /// Over a network, brings what reading `parts` needs into the cache, for as many of them as fit; returns for how many. Waits
+    /// for it, see [`Ahead`].
+    pub fn fetch(parts: &[ScanPart]) -> usize {
+        PieceReader::fetch(parts.iter().map(|part| (&*part.shared, &part.piece)))
+    }
+
+    /// Whether it comes over a network.
+    pub fn is_remote(&self) -> bool {
+        self.shared.reader.is_remote()
+    }
+
     /// Its rows; `None` if there are none. `SnapshotExpired` if another process has reclaimed its blocks.
     ///
     /// # Errors
@@ -542,8 +571,17 @@ impl ScanPart {
         parts: Vec<(ScanPart, T)>,
         take: impl Fn(T, Result<Option<RecordBatch>>) -> Result<()> + Send + Sync,
     ) -> Result<()> {
-        let Some(pool) = parts.first().map(|(part, _)| part.shared.pool.clone()) else { return Ok(()) };
-        pool.map(parts, |(part, with)| take(with, part.decode())).map(drop)
+        let Some(first) = parts.first().map(|(part, _)| part.shared.clone()) else { return Ok(()) };
+        if !first.reader.is_remote() {
+            return first.pool.map(parts, |(part, with)| take(with, part.decode())).map(drop);
+        }
+        let (parts, with): (Vec<ScanPart>, Vec<T>) = parts.into_iter().unzip();
+        let ahead = Ahead::default();
+        let work = |(at, with)| {
+            ahead.before(at, parts.len(), |range| Self::fetch(&parts[range]));
+            take(with, parts[at].decode())
+        };
+        first.pool.map(with.into_iter().enumerate().collect(), work).map(drop)
     }
 }
 
