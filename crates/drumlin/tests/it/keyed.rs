@@ -12,7 +12,7 @@ use drumlin::store::{AsOf, CheckpointOptions, Options, Sync, TableOptions, Write
 use drumlin::{ErrorKind, Store, Tables};
 
 use crate::keyed_model::{KeyedModel, PATH, apply, compare, draw, run, texts};
-use crate::shared_support;
+use crate::shared_support::{self, rounds};
 use crate::support::{Row, batch, env, numbered, open, opener, read};
 
 /// Operations on a single keyed table, with checkpoints and reopening in between: after each, the whole table is read.
@@ -391,15 +391,6 @@ fn look_ups_in_a_bucket_take_few_rounds_of_requests() {
     let opened = |cache_bytes| {
         let options = Options { inline_bytes: 0, cache_bytes, ..Options::default() };
         shared_support::open_as(&bucket.client(), &clock, options).unwrap()
-    };
-    let rounds = |store: &Store| {
-        let get = |metric: &&drumlin::Metric| {
-            metric.name == "drumlin_storage_requests_total" && metric.label.is_some_and(|(_, kind)| kind == "get")
-        };
-        match drumlin::metrics(store).unwrap().iter().find(get).unwrap().value {
-            drumlin::MetricValue::Counter(count) => count,
-            _ => panic!("not a counter"),
-        }
     };
     // Those of look-ups alone, beside those that look for what other processes have committed.
     let look_up = |store: &Store, ids: &[i64]| {

@@ -8,10 +8,10 @@ use drumlin::filter::Filter;
 use drumlin::storage::{BucketOp, SimBucket, Storage};
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{PlanOptions, Scan, ScanOptions};
-use drumlin::{ErrorKind, Store, Tables};
+use drumlin::{Aggregate, ErrorKind, Function, GroupBy, Store, Tables};
 
 use crate::seeds;
-use crate::shared_support::{clock, open, open_as, settled};
+use crate::shared_support::{clock, open, open_as, rounds, settled};
 use crate::support::{Row, batch, env, numbered, read, rows};
 
 /// Two processes; the second caches nothing that it has read.
@@ -402,4 +402,63 @@ fn a_block_that_nobody_let_go_of_is_damage() {
     let lost = reader.table("t").collect(&ReadOptions::default()).unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::Corrupt, "{lost}");
     assert_eq!(rows(&reader.table("u").collect(&ReadOptions::default()).unwrap()), numbered(0, 50));
+}
+
+/// Over a network, row groups are fetched many at a time: reading 40 of them takes about as many rounds of requests as reading one.
+#[test]
+fn many_row_groups_take_few_rounds_of_requests() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut text = || (0..30).map(|_| rng.alphanumeric()).collect::<String>();
+    // Row groups too large to be read whole, which nothing merges.
+    let mut all = Vec::new();
+    for n in 0..40 {
+        let rows: Vec<Row> = (0..12_000).map(|at| (n * 12_000 + at, Some(text()))).collect();
+        let sorted = WriteOptions { sort: Some(vec!["id".into()]), ..WriteOptions::default() };
+        for (path, first) in [("plain", WriteOptions::default()), ("sorted", sorted)] {
+            match n {
+                0 => store.write(path, batch(&rows), &first).unwrap(),
+                _ => store.append(path, batch(&rows), &Default::default()).unwrap(),
+            };
+        }
+        store.write(&format!("each/{n}"), batch(&rows), &Default::default()).unwrap();
+        all.extend(rows);
+    }
+    store.close().unwrap();
+    let options = |cache_bytes| Options { inline_bytes: 0, cache_bytes, ..Options::default() };
+    let opened = |cache_bytes| open_as(&bucket.client(), &clock, options(cache_bytes)).unwrap();
+    let few = |what: &str, most: u64, work: &dyn Fn(&Store)| {
+        // Without a cache each row group is asked for by itself.
+        for (cache_bytes, most) in [(0, u64::MAX), (256 << 20, most)] {
+            let store = opened(cache_bytes);
+            let begun = rounds(&store);
+            work(&store);
+            let taken = rounds(&store) - begun;
+            assert!(taken <= most, "{what}: {taken} rounds of requests");
+            assert!(cache_bytes > 0 || taken >= 40, "{what}: {taken} rounds without a cache");
+        }
+    };
+    let read_with = |store: &Store, path: &str, scan: ScanOptions| {
+        rest(store.read(path, &ReadOptions { scan, ..ReadOptions::default() }).unwrap()).unwrap()
+    };
+    let native = || ScanOptions { native: true, ..ScanOptions::default() };
+    let filtered = || ScanOptions { filter: Some(Filter::parse("id % 2 = 0").unwrap()), ..ScanOptions::default() };
+    for path in ["plain", "sorted"] {
+        few("all at once", 4, &|store| assert_eq!(read_with(store, path, ScanOptions::default()), all));
+        few("in other types", 4, &|store| assert_eq!(read_with(store, path, native()).len(), all.len()));
+        few("filtered", 4, &|store| assert_eq!(read_with(store, path, filtered()).len(), all.len() / 2));
+        few("batch by batch", 5, &|store| {
+            let scan = store.read(path, &ReadOptions { scan: native(), ..ReadOptions::default() }).unwrap();
+            let read: usize = scan.map(|batch| batch.unwrap().num_rows()).sum();
+            assert_eq!(read, all.len());
+        });
+    }
+    few("groups of all tables of a pattern", 6, &|store| {
+        let sum = Aggregate { name: "sum".into(), function: Function::Sum, of: Some("id".into()) };
+        let asked = GroupBy { keys: Vec::new(), every: None, aggregates: vec![sum] };
+        let scan = ScanOptions { filter: Some(Filter::parse("id >= 0").unwrap()), ..ScanOptions::default() };
+        let found = store.scan("each/*", &Default::default()).unwrap().aggregate(&asked, &scan).unwrap();
+        assert_eq!(found.num_rows(), 1);
+    });
 }

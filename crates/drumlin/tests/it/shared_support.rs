@@ -31,6 +31,17 @@ pub fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp(1_000_000)))
 }
 
+/// How many rounds of requests for objects or parts of them the store has made.
+pub fn rounds(store: &Store) -> u64 {
+    let is_get = |metric: &&drumlin::Metric| {
+        metric.name == "drumlin_storage_requests_total" && metric.label.is_some_and(|(_, kind)| kind == "get")
+    };
+    match drumlin::metrics(store).unwrap().iter().find(is_get).unwrap().value {
+        drumlin::MetricValue::Counter(count) => count,
+        _ => panic!("not a counter"),
+    }
+}
+
 /// Ends all sessions except this one's, deletes everything that nothing refers to, and returns what is wrong then: an object
 /// that nothing refers to, or one referred to that is not as it was written.
 pub fn settled(store: &Store, bucket: &SimBucket) -> std::result::Result<(), String> {
