@@ -236,6 +236,11 @@ def look_up(keys):
     assert found.column("cents").to_pylist() == [key * 7919 % 1_000_003 for key in keys]
     return taken, requests(store) - before
 
+with drumlin.open("memory://") as store:
+    table = store.table("t")
+    table.create(pyarrow.schema([("k", pyarrow.int64())]), key=["k"])
+    table.upsert({"k": [1]})
+    table.get_many([1]).rows.to_arrow()
 store = drumlin.open(uri, **options)
 table = store.table("t")
 table.schema

@@ -34,9 +34,9 @@ def measured_page() -> dict[str, str]:
     lines = [
         "# Measured, run by run",
         "",
-        "What the last run of each program in `bench` took. All numbers, with the machine and the versions of all sides,",
-        "are in the files of raw numbers. [Benchmarks](benchmarks.md) says what was measured on other days, and what the",
-        "numbers mean.",
+        "What the last run of each program in `bench` took. All numbers, with the machine and the versions of all",
+        "sides, are in the files of raw numbers. [Benchmarks](benchmarks.md) says what was measured on other days, and",
+        "what the numbers mean.",
     ]
     for file in sorted(RAW.glob("*.json")):
         entries = json.loads(file.read_text())

@@ -139,7 +139,7 @@ impl BlockReader {
             ranges.push(range);
         }
         let request = |(block, (parts, ranges))| ((names::block(block), ranges), parts);
-        let (requests, parts): (Vec<(String, Vec<Range<u64>>)>, Vec<_>) = blocks.into_iter().map(request).unzip();
+        let (requests, parts): (Vec<_>, Vec<_>) = blocks.into_iter().map(request).unzip();
         let bytes: u64 = requests.iter().flat_map(|(_, ranges)| ranges).map(|range| range.end - range.start).sum();
         if requests.is_empty() || bytes > self.fetch_bytes_max() {
             return;

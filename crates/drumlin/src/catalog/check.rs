@@ -10,7 +10,7 @@ use crate::base::{BlockId, Error, Result, SessionId, TableId};
 const CHECKED_MAX: u64 = 4096;
 
 impl State {
-    /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups); but of more than [`CHECKED_MAX`] tables
+    /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups); but of more than `CHECKED_MAX` tables
     /// only what is decoded anyway is looked at: each of the others is checked by itself when it is decoded.
     pub fn check(&self) -> Result<()> {
         match self.totals().tables <= CHECKED_MAX {

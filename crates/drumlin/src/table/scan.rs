@@ -536,12 +536,12 @@ impl ScanPart {
 
     /// Over a network, brings what reading `parts` needs into the cache, for as many of them as fit; returns for how many. Waits
     /// for it, see [`Ahead`].
-    pub fn fetch(parts: &[ScanPart]) -> usize {
+    pub(crate) fn fetch(parts: &[ScanPart]) -> usize {
         PieceReader::fetch(parts.iter().map(|part| (&*part.shared, &part.piece)))
     }
 
     /// Whether it comes over a network.
-    pub fn is_remote(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         self.shared.reader.is_remote()
     }
 
