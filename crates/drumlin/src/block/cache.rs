@@ -82,6 +82,11 @@ impl BlockCache {
         self.cache.insert((block, offset), value);
     }
 
+    /// The limit on the bytes held.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
     pub fn stat(&self) -> CacheStat {
         CacheStat {
             hits: self.hits.load(Ordering::Relaxed),

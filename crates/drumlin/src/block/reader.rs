@@ -18,6 +18,8 @@ use crate::storage::{Storage, names};
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
 /// Segments this close together are read in one request.
 const GAP_BYTES_MAX: u64 = 64 << 10;
+/// The maximum size of such a request: larger ones take less if they are made side by side.
+const RUN_BYTES_MAX: u64 = 8 << 20;
 
 /// Reads blocks through a cache.
 pub struct BlockReader {
@@ -116,20 +118,21 @@ impl BlockReader {
         pool.map(blocks.into_iter().collect(), fetch).map(drop)
     }
 
-    /// Whether what is asked for comes over a network, so that one round of many requests is better than many of one.
-    pub fn is_remote(&self) -> bool {
-        self.storage.is_remote()
+    /// Whether [`BlockReader::fetch`] does anything: over a network, one round of many requests is better than many of one. Without
+    /// a cache there is nowhere to keep what they bring.
+    pub fn fetches(&self) -> bool {
+        self.storage.is_remote() && self.fetch_bytes_max() > 0
     }
 
     /// How much [`BlockReader::fetch`] may bring, so that nothing of it is displaced before it is used.
     pub fn fetch_bytes_max(&self) -> u64 {
-        self.cache.stat().bytes_max / 2
+        self.cache.bytes_max() / 2
     }
 
     /// Over a network, brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and
     /// whoever reads it meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
     pub fn fetch(&self, wanted: impl IntoIterator<Item = Wanted>) {
-        if !self.is_remote() {
+        if !self.fetches() {
             return;
         }
         let mut blocks: BTreeMap<BlockId, (Vec<Wanted>, Vec<Range<u64>>)> = BTreeMap::new();
@@ -357,7 +360,10 @@ fn runs(directory: &Directory, mut columns: Vec<usize>) -> Vec<(Range<u64>, Vec<
     for index in columns {
         let Column { offset, bytes, .. } = directory.columns[index];
         match runs.last_mut() {
-            Some((range, run)) if offset <= range.end + GAP_BYTES_MAX => {
+            Some((range, run))
+                if offset <= range.end + GAP_BYTES_MAX
+                    && (offset + bytes).saturating_sub(range.start) <= RUN_BYTES_MAX =>
+            {
                 range.end = range.end.max(offset + bytes);
                 run.push(index);
             }

@@ -32,6 +32,8 @@ use crate::base::{Error, ErrorKind, Result, Timestamp};
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
 /// a few hundred KiB.
 const AHEAD: usize = 128;
+/// What is read with one request, unless it is asked for in one piece: more takes less time in several side by side.
+const REQUEST_BYTES_MAX: u64 = 8 << 20;
 /// A request is retried at most this often, for at most this long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
@@ -234,6 +236,19 @@ where
     ask_again(read, |answer| answer.as_ref().is_err_and(broke_off)).await
 }
 
+/// Ranges that are close together, and follow each other, in requests of at most [`REQUEST_BYTES_MAX`].
+fn runs(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
+    let mut start = ranges.first().map_or(0, |range| range.start);
+    ranges.chunk_by(move |a, b| {
+        let close = b.start >= a.start && b.start.saturating_sub(a.end) <= OBJECT_STORE_COALESCE_DEFAULT;
+        let together = close && b.end.saturating_sub(start) <= REQUEST_BYTES_MAX;
+        if !together {
+            start = b.start;
+        }
+        together
+    })
+}
+
 /// Reads ranges as the client does, those that are close together in one request. The client's own function panics where the
 /// object ends before one of them begins. `None`: the object ends before one of them does.
 async fn read_ranges(client: &Client, path: &Path, ranges: &[Range<u64>]) -> object_store::Result<Option<Vec<Bytes>>> {
@@ -305,11 +320,8 @@ impl Storage for BucketStorage {
         for (name, ranges) in wanted {
             // An empty range is not requested.
             let some: Vec<Range<u64>> = ranges.iter().filter(|range| range.start < range.end).cloned().collect();
-            let close = |a: &Range<u64>, b: &Range<u64>| {
-                b.start >= a.start && b.start.saturating_sub(a.end) <= OBJECT_STORE_COALESCE_DEFAULT
-            };
             let before = requests.len();
-            for run in some.chunk_by(close) {
+            for run in runs(&some) {
                 let (client, path, run) = (self.client.clone(), self.path(name), run.to_vec());
                 requests.push(async move { read_again(|| read_ranges(&client, &path, &run)).await });
             }
@@ -494,6 +506,20 @@ mod tests {
         let long = object_store::Error::Generic { store: "S3", source: "x".repeat(100_000).into() };
         let told = match_answers(&[], &prefix, &names, Some(&vec![Err(long)]));
         assert!(told.iter().all(|told| told.as_ref().is_err_and(|e| e.to_string().len() < 1000)));
+    }
+
+    #[test]
+    fn ranges_are_read_together_where_they_are_close_and_not_too_much() {
+        const MB: u64 = 1 << 20;
+        let told = |ranges: &[Range<u64>]| runs(ranges).map(<[_]>::len).collect::<Vec<_>>();
+        assert!(told(&[]).is_empty());
+        assert_eq!(told(&[0..1, 2..3, MB..MB + 1]), [3]);
+        assert_eq!(told(&[0..1, 2..3, 4 * MB..5 * MB, 3..4]), [2, 1, 1]);
+        // A long one stays whole.
+        assert_eq!(told(&[0..30 * MB, 30 * MB..31 * MB, 31 * MB..38 * MB, 38 * MB..39 * MB]), [1, 2, 1]);
+        assert_eq!(told(&[5..u64::MAX, 6..u64::MAX]), [1, 1]);
+        let many: Vec<Range<u64>> = (0..100).map(|n| n * MB..(n + 1) * MB).collect();
+        assert_eq!(told(&many), [vec![8; 12], vec![4]].concat());
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Dataset {
         let threads = inner.env.pool.threads().clamp(1, parts.len().max(1));
         let budget = inner.options.memory_bytes as usize / 2 / threads;
         let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let remote = parts.first().is_some_and(ScanPart::is_remote).then(Ahead::default);
+        let remote = parts.first().is_some_and(ScanPart::is_fetched).then(Ahead::default);
         let work = |_| {
             let mut groups = Groups::new(plan, share)?;
             let mut unchecked = 0;

@@ -132,7 +132,7 @@ impl Searcher<'_> {
 
     /// Row groups in turns, such that what is fetched for one fits the cache; all at once where nothing is fetched.
     fn turns<T>(&self, groups: Vec<T>, bytes: impl Fn(&T) -> Result<u64>) -> Result<Vec<Vec<T>>> {
-        if !self.reader.is_remote() {
+        if !self.reader.fetches() {
             return Ok(vec![groups]);
         }
         let bytes_max = self.reader.fetch_bytes_max();
@@ -154,7 +154,7 @@ impl Searcher<'_> {
     /// Brings what [`Searcher::search_group`] needs of row groups into the cache, with at most three rounds of requests: for their
     /// directories, their filters, their keys.
     fn fetch_keys(&self, groups: &[(u32, &Arc<RowGroup>)], open: &Open) -> Result<()> {
-        if !self.reader.is_remote() {
+        if !self.reader.fetches() {
             return Ok(());
         }
         self.cancel.check()?;
@@ -275,8 +275,10 @@ impl Searcher<'_> {
         let bytes = |(index, _): &&(u32, Vec<u32>)| Ok(self.reader_of(*index)?.bytes(schema, columns.iter().copied()));
         let mut read_columns: Vec<Vec<ArrayRef>> = Vec::new();
         for groups in self.turns(groups.iter().collect(), bytes)? {
-            let readers = groups.iter().map(|(index, _)| self.reader_of(*index)).collect::<Result<Vec<_>>>()?;
-            self.reader.fetch(readers.iter().flat_map(|reader| reader.wanted(schema, columns)));
+            if self.reader.fetches() {
+                let readers = groups.iter().map(|(index, _)| self.reader_of(*index)).collect::<Result<Vec<_>>>()?;
+                self.reader.fetch(readers.iter().flat_map(|reader| reader.wanted(schema, columns)));
+            }
             match groups.as_slice() {
                 [] => {}
                 [one] => read_columns.push(read(one)?),

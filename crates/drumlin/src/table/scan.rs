@@ -323,7 +323,7 @@ impl Scan {
     fn decode_all(&mut self) -> Result<Vec<RecordBatch>> {
         let (shared, cancel) = (self.shared.clone(), self.options.cancel.clone());
         let pieces: Vec<Piece> = std::mem::take(&mut self.pieces).into();
-        let ahead = shared.reader.is_remote().then(Ahead::default);
+        let ahead = shared.reader.fetches().then(Ahead::default);
         let batches = self.shared.pool.map((0..pieces.len()).collect(), |at: usize| {
             cancel.check()?;
             if let Some(ahead) = &ahead {
@@ -375,10 +375,10 @@ impl Scan {
     /// Has storage fetch what the next tasks will read, so that they compute instead of waiting.
     fn fetch_ahead(&mut self) {
         let shared = &self.shared;
-        let window = if shared.reader.is_remote() { WINDOW } else { FETCH_AHEAD };
+        let window = if shared.reader.fetches() { WINDOW } else { FETCH_AHEAD };
         let ahead = if self.left.is_some() { 0 } else { window };
         let ahead = if shared.filter.is_some() { ahead.min(self.pruned) } else { ahead };
-        if shared.reader.is_remote() {
+        if shared.reader.fetches() {
             // Many together, while others that were fetched are read.
             if self.fetching < ahead.min(self.pieces.len()) && self.fetching <= ahead / 2 {
                 let next = self.pieces.range(self.fetching..ahead.min(self.pieces.len()));
@@ -540,9 +540,9 @@ impl ScanPart {
         PieceReader::fetch(parts.iter().map(|part| (&*part.shared, &part.piece)))
     }
 
-    /// Whether it comes over a network.
-    pub(crate) fn is_remote(&self) -> bool {
-        self.shared.reader.is_remote()
+    /// Whether [`ScanPart::fetch`] does anything.
+    pub(crate) fn is_fetched(&self) -> bool {
+        self.shared.reader.fetches()
     }
 
     /// Its rows; `None` if there are none. `SnapshotExpired` if another process has reclaimed its blocks.
@@ -572,7 +572,7 @@ impl ScanPart {
         take: impl Fn(T, Result<Option<RecordBatch>>) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let Some(first) = parts.first().map(|(part, _)| part.shared.clone()) else { return Ok(()) };
-        if !first.reader.is_remote() {
+        if !first.reader.fetches() {
             return first.pool.map(parts, |(part, with)| take(with, part.decode())).map(drop);
         }
         let (parts, with): (Vec<ScanPart>, Vec<T>) = parts.into_iter().unzip();
