@@ -130,7 +130,7 @@ impl BlockReader {
     }
 
     /// Over a network, brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and
-    /// whoever reads it meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
+    /// the thread that reads it meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
     pub fn fetch(&self, wanted: impl IntoIterator<Item = Wanted>) {
         if !self.fetches() {
             return;

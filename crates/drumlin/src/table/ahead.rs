@@ -25,7 +25,7 @@ impl Ahead {
         };
         let Some(fetched) = due() else { return };
         let turn = if at < fetched { self.turn.try_lock() } else { Some(self.turn.lock()) };
-        // Another thread may have done it meanwhile, or be doing it, and this part is there.
+        // Another thread may have done it in between, or is doing it, and this part is there.
         let (Some(_turn), Some(fetched)) = (turn, due()) else { return };
         let done = fetch(fetched..count.min(fetched + WINDOW));
         self.fetched.store(fetched + done.max(1), Ordering::Release);

@@ -56,6 +56,7 @@ mod row_group;
 mod rows;
 mod rows_change;
 mod scan;
+mod scan_part;
 mod scan_plan;
 mod schema;
 mod state;
@@ -106,7 +107,8 @@ pub use row_bytes::RowCodec;
 pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
 
 pub use rows_change::{PreparedRows, RowsChange};
-pub use scan::{Scan, ScanOptions, ScanPart};
+pub use scan::{Scan, ScanOptions};
+pub use scan_part::ScanPart;
 pub use scan_plan::ScanPlan;
 pub use schema::StoredSchema;
 pub use state::{PinnedVersion, Retained, Table};

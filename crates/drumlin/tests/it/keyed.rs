@@ -411,10 +411,10 @@ fn look_ups_in_a_bucket_take_few_rounds_of_requests() {
     let store = opened(256 << 20);
     assert_eq!(look_up(&store, &few), 4);
     assert_eq!(look_up(&store, &few), 0);
-    // So many that filters do not help.
+    // Too many for filters to help.
     let many: Vec<i64> = (0..1000).map(|n| key_of(n % 8, n) + n / 500).collect();
     assert_eq!(look_up(&opened(256 << 20), &many), 3);
-    // None is there: filters say so, but for some.
+    // None is there: filters say so, mostly.
     let absent: Vec<i64> = (0..8).map(|group| key_of(group, 9) + 1).collect();
     assert!((2..=3).contains(&look_up(&opened(256 << 20), &absent)));
     // What does not fit the cache is fetched in turns, and found.
