@@ -19,8 +19,8 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, ListResult, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig, UpdateVersion,
-    coalesce_ranges,
+    GetOptions, ListResult, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload,
+    RetryConfig, UpdateVersion, coalesce_ranges,
 };
 use tokio::runtime::Runtime;
 use url::Url;
@@ -34,9 +34,6 @@ use crate::base::{Error, ErrorKind, Result, Timestamp};
 const AHEAD: usize = 128;
 /// What is read with one request, unless it is asked for in one piece: more takes less time in several side by side.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
-/// Ranges that are this close together are read with one request, and what lies between them. Requests are made side by side, so one
-/// more costs little beside what a wide gap would bring.
-const GAP_BYTES_MAX: u64 = 128 << 10;
 /// A request is retried at most this often, for at most this long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
@@ -243,7 +240,7 @@ where
 fn runs(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
     let mut start = ranges.first().map_or(0, |range| range.start);
     ranges.chunk_by(move |a, b| {
-        let close = b.start >= a.start && b.start.saturating_sub(a.end) <= GAP_BYTES_MAX;
+        let close = b.start >= a.start && b.start.saturating_sub(a.end) <= OBJECT_STORE_COALESCE_DEFAULT;
         let together = close && b.end.saturating_sub(start) <= REQUEST_BYTES_MAX;
         if !together {
             start = b.start;
@@ -263,7 +260,7 @@ async fn read_ranges(client: &Client, path: &Path, ranges: &[Range<u64>]) -> obj
         let bytes = client.get_range(path, range.clone()).await.map_err(Some)?;
         if bytes.len() as u64 == range.end - range.start { Ok(bytes) } else { Err(None) }
     };
-    match coalesce_ranges(ranges, read, GAP_BYTES_MAX).await {
+    match coalesce_ranges(ranges, read, OBJECT_STORE_COALESCE_DEFAULT).await {
         Ok(parts) => Ok(Some(parts)),
         Err(None) => Ok(None),
         Err(Some(e)) => Err(e),
@@ -514,11 +511,9 @@ mod tests {
     #[test]
     fn ranges_are_read_together_where_they_are_close_and_not_too_much() {
         const MB: u64 = 1 << 20;
-        const NEAR: u64 = GAP_BYTES_MAX;
         let told = |ranges: &[Range<u64>]| runs(ranges).map(<[_]>::len).collect::<Vec<_>>();
         assert!(told(&[]).is_empty());
-        assert_eq!(told(&[0..1, 2..3, 3 + NEAR..MB]), [3]);
-        assert_eq!(told(&[0..1, 2..3, 4 + NEAR..MB]), [2, 1]);
+        assert_eq!(told(&[0..1, 2..3, MB..MB + 1]), [3]);
         assert_eq!(told(&[0..1, 2..3, 4 * MB..5 * MB, 3..4]), [2, 1, 1]);
         // A long one stays whole.
         assert_eq!(told(&[0..30 * MB, 30 * MB..31 * MB, 31 * MB..38 * MB, 38 * MB..39 * MB]), [1, 2, 1]);
