@@ -82,7 +82,7 @@ def main() -> None:
                 times[what].append(timed(lambda way=way, to=to: way(to)))
                 shutil.rmtree(to)
         for what, taken in times.items():
-            raw.keep(what, {"Drumlin" if what.startswith("copy_to") else "cp": taken})
+            raw.keep(what, {"cp" if what.startswith("cp ") else "Drumlin": taken})
         least = statistics.median(times["cp -r and sync"])
         for what, taken in times.items():
             median = statistics.median(taken)

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 RAW = Path(__file__).resolve().parent / "raw"
-#: The packages whose versions are told where they took part.
+#: The packages whose versions are kept, if the benchmark has loaded them.
 PACKAGES = ("drumlin", "arcticdb", "deltalake", "duckdb", "lance", "polars", "pyarrow", "pandas", "numpy")
 
 

@@ -99,13 +99,18 @@ def make(store: drumlin.Store, tables: int) -> float:
     return taken / tables / VERSIONS
 
 
+def by_processes(code: str, arguments: list[list[Any]]) -> list[dict[str, float]]:
+    """What ``code`` prints as JSON, run by a new process for each of the ``arguments``."""
+    commands = [[sys.executable, "-c", code, json.dumps(given)] for given in arguments]
+    return [
+        json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for command in commands
+    ]
+
+
 def opened(
     what: str, uri: str, options: dict[str, Any], tables: list[str], runs: int, writes: bool
 ) -> dict[str, float]:
-    found: list[dict[str, float]] = []
-    for _ in range(runs):
-        command = [sys.executable, "-c", OPENED, json.dumps([uri, options, tables, writes])]
-        found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    found = by_processes(OPENED, [[uri, options, tables, writes]] * runs)
     for key in found[0]:
         if key != "memory":
             raw.keep(f"{what}: {key}", {"Drumlin": [run[key] for run in found]})
@@ -270,16 +275,13 @@ def by_keys(folder: Path, sizes: list[int], runs: int) -> None:
             with drumlin.open(uri, storage_options=s3.options(port)) as store:
                 store.table("t").create(schema, key=["k"])
                 for start in range(0, rows, 1_000_000):
-                    keys = pa.array(range(start, min(rows, start + 1_000_000)), pa.int64())
-                    cents = [key * 7919 % 1_000_003 for key in keys.to_pylist()]
-                    texts = [f"row {key % 1000}" for key in keys.to_pylist()]
-                    store.append("t", pa.table([keys, cents, texts], schema=schema))
+                    keys = range(start, min(rows, start + 1_000_000))
+                    cents = [key * 7919 % 1_000_003 for key in keys]
+                    texts = [f"row {key % 1000}" for key in keys]
+                    store.append("t", pa.table([list(keys), cents, texts], schema=schema))
                 store.checkpoint()
             options = {"storage_options": s3.options(front)}
-            found = []
-            for run in range(runs):
-                command = [sys.executable, "-c", LOOKED_UP, json.dumps([uri, options, rows, run])]
-                found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            found = by_processes(LOOKED_UP, [[uri, options, rows, run] for run in range(runs)])
             medians = {key: statistics.median(run[key] for run in found) for key in found[0]}
             for key in ("cold", "warm", "single, warm"):
                 raw.keep(f"{rows:,} rows in a bucket: {key}", {"Drumlin": [run[key] for run in found]})
