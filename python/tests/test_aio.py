@@ -19,6 +19,7 @@ import pytest
 
 import drumlin
 import drumlin.aio as aio
+from drumlin import _drumlin
 from drumlin._tables import Tables
 from drumlin.aio import _calls, _handles
 
@@ -61,36 +62,81 @@ def run(main: Main) -> None:
     asyncio.run(asyncio.wait_for(main(), 120))
 
 
-def slow(seconds: float, batches: int = 100) -> pa.RecordBatchReader:
-    """Rows that take ``seconds`` to come."""
-    batch = pa.record_batch({"n": range(20_000)})
+#: How many batches a slow frame has: far more than any call draws that is stopped.
+BATCHES = 100
 
-    def make() -> Iterator[pa.RecordBatch]:
-        for _ in range(batches):
-            time.sleep(seconds / batches)
-            yield batch
 
-    return pa.RecordBatchReader.from_batches(batch.schema, make())
+class Slow:
+    """Rows that take ``seconds`` to come, and how many batches of them were drawn."""
+
+    def __init__(self, seconds: float, batches: int = BATCHES) -> None:
+        self.seconds, self.batches, self.drawn = seconds, batches, 0
+        #: Set once some were drawn.
+        self.begun = threading.Event()
+
+    def reader(self) -> pa.RecordBatchReader:
+        batch = pa.record_batch({"n": range(20_000)})
+
+        def make() -> Iterator[pa.RecordBatch]:
+            for _ in range(self.batches):
+                time.sleep(self.seconds / self.batches)
+                self.drawn += 1
+                if self.drawn > 1:
+                    self.begun.set()
+                yield batch
+
+        return pa.RecordBatchReader.from_batches(batch.schema, make())
+
+
+def slow(seconds: float, batches: int = BATCHES) -> pa.RecordBatchReader:
+    return Slow(seconds, batches).reader()
 
 
 @contextlib.asynccontextmanager
-async def heartbeat(longest: float = 0.5) -> AsyncIterator[None]:
-    """Checks that the event loop is held up for no longer than that."""
-    beats = [time.monotonic()]
+async def heartbeat(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Checks that the event loop is held up by no call: each waits, on its thread, until the loop has gone on, which
+    would then be in vain."""
+    beats, calls, loop = itertools.count(), itertools.count(), threading.get_ident()
+    seen, moved = [0], threading.Condition()
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(0.005)
-            beats.append(time.monotonic())
+            with moved:
+                seen[0] = next(beats)
+                moved.notify_all()
+            await asyncio.sleep(0.001)
 
+    def goes_on() -> None:
+        with moved:
+            until = seen[0] + 2
+            assert moved.wait_for(lambda: seen[0] >= until, 60), "a call holds up the event loop"
+
+    stoppable = _drumlin.stoppable
+
+    def watched(function: Callable[[], object], check: Callable[[], None]) -> object:
+        next(calls)
+        assert threading.get_ident() != loop
+        goes_on()
+        answer = stoppable(function, check)
+        goes_on()
+        return answer
+
+    monkeypatch.setattr(_drumlin, "stoppable", watched)
     task = asyncio.create_task(beat())
     try:
         yield
     finally:
         task.cancel()
-    pauses = [after - before for before, after in itertools.pairwise(beats)]
-    assert len(beats) > 5
-    assert max(pauses) < longest, pauses
+    assert next(calls) > 0
+
+
+def test_a_call_on_the_threads_of_the_loop_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with heartbeat(monkeypatch):
+            with pytest.raises(AssertionError):
+                _drumlin.stoppable(lambda: None, lambda: None)
+
+    run(main)
 
 
 def test_every_name_is_there_with_its_arguments() -> None:
@@ -295,9 +341,9 @@ def test_errors_are_raised_where_it_is_awaited() -> None:
     run(main)
 
 
-def test_the_event_loop_is_never_held_up(folder: str) -> None:
+def test_the_event_loop_is_never_held_up(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        async with heartbeat(), aio.open(folder) as store:
+        async with heartbeat(monkeypatch), aio.open(folder) as store:
             await store.write("t", slow(0.3))
             await store.read("t").to_arrow()
             await asyncio.gather(*(store.table("t").delete(f"n = {n}") for n in range(5)))
@@ -308,9 +354,9 @@ def test_the_event_loop_is_never_held_up(folder: str) -> None:
     run(main)
 
 
-def test_more_calls_than_threads(folder: str) -> None:
+def test_more_calls_than_threads(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        async with heartbeat(), aio.open(folder) as store:
+        async with heartbeat(monkeypatch), aio.open(folder) as store:
             await store.tree.put("n", 0)
             feeds = [await store.changes() for _ in range(2 * _calls.THREADS)]
             # Those that wait for others take no thread from the pool.
@@ -343,11 +389,10 @@ def test_feeds(folder: str) -> None:
                 await asyncio.sleep(0.01)
             assert seen == ["a", "b", "c"]
             assert not following.done()
-            began = time.monotonic()
             following.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await following
-            assert time.monotonic() - began < 1
+            assert await ended()
             assert await (await store.changes()).next(timeout=0.05) is None
 
     run(main)
@@ -370,38 +415,48 @@ def test_callbacks_of_triggers_run_in_the_loop(folder: str) -> None:
     run(main)
 
 
-async def stopped(call: Awaitable[object], after: float) -> float:
-    """How long it takes until a call that was cancelled ``after`` seconds has ended."""
+async def ended() -> bool:
+    """Waits until no call is under way, whether or not somebody waits for it; ``run`` says for how long."""
+    while _calls._under_way:
+        await asyncio.sleep(0.005)
+    return True
+
+
+async def stopped(call: Awaitable[object], begun: Callable[[], bool]) -> None:
+    """Cancels a call once it has ``begun``."""
     task = asyncio.ensure_future(call)
-    await asyncio.sleep(after)
-    assert not task.done()
-    began = time.monotonic()
+    while not begun():
+        assert not task.done()
+        await asyncio.sleep(0.005)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    return time.monotonic() - began
 
 
-def test_cancelling_stops_what_is_under_way(folder: str) -> None:
+async def stopped_drawing(call: Callable[[pa.RecordBatchReader], Awaitable[object]]) -> None:
+    """Cancels a call that draws rows: it ends long before they do."""
+    rows = Slow(60)
+    await stopped(call(rows.reader()), rows.begun.is_set)
+    assert await ended()
+    assert rows.drawn < BATCHES / 2
+
+
+def test_cancelling_stops_what_is_under_way(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        async with heartbeat(), aio.open(folder) as store:
+        async with heartbeat(monkeypatch), aio.open(folder) as store:
             await store.write("t", {"n": [1]})
-            took = {
-                "write": await stopped(store.write("t", slow(60)), 0.3),
-                "append": await stopped(store.append("t", slow(60)), 0.3),
-                "write_many": await stopped(store.write_many({"a": slow(60), "b": slow(60)}), 0.3),
-                "transact": await stopped(store.transact(lambda tx: tx.write("t", slow(60))), 0.3),
-                "feed": await stopped((await store.changes()).next(), 0.3),
-            }
-            # Some are waiting for rows: for one more at most.
-            assert max(took.values()) < 2.5, took
+            await stopped_drawing(lambda rows: store.write("t", rows))
+            await stopped_drawing(lambda rows: store.append("t", rows))
+            await stopped_drawing(lambda rows: store.write_many({"a": rows, "b": slow(60)}))
+            await stopped_drawing(lambda rows: store.transact(lambda tx: tx.write("t", rows)))
+            feed = await store.changes()
+            await stopped(feed.next(), lambda: len(_calls._under_way) > 0)
+            assert await ended()
             # Nothing is left of them.
             assert await store.tables() == ["t"]
             assert await store.read("t").num_rows == 1
             assert [version.version for version in await store.table("t").versions()] == [0]
             assert (await store.verify(deep=True)).ok
-            running = [stop for stop in _calls._under_way if not stop.asked]
-            assert running == []
 
     run(main)
 
@@ -428,13 +483,14 @@ def test_a_long_read_is_stopped(folder: str) -> None:
 def test_a_timeout_is_a_timeout(folder: str) -> None:
     async def main() -> None:
         async with aio.open(folder) as store:
-            began = time.monotonic()
+            rows = Slow(60)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.3):
-                    await store.write("t", slow(60))
-            assert 0.3 <= time.monotonic() - began < 3
+                    await store.write("t", rows.reader())
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(store.write("t", slow(60)), 0.3)
+            assert await ended()
+            assert rows.drawn < BATCHES
             assert await store.tables() == []
 
     run(main)
@@ -461,11 +517,18 @@ def test_a_cancelled_write_is_whole_or_not_at_all(folder: str, after: float) -> 
 
 def test_a_call_that_cannot_be_stopped_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_calls, "PATIENCE", 0.1)
-    hold = threading.Event()
+    hold, begun = threading.Event(), threading.Event()
+
+    def held() -> None:
+        begun.set()
+        assert hold.wait(100)
 
     async def main() -> None:
-        assert await stopped(_calls.run(lambda: hold.wait(30)), 0.05) < 2
+        await stopped(_calls.run(held), begun.is_set)
+        # Nobody waits for it any more, and it is still there.
+        assert len(_calls._under_way) == 1
         hold.set()
+        assert await ended()
 
     run(main)
 
@@ -474,12 +537,12 @@ def test_a_cancelled_transaction_leaves_nothing(folder: str) -> None:
     async def main() -> None:
         async with aio.open(folder) as store:
 
-            async def work() -> None:
+            async def work(rows: pa.RecordBatchReader) -> None:
                 async with store.transaction() as tx:
                     await tx.tree.put("a", 1)
-                    await tx.write("t", slow(60))
+                    await tx.write("t", rows)
 
-            assert await stopped(work(), 0.3) < 3
+            await stopped_drawing(work)
             assert (await store.tree.exists("a"), await store.tables()) == (False, [])
 
     run(main)
@@ -502,31 +565,30 @@ def test_a_task_that_is_cancelled_while_it_opens(folder: str) -> None:
 
 def test_ctrl_c_ends_the_loop_and_the_call(tmp_path: Path) -> None:
     program = """
-import asyncio, sys
+import asyncio, sys, threading
 sys.path.insert(0, sys.argv[2])
 import drumlin.aio, test_aio
 
+rows = test_aio.Slow(60)
+threading.Thread(target=lambda: (rows.begun.wait(), print("begun", flush=True)), daemon=True).start()
+
 async def main():
     async with drumlin.aio.open(sys.argv[1]) as store:
-        print("begun", flush=True)
-        await asyncio.gather(store.write("t", test_aio.slow(60)), (await store.changes()).next())
+        await asyncio.gather(store.write("t", rows.reader()), (await store.changes()).next())
 
 try:
     asyncio.run(main())
 except KeyboardInterrupt:
     with drumlin.open(sys.argv[1]) as store:
-        print("stopped", store.tables())
+        print("stopped", store.tables(), rows.drawn < rows.batches)
 """
     command = [sys.executable, "-c", program, str(tmp_path / "s"), str(PYTHON / "tests")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "begun\n"
-        time.sleep(0.5)
-        began = time.monotonic()
         running.send_signal(signal.SIGINT)
-        assert running.stdout.read() == "stopped []\n"
+        assert running.stdout.read() == "stopped [] True\n"
         assert running.wait() == 0
-        assert time.monotonic() - began < 15
 
 
 def test_handles_are_not_pickled() -> None:

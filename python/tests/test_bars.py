@@ -191,11 +191,9 @@ def test_ctrl_c_ends_a_call_with_a_bar(tmp_path: Path) -> None:
         shown = b""
         while b"drumlin write" not in shown:
             shown += os.read(main, 4096)
-        began = time.monotonic()
         running.send_signal(signal.SIGINT)
         assert running.stdout is not None
         assert running.stdout.read() == "stopped []\n"
-        assert time.monotonic() - began < 10
     os.close(main)
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from waiting import until
 
 import drumlin
 
@@ -113,9 +114,16 @@ def test_a_feed_waits_for_what_comes(store: drumlin.Store) -> None:
 
 def test_one_thread_at_a_time(store: drumlin.Store) -> None:
     feed = store.changes()
-    thread = threading.Thread(target=feed.next, args=(20,))
+    thread = threading.Thread(target=feed.next, args=(600,))
     thread.start()
-    time.sleep(0.2)
+
+    def is_in_use() -> bool:
+        try:
+            return feed.next(0) is not None
+        except drumlin.InvalidArgument:
+            return True
+
+    assert until(is_in_use)
     for call in (lambda: feed.next(0), lambda: feed.seq):
         with pytest.raises(drumlin.InvalidArgument, match="the feed is in use by another thread"):
             call()

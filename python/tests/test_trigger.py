@@ -9,9 +9,11 @@ import sys
 import textwrap
 import threading
 import weakref
+from functools import partial
 from typing import Any
 
 import pytest
+from waiting import until
 
 import drumlin
 from drumlin import Event, P
@@ -189,17 +191,16 @@ def test_a_signal_stops_waiting() -> None:
         import os, signal, threading, time, drumlin
         store = drumlin.open("memory://")
         go = threading.Event()
-        store.tree.on("a", lambda event: go.wait(30))
+        store.tree.on("a", lambda event: go.wait(600))
         feed = store.changes()
         store.tree.put("a", 1)
         assert next(feed).seq == store.seq
-        for wait in (store.tree.wait_for_triggers, lambda: next(feed), lambda: feed.next(20)):
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-            start = time.monotonic()
+        for wait in (store.tree.wait_for_triggers, lambda: next(feed), lambda: feed.next(600)):
             try:
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
                 wait()
             except KeyboardInterrupt:
-                assert time.monotonic() - start < 5
+                pass
             else:
                 raise AssertionError("not interrupted")
         # The feed continues where it was.
@@ -283,6 +284,11 @@ def test_a_store_that_is_closed(folder: str) -> None:
     assert store.tree.trigger_failures() == []
 
 
+def is_gone(reference: weakref.ref[Any]) -> bool:
+    gc.collect()
+    return reference() is None
+
+
 def test_a_callback_that_holds_the_store_is_collected(folder: str) -> None:
     class Watcher:
         def __init__(self) -> None:
@@ -305,8 +311,8 @@ def test_a_callback_that_holds_the_store_is_collected(folder: str) -> None:
         else:
             gone = weakref.ref(watcher)
         del watcher
-        gc.collect()
-        assert gone() is None
+        # Its thread may just be on its way out of the callback.
+        assert until(partial(is_gone, gone))
 
 
 def test_what_is_under_way_when_the_process_ends() -> None:

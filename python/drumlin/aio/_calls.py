@@ -26,17 +26,17 @@ PATIENCE = 5.0
 
 _pools: dict[int, concurrent.futures.ThreadPoolExecutor] = {}
 _alone: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
-_under_way: "weakref.WeakSet[Stop]" = weakref.WeakSet()
+#: Calls that have not ended: each is taken out before its answer is seen.
+_under_way: "set[Stop]" = set()
 
 
 class Stop:
     """Whether a call is to stop."""
 
-    __slots__ = ("__weakref__", "asked")
+    __slots__ = ("asked",)
 
     def __init__(self) -> None:
         self.asked = False
-        _under_way.add(self)
 
     def check(self) -> None:
         """Raises what ends the call."""
@@ -50,10 +50,14 @@ async def run(function: Callable[[], _T], *, waits: bool = False) -> _T:
     stop, context = Stop(), contextvars.copy_context()
 
     def call() -> _T:
-        stop.check()
-        done: _T = context.run(_drumlin.stoppable, function, stop.check)
-        return done
+        try:
+            stop.check()
+            done: _T = context.run(_drumlin.stoppable, function, stop.check)
+            return done
+        finally:
+            _under_way.discard(stop)
 
+    _under_way.add(stop)
     future = _on_own_thread(call) if waits else _pool().submit(call)
     ended = asyncio.wrap_future(future)
     try:
@@ -62,7 +66,9 @@ async def run(function: Callable[[], _T], *, waits: bool = False) -> _T:
         stop.asked = True
         # What it raises has nobody to be told to.
         ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        if not future.cancel():
+        if future.cancel():
+            _under_way.discard(stop)
+        else:
             await asyncio.wait([ended], timeout=PATIENCE)
         raise
 
