@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, final
 from typing_extensions import CapsuleType
 
 from drumlin._jobs import (
+    Dataset,
     Lease,
     Split,
     SplitReader,
@@ -239,53 +240,6 @@ class Mask:
     def __iter__(self) -> Iterator[bool]: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
-
-@final
-class Dataset:
-    """A table, or all tables that a pattern matches, as of one instant."""
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of all columns."""
-    def for_engines(self) -> Dataset:
-        """The same rows in types that cost an engine less, or in which it pushes down more."""
-    @property
-    def pattern(self) -> str:
-        """The pattern."""
-    @property
-    def path_columns(self) -> list[str]:
-        """The columns that hold names of paths."""
-    @property
-    def paths(self) -> list[str]:
-        """The paths of the tables."""
-    @property
-    def versions(self) -> list[tuple[int, str | None] | None]:
-        """The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as
-        JSON text; None of a table that its transaction has written."""
-    def stream(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Stream:
-        """Scans it, batch by batch."""
-    def collect(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Batches:
-        """Scans it, all at once and with all threads."""
-    def count_rows(self, filters: list[str], limit: int | None) -> int:
-        """The number of rows."""
-    def aggregate(self, keys: list[str], every: Any, aggregates: list[Any], filters: list[str]) -> Batches:
-        """Groups, and what is made of each."""
-    def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
-        """What reading it costs."""
-    def split_by_table(self, filters: list[str]) -> list[Dataset]:
-        """Its tables one by one, each with the columns of all; without those that the filters rule out."""
-    def splits(
-        self,
-        columns: list[str] | None,
-        filters: list[str],
-        limit: int | None,
-        bytes: int,
-        at_least: int,
-        life_micros: int,
-    ) -> tuple[list[Split], Lease]:
-        """Parts for other processes, and the lease that keeps them."""
-    def describe(self) -> bytes:
-        """A description, from which a store makes it again."""
 
 @final
 class Stream:

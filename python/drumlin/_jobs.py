@@ -1,6 +1,7 @@
-"""Parts of data sets, and rows staged for a job, as the core gives them."""
+"""Data sets and their parts, and rows staged for a job, as the core gives them."""
 
 from drumlin._drumlin import (
+    Dataset,
     Lease,
     Split,
     SplitReader,
@@ -13,6 +14,7 @@ from drumlin._drumlin import (
 )
 
 __all__ = [
+    "Dataset",
     "Lease",
     "Split",
     "SplitReader",

@@ -1,12 +1,14 @@
-"""Parts of data sets, and rows staged for a job, as the core gives them."""
+"""Data sets and their parts, and rows staged for a job, as the core gives them."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 from drumlin._drumlin import Batches, Schema, Store, Stream
+from drumlin._plans import DatasetPlan
 from drumlin._reports import StagedReport
 
 __all__ = [
+    "Dataset",
     "Lease",
     "Split",
     "SplitReader",
@@ -17,6 +19,62 @@ __all__ = [
     "commit_staged",
     "stage_alone",
 ]
+
+@final
+class Dataset:
+    """A table, or all tables that a pattern matches, as of one instant."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of all columns."""
+    def for_engines(self) -> Dataset:
+        """The same rows in types that cost an engine less, or in which it pushes down more."""
+    def without_views(self) -> Dataset | None:
+        """The same rows without views; None if it has none."""
+    @property
+    def filter_schema(self) -> Schema:
+        """The schema of all columns in the types that filters see."""
+    @property
+    def pattern(self) -> str:
+        """The pattern."""
+    @property
+    def path_columns(self) -> list[str]:
+        """The columns that hold names of paths."""
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the tables."""
+    @property
+    def versions(self) -> list[tuple[int, str | None] | None]:
+        """The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as
+        JSON text; None of a table that its transaction has written."""
+    def stream(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Stream:
+        """Scans it, batch by batch."""
+    def collect(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Batches:
+        """Scans it, all at once and with all threads."""
+    def count_rows(self, filters: list[str], limit: int | None) -> int:
+        """The number of rows."""
+    def check_readable(self, columns: list[str] | None) -> None:
+        """Fails if one of the columns, or of all, cannot be read."""
+    def rows_at_most(self, filters: list[str], limit: int | None) -> int:
+        """The number of rows or more, from records alone."""
+    def aggregate(self, keys: list[str], every: Any, aggregates: list[Any], filters: list[str]) -> Batches:
+        """Groups, and what is made of each."""
+    def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
+        """What reading it costs."""
+    def split_by_table(self, filters: list[str]) -> list[Dataset]:
+        """Its tables one by one, each with the columns of all; without those that the filters rule out."""
+    def splits(
+        self,
+        columns: list[str] | None,
+        filters: list[str],
+        limit: int | None,
+        bytes: int,
+        at_least: int,
+        life_micros: int,
+    ) -> tuple[list[Split], Lease]:
+        """Parts for other processes, and the lease that keeps them."""
+    def describe(self) -> bytes:
+        """A description, from which a store makes it again."""
 
 _Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 

@@ -65,6 +65,17 @@ impl Dataset {
         Ok(Dataset::new(core, self.store.clone_ref(py)))
     }
 
+    /// The same rows without views; None if it has none.
+    fn without_views(&self, py: Python<'_>) -> Option<Dataset> {
+        self.core.without_views().map(|core| Dataset::new(core, self.store.clone_ref(py)))
+    }
+
+    /// The schema of all columns in the types that filters see.
+    #[getter]
+    fn filter_schema(&self) -> Schema {
+        Schema(self.core.filter_schema())
+    }
+
     /// The pattern.
     #[getter]
     fn pattern(&self) -> &str {
@@ -122,6 +133,17 @@ impl Dataset {
         let cancel = Cancel::default();
         let options = ScanOptions { cancel: cancel.clone(), ..options(None, &filters, limit)? };
         long(py, &[cancel], || self.core.count_rows(&options))
+    }
+
+    /// Fails if one of the columns, or of all, cannot be read.
+    fn check_readable(&self, columns: Option<Vec<String>>) -> PyResult<()> {
+        self.core.check_readable(columns.as_ref().map(|names| names.iter().map(String::as_str))).map_err(raise)
+    }
+
+    /// The number of rows or more, from records alone.
+    fn rows_at_most(&self, py: Python<'_>, filters: Vec<String>, limit: Option<u64>) -> PyResult<u64> {
+        let options = options(None, &filters, limit)?;
+        detached(py, || self.core.rows_at_most(&options))
     }
 
     /// Groups, and what is made of each.

@@ -1,9 +1,9 @@
 //! The Arrow type in which a column is decoded: its own, or the cheapest one with the same values.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
-use super::types::plain_type;
+use super::types::{changed, plain_type};
 
 /// Which Arrow type [`decode`](super::decode) returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Kept {
     Dictionary8,
     /// Strings and binary as a dictionary with keys of 16 bits.
     Dictionary16,
-    /// Timestamps in nanoseconds, all of which are whole microseconds.
+    /// Timestamps in nanoseconds, all of which are whole microseconds. Earlier versions noted it; now it says no more than [`Kept::Values`].
     Micros,
 }
 
@@ -62,19 +62,50 @@ pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> Da
 }
 
 /// The Arrow type in which engines take a column at the least cost, and push down most: strings as a dictionary if all segments keep
-/// one, and never as views; timestamps in nanoseconds as microseconds if all are whole ones. It holds the same values,
-/// whatever other segments may be added.
+/// one; never views, half floats, or decimals of 256 bits, at any depth, of which one column makes a table useless to an engine that has no such type. It
+/// holds the same values, whatever other segments may be added, except decimals of more than 38 digits, which are refused when they are read.
 pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
     let mut kept = kept.peekable();
     let known = kept.peek().is_some();
-    match (data_type, plain_type(data_type)) {
-        (DataType::Timestamp(TimeUnit::Nanosecond, zone), _) if known && kept.all(|kept| kept == Kept::Micros) => {
-            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
-        }
-        (_, Some(plain)) if known && kept.all(|kept| kept != Kept::Values) => {
+    match plain_type(data_type) {
+        Some(plain) if known && kept.all(|kept| kept != Kept::Values) => {
             DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain))
         }
-        (DataType::Utf8View | DataType::BinaryView, Some(plain)) => plain,
-        _ => data_type.clone(),
+        _ => known_to_engines(data_type),
     }
+}
+
+/// A type that engines know, with the same values. Beside a dictionary within another column they push no filter.
+fn known_to_engines(data_type: &DataType) -> DataType {
+    use DataType::*;
+    /// The digits that engines have.
+    const DIGITS: u8 = 38;
+    let known = changed(data_type, &|part| match part {
+        Utf8View => Utf8,
+        BinaryView => Binary,
+        Float16 => Float32,
+        Dictionary(_, values) => *values,
+        ListView(field) => List(field),
+        LargeListView(field) => LargeList(field),
+        Decimal32(digits, scale) | Decimal64(digits, scale) | Decimal128(digits, scale) | Decimal256(digits, scale)
+            if scale < 0 =>
+        {
+            Decimal128(digits.saturating_add(scale.unsigned_abs()).min(DIGITS), 0)
+        }
+        Decimal256(digits, scale) => Decimal128(digits.min(DIGITS), scale.min(DIGITS as i8)),
+        other => other,
+    });
+    match data_type {
+        Dictionary(_, values) if known == **values => data_type.clone(),
+        _ => known,
+    }
+}
+
+/// The same type with texts and bytes in offsets of 64 bits in the place of views, at any depth.
+pub fn without_views(data_type: &DataType) -> DataType {
+    changed(data_type, &|part| match part {
+        DataType::Utf8View => DataType::LargeUtf8,
+        DataType::BinaryView => DataType::LargeBinary,
+        other => other,
+    })
 }

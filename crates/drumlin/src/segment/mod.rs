@@ -53,13 +53,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, TimestampNanosecondType};
+use arrow::datatypes::DataType;
 use bytes::Bytes;
 
 use crate::base::{Error, Result};
 pub use bounds::measure;
 pub use compact::{DictionaryUse, dictionary_values};
-pub use form::{Form, Kept, engine_type, native_type};
+pub use form::{Form, Kept, engine_type, native_type, without_views};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
@@ -134,9 +134,6 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
             }
             _ => write_column(&mut out, array)?,
         }
-        if is_whole_micros(array) {
-            kept = Kept::Micros;
-        }
         match data_type {
             // Has no statistics, in any form.
             DataType::Decimal256(..) => ColumnStats { nulls: array.null_count() as u64, ..ColumnStats::default() },
@@ -155,15 +152,6 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     }
     let scheme = Scheme::new(found, bytes.len(), array.len(), text).with_compression(like.compression);
     Ok((Segment { bytes, stats, kept }, scheme))
-}
-
-/// Whether it has timestamps in nanoseconds, all of them whole microseconds.
-fn is_whole_micros(array: &ArrayRef) -> bool {
-    let Some(times) = array.as_primitive_opt::<TimestampNanosecondType>() else { return false };
-    match times.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => times.values().iter().all(|time| time % 1000 == 0),
-        Some(_) => times.iter().flatten().all(|time| time % 1000 == 0),
-    }
 }
 
 /// Decodes a column of `rows` rows of type `data_type`, as it was when encoded.

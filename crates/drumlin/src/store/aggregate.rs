@@ -49,7 +49,10 @@ impl Dataset {
                 "aggregates are of all rows that a filter keeps: give no columns, limit, offset or tail",
             ));
         }
+        let values = asked.aggregates.iter().filter_map(|aggregate| aggregate.of.as_deref());
+        self.check_readable(Some(asked.keys.iter().map(String::as_str).chain(values)))?;
         let plan = Arc::new(Grouping::new(asked, &self.schema())?);
+        self.check_readable(Some(plan.columns.iter().map(String::as_str)))?;
         if plan.columns.is_empty() {
             // Rows are counted without being read where records and statistics say how many there are.
             let rows = i64::try_from(self.count_rows(options)?)

@@ -3,6 +3,7 @@
 //! It has the columns of all its tables, each in a type that holds the values of all, and columns made of the names in the
 //! tables' paths. A filter is applied to those columns; what it says of names decides which tables are opened at all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -15,10 +16,10 @@ use super::{AsOf, Place, Store, Table};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
-use crate::segment::{ColumnStats, Kept, engine_type};
+use crate::segment::{ColumnStats, Kept, engine_type, without_views};
 use crate::table::{
-    Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats, text_dictionary,
-    union,
+    Apart, Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
+    rows_at_most, text_dictionary, union,
 };
 
 /// What a data set is made of.
@@ -42,9 +43,12 @@ struct Inner {
     place: Place,
     pattern: String,
     path_columns: Vec<String>,
-    tables: Vec<Member>,
+    tables: Arc<Vec<Member>>,
     /// The columns.
     schema: SchemaRef,
+    /// Those that have types in some tables whose values no type holds, and what is wrong: nobody can read them. They are
+    /// null in `schema`.
+    apart: Arc<BTreeMap<String, String>>,
     /// The same in the types in which they are handed out.
     shown: SchemaRef,
     /// How many changes of tables its transaction had begun.
@@ -53,13 +57,14 @@ struct Inner {
 
 impl Inner {
     /// The same of `tables`, handed out as `shown`.
-    fn with(&self, tables: Vec<Member>, shown: SchemaRef) -> Self {
+    fn with(&self, tables: Arc<Vec<Member>>, shown: SchemaRef) -> Self {
         Self {
             place: self.place.clone(),
             pattern: self.pattern.clone(),
             path_columns: self.path_columns.clone(),
             tables,
             schema: self.schema.clone(),
+            apart: self.apart.clone(),
             shown,
             table_changes: self.table_changes,
         }
@@ -163,17 +168,10 @@ impl Dataset {
 
     fn of(place: Place, pattern: String, path_columns: Vec<String>, mut tables: Vec<Member>) -> Result<Self> {
         let schemas: Vec<SchemaRef> = tables.iter().map(|table| table.view.schema()).collect::<Result<_>>()?;
-        let schema = union(&schemas).map_err(|(name, one, other)| {
-            let told = |at: usize| {
-                let data_type = schemas[at].field_with_name(&name).map(|field| field.data_type().clone());
-                format!("{} in '{}'", data_type.unwrap_or(DataType::Null), tables[at].handle.path())
-            };
-            Error::schema_mismatch(format!(
-                "column '{name}' is {} and {}, and no type holds the values of both; read these tables apart",
-                told(one),
-                told(other)
-            ))
-        })?;
+        let union = union(&schemas);
+        let (schema, apart) = (union.schema, union.apart.into_iter());
+        let told = |apart: Apart| (apart.told(&schemas, |at| format!("in '{}'", tables[at].handle.path())), apart.name);
+        let apart = Arc::new(apart.map(told).map(|(told, name)| (name, told)).collect());
         for (at, name) in path_columns.iter().enumerate() {
             let holder = schemas.iter().position(|schema| schema.index_of(name).is_ok());
             if let Some(holder) = holder.map(|at| tables[at].handle.path()) {
@@ -200,16 +198,50 @@ impl Dataset {
         };
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let shown = schema.clone();
-        Ok(Self { inner: Arc::new(Inner { place, pattern, path_columns, tables, schema, shown, table_changes }) })
+        let inner = Inner { place, pattern, path_columns, tables: tables.into(), schema, apart, shown, table_changes };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The columns of all tables, in the order in which they first come, then those made of names.
+    /// The columns of all tables, in the order in which they first come, then those made of names. A column whose types no
+    /// type holds the values of is null here, and a scan that asks for it is refused.
     pub fn schema(&self) -> SchemaRef {
         self.inner.shown.clone()
     }
 
-    /// The same rows in types that cost an engine less, or in which it pushes down more: plain strings for views; of a single
-    /// table, strings as dictionaries and timestamps in nanoseconds as microseconds where all row groups keep them so.
+    /// Checks that columns can be read: those `asked` for, or all.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` if no type holds the values that all tables have in one of them.
+    pub fn check_readable<'a>(&self, asked: Option<impl IntoIterator<Item = &'a str>>) -> Result<()> {
+        let apart = &self.inner.apart;
+        let bad = match asked {
+            Some(asked) => asked.into_iter().find_map(|name| apart.get(name)),
+            None => apart.values().next(),
+        };
+        match bad {
+            Some(told) => Err(Error::schema_mismatch(format!(
+                "{told}; ask for other columns by name (`columns`), or read these tables apart"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The number of rows for which the filter of `options` may be true, up to its limit, from records alone: nothing is
+    /// read. It is exact if there is no filter and no rows are in memory.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the filter is not of the schema.
+    pub fn rows_at_most(&self, options: &ScanOptions) -> Result<u64> {
+        let rows = |at: usize| {
+            let view = &self.inner.tables[at].view;
+            rows_at_most(&view.table, view.read_point)
+        };
+        let rows: u64 = self.unpruned(options)?.0.into_iter().map(rows).sum();
+        Ok(rows.min(options.limit.unwrap_or(u64::MAX)))
+    }
+
+    /// The same rows in types that an engine has, cost it less, or in which it pushes down more: plain strings for views, wider half floats,
+    /// decimals of 128 bits; of a single table, strings as dictionaries where all row groups keep them so.
     /// Filters are as before. Reads the directories of a single table's row groups.
     ///
     /// # Errors
@@ -219,7 +251,11 @@ impl Dataset {
         let mut types: Vec<DataType> = match self.inner.tables.len() {
             1 => self.scan_table(0, &ScanOptions::default())?.engine_types()?,
             _ => {
-                schema.fields().iter().map(|field| engine_type(field.data_type(), [Kept::Values].into_iter())).collect()
+                let known = |field: &FieldRef| match field.extension_type_name() {
+                    Some(_) => field.data_type().clone(),
+                    None => engine_type(field.data_type(), [Kept::Values].into_iter()),
+                };
+                schema.fields().iter().map(known).collect()
             }
         };
         let of_paths = types.len() - self.inner.path_columns.len();
@@ -228,6 +264,24 @@ impl Dataset {
         let fields: Vec<Field> = schema.fields().iter().zip(types).map(retyped).collect();
         let shown = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         Ok(Dataset { inner: Arc::new(self.inner.with(self.inner.tables.clone(), shown)) })
+    }
+
+    /// The same rows with texts and bytes in offsets of 64 bits in the place of views, with which pyarrow does not compute; `None` if there are
+    /// no views.
+    pub fn without_views(&self) -> Option<Dataset> {
+        let plain = |field: &FieldRef| match field.extension_type_name() {
+            Some(_) => field.clone(),
+            None => Arc::new(Field::clone(field).with_data_type(without_views(field.data_type()))),
+        };
+        let fields: Vec<FieldRef> = self.inner.shown.fields().iter().map(plain).collect();
+        let shown = Arc::new(Schema::new_with_metadata(fields, self.inner.shown.metadata().clone()));
+        (shown != self.inner.shown)
+            .then(|| Dataset { inner: Arc::new(self.inner.with(self.inner.tables.clone(), shown)) })
+    }
+
+    /// The columns in the types that filters see.
+    pub fn filter_schema(&self) -> SchemaRef {
+        self.inner.schema.clone()
     }
 
     /// The pattern.
@@ -258,7 +312,7 @@ impl Dataset {
     pub fn split_by_table(&self, options: &ScanOptions) -> Result<Vec<Dataset>> {
         let of = |at: usize| {
             let table = self.inner.tables[at].clone();
-            Dataset { inner: Arc::new(self.inner.with(vec![table], self.inner.shown.clone())) }
+            Dataset { inner: Arc::new(self.inner.with(vec![table].into(), self.inner.shown.clone())) }
         };
         Ok(self.unpruned(options)?.0.into_iter().map(of).collect())
     }
@@ -269,6 +323,7 @@ impl Dataset {
     /// As [`Dataset::scan`].
     pub fn plan(&self, options: &ScanOptions) -> Result<DatasetPlan> {
         let options = ScanOptions { limit: None, ..options.clone() };
+        self.check_readable(options.columns.as_ref().map(|columns| columns.iter().map(String::as_str)))?;
         let (opened, pruned) = self.unpruned(&options)?;
         let path = |at: usize| self.inner.tables[at].handle.path().to_owned();
         let mut plan = DatasetPlan { pruned: pruned.into_iter().map(path).collect(), ..DatasetPlan::default() };
@@ -342,23 +397,23 @@ impl Dataset {
     pub(super) fn held(&self, tables: &[usize]) -> Result<Dataset> {
         let Place::Store(store) = &self.inner.place else { return Ok(self.clone()) };
         let (state, pin) = store.pinned_state()?;
-        let mut held = self.inner.tables.clone();
+        let mut held = self.inner.tables.to_vec();
         for at in tables {
             if held[*at].view.pin.is_none() {
                 held[*at].find(store, &state, &pin)?;
             }
         }
-        Ok(Dataset { inner: Arc::new(self.inner.with(held, self.inner.shown.clone())) })
+        Ok(Dataset { inner: Arc::new(self.inner.with(held.into(), self.inner.shown.clone())) })
     }
 
     /// The same, with what all of its tables show found in `state`.
     pub(super) fn found_in(&self, store: &Store, state: &Arc<State>) -> Result<Dataset> {
         let (state, pin) = store.inner.pins.take(|| state.clone());
-        let mut found = self.inner.tables.clone();
+        let mut found = self.inner.tables.to_vec();
         for table in &mut found {
             table.find(store, &state, &pin)?;
         }
-        Ok(Dataset { inner: Arc::new(self.inner.with(found, self.inner.shown.clone())) })
+        Ok(Dataset { inner: Arc::new(self.inner.with(found.into(), self.inner.shown.clone())) })
     }
 
     /// Where it is read.
@@ -369,6 +424,9 @@ impl Dataset {
     /// The indexes of the tables that may have rows for which the filter is true, and those of the others.
     pub(super) fn unpruned(&self, options: &ScanOptions) -> Result<(Vec<usize>, Vec<usize>)> {
         let schema = &self.inner.schema;
+        if let Some(filter) = &options.filter {
+            self.check_readable(Some(filter.columns().iter().map(String::as_str)))?;
+        }
         let filter = options.filter.as_ref().map(|filter| filter.bind(schema)).transpose()?;
         let Some(filter) = filter else { return Ok(((0..self.inner.tables.len()).collect(), Vec::new())) };
         let mut kept = (Vec::new(), Vec::new());

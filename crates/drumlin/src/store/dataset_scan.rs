@@ -69,8 +69,13 @@ impl DatasetScan {
                 "tail and offset are for one table: rows of a data set are not numbered",
             ));
         }
+        // Who reads no rows looks at the schema.
+        if options.limit != Some(0) {
+            dataset.check_readable(options.columns.as_ref().map(|columns| columns.iter().map(String::as_str)))?;
+        }
         let whole = dataset.schema();
         let mut options = options.clone();
+        let waiting = dataset.unpruned(&options)?.0;
         let schema = match &mut options.columns {
             None => whole,
             Some(columns) => {
@@ -83,7 +88,6 @@ impl DatasetScan {
                 Arc::new(whole.project(&places)?)
             }
         };
-        let waiting = dataset.unpruned(&options)?.0;
         let dataset = dataset.held(&waiting)?;
         let waiting = waiting.into();
         let mut scan = Self { dataset, schema, waiting, open: VecDeque::new(), left: options.limit, options };

@@ -159,17 +159,8 @@ impl Diff {
         let versions: Vec<Version> = [first].into_iter().chain(between).chain([last]).collect();
         let schemas = versions.iter().map(|version| Ok(table.schema_of(*version)?.0.clone()));
         let schemas: Vec<SchemaRef> = schemas.collect::<Result<_>>()?;
-        let whole = union(&schemas).map_err(|(name, one, other)| {
-            let told = |at: usize| {
-                let data_type = schemas[at].field_with_name(&name).map(|field| field.data_type().clone());
-                format!("{} in version {}", data_type.unwrap_or(DataType::Null), versions[at])
-            };
-            Error::schema_mismatch(format!(
-                "'{path}': column '{name}' is {} and {}, and no type holds the values of both; give other columns",
-                told(one),
-                told(other)
-            ))
-        })?;
+        let union = union(&schemas);
+        let whole = &union.schema;
         let mut read: Vec<String> = match &options.columns {
             Some(columns) => columns.clone(),
             None => whole.fields().iter().map(|field| field.name().clone()).collect(),
@@ -183,7 +174,11 @@ impl Diff {
         let same = orders.windows(2).all(|pair| pair[0] == pair[1]);
         let key = if table.spec.keyed && same { orders[0] } else { &[] };
         read.extend(key.iter().filter(|name| !read.contains(name)).cloned().collect::<Vec<_>>());
-        let places = read.iter().map(|name| find_column(&whole, name)).collect::<Result<Vec<_>>>()?;
+        if let Some(apart) = union.apart.iter().find(|apart| read.contains(&apart.name)) {
+            let told = apart.told(&schemas, |at| format!("in version {}", versions[at]));
+            return Err(Error::schema_mismatch(format!("'{path}': {told}; give other columns")));
+        }
+        let places = read.iter().map(|name| find_column(whole, name)).collect::<Result<Vec<_>>>()?;
         let shown = Arc::new(whole.project(&places)?);
         let codec = (!key.is_empty()).then(|| TableCodec::new(&shown, key)).transpose()?;
         let added = [Field::new(CHANGE, DataType::Utf8, false), Field::new(VERSION, DataType::UInt64, false)];
@@ -191,7 +186,7 @@ impl Diff {
         Ok(Self {
             pairs: versions.windows(2).map(|pair| (pair[0], pair[1])).collect(),
             store,
-            read_as: ReadAs::new(Arc::new(whole), Constants::new()),
+            read_as: ReadAs::new(Arc::new(whole.clone()), Constants::new()),
             read,
             width,
             schema: Arc::new(Schema::new(fields)),

@@ -90,3 +90,9 @@ pub fn count_rows(
     })?;
     Ok(counts.into_iter().sum::<u64>() + all.live())
 }
+
+/// The number of rows that a version of `table` shows, or a few more: rows in memory may take the place of others. Nothing is read.
+pub fn rows_at_most(table: &Table, read_point: ReadPoint) -> u64 {
+    let in_memory = Overlay::new(table, read_point).map_or(0, |overlay| overlay.keys_at_most());
+    table.stored_rows(read_point.version) + in_memory
+}

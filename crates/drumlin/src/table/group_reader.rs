@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::column::repeated;
 use super::columns::into_type;
+use super::conform::as_read;
 use super::patch::{Layer, NewPatch, PATCHES_MAX};
 use super::patched::Located;
 use super::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
@@ -226,7 +227,7 @@ impl<'a> GroupReader<'a> {
                 let form = if own != wanted && (own.is_decimal() || keyed) { Form::Native } else { form };
                 let array = decode(bytes, rows, own, form)?;
                 match form == Form::Exact || own != wanted {
-                    true => into_type(array, wanted).map_err(|e| misfit(own, wanted, e)),
+                    true => as_read(array, wanted).map_err(|e| misfit(own, wanted, e)),
                     false => Ok(array),
                 }
             }
@@ -239,7 +240,7 @@ impl<'a> GroupReader<'a> {
         self.each(schema, columns, |source| match source {
             Source::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
             Source::Stored(bytes, own, wanted) => {
-                into_type(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
+                as_read(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
             }
         })
     }
@@ -247,7 +248,7 @@ impl<'a> GroupReader<'a> {
     /// A column that it does not have: constant, or null.
     fn missing(&self, name: &str, wanted: &DataType, rows: usize) -> Result<ArrayRef> {
         match self.seen.fill_of(name) {
-            Some(value) => into_type(repeated(&value?, rows)?, wanted),
+            Some(value) => as_read(repeated(&value?, rows)?, wanted),
             None => missing(name, wanted, rows, self.constants),
         }
     }
@@ -327,10 +328,10 @@ impl<'a> GroupReader<'a> {
     }
 }
 
-/// The error for a value that a wider type does not hold, such as a far year in nanoseconds.
+/// The error for a value that the type in which a column is read does not hold, such as a far year in nanoseconds.
 fn misfit(own: &DataType, wanted: &DataType, error: Error) -> Error {
     Error::schema_mismatch(format!(
-        "a value of type {own} does not fit {wanted}, which other rows of the column have; read them apart"
+        "a value of type {own} does not fit {wanted}, in which the column is read: other rows have that type, or the engine that asks has no other; read them apart, or leave the column out"
     ))
     .with_source(error.message())
 }

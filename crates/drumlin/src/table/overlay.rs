@@ -66,6 +66,12 @@ impl Overlay {
         (!sources.is_empty()).then_some(Self { sources, seq: read_point.seq })
     }
 
+    /// The number of keys that it speaks of, or more.
+    pub fn keys_at_most(&self) -> u64 {
+        let unsettled = |source: &Source| source.unsettled.iter().map(|(_, rows)| rows.puts.len() as u64).sum::<u64>();
+        self.sources.iter().map(|source| u64::from(source.part.memtable.keys()) + unsettled(source)).sum()
+    }
+
     /// Looks up keys; the rows found are added to `rows`.
     pub fn find_many(&self, keys: &Keys, rows: &mut RowBytes) -> Vec<Option<MemtableHit>> {
         /// The number of records found before their rows are copied, while they are in the CPU cache.

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, DictionaryArray, StringArray, new_null_array};
-use arrow::datatypes::{DataType, FieldRef, Int32Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Schema, SchemaRef};
 
 use super::TableCodec;
 use super::columns::into_type;
+use super::conform::as_read;
 use crate::base::Result;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Stat, plain_type};
@@ -41,6 +42,27 @@ impl ReadAs {
         Self { shown, ..self }
     }
 
+    /// The same for a table with the columns `own`: those that no type holds (see [`Union`]), which nobody asks for, have the
+    /// table's own type. Its rows may be in their order.
+    pub(super) fn of(self, own: &Schema) -> Self {
+        let is_apart = |field: &FieldRef| {
+            *field.data_type() == DataType::Null
+                && own.field_with_name(field.name()).is_ok_and(|own| *own.data_type() != DataType::Null)
+        };
+        if !self.schema.fields().iter().any(is_apart) {
+            return self;
+        }
+        let with_own = |schema: &SchemaRef| {
+            let field = |field: &FieldRef| match own.field_with_name(field.name()) {
+                Ok(own) if is_apart(field) => Arc::new(own.clone()),
+                _ => field.clone(),
+            };
+            let fields: Vec<FieldRef> = schema.fields().iter().map(field).collect();
+            Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+        };
+        Self { schema: with_own(&self.schema), shown: with_own(&self.shown), ..self }
+    }
+
     /// The columns in the types in which they are handed out.
     pub fn shown(&self) -> &SchemaRef {
         &self.shown
@@ -71,7 +93,7 @@ impl ReadAs {
         let array = |(own, index): (Option<usize>, &usize)| {
             let field = self.schema.field(*index);
             match own {
-                Some(_) => into_type(decoded.next().expect("one for each present column"), field.data_type()),
+                Some(_) => as_read(decoded.next().expect("one for each present column"), field.data_type()),
                 None => missing(field.name(), field.data_type(), keys.len(), self.constants()),
             }
         };
@@ -118,13 +140,35 @@ pub(super) fn same_stats(own: &DataType, wanted: &DataType) -> bool {
         || plain_type(own).is_some_and(|plain| plain_type(wanted) == Some(plain))
 }
 
-/// The schema with the columns of all `schemas`, by name, in the order in which they first come, each in a type that holds
-/// the values of all. The error names the first column for which there is none, and the places of the two schemas.
-pub fn union(schemas: &[SchemaRef]) -> Result<Schema, (String, usize, usize)> {
-    let Some((first, others)) = schemas.split_first() else { return Ok(Schema::empty()) };
+/// The columns of several schemas, by name, in the order in which they first come, each in a type that holds the values of all.
+#[derive(Clone, Debug)]
+pub struct Union {
+    /// The columns.
+    pub schema: Schema,
+    /// Those for which there is no such type; their type in `schema` is null, and nobody can read them.
+    pub apart: Vec<Apart>,
+}
+
+/// A column whose values no type holds, and the places of two schemas of which that is so.
+#[derive(Clone, Debug)]
+pub struct Apart {
+    /// Its name.
+    pub name: String,
+    /// The place of the first schema that has it.
+    pub one: usize,
+    /// The place of another.
+    pub other: usize,
+}
+
+/// The columns of all `schemas`.
+pub fn union(schemas: &[SchemaRef]) -> Union {
+    let Some((first, others)) = schemas.split_first() else {
+        return Union { schema: Schema::empty(), apart: Vec::new() };
+    };
     let mut columns: Vec<(FieldRef, usize, usize)> = first.fields().iter().map(|field| (field.clone(), 0, 1)).collect();
     let mut places: BTreeMap<String, usize> =
         columns.iter().enumerate().map(|(at, (field, ..))| (field.name().clone(), at)).collect();
+    let mut apart: BTreeMap<usize, Apart> = BTreeMap::new();
     for (at, schema) in others.iter().enumerate() {
         // Usually all tables have the same.
         if Arc::ptr_eq(schema, first) || schema.fields() == first.fields() {
@@ -139,13 +183,35 @@ pub fn union(schemas: &[SchemaRef]) -> Result<Schema, (String, usize, usize)> {
             };
             let (known, from, seen) = &mut columns[*place];
             *seen += 1;
-            let both = super::wider::field(known, field).ok_or((field.name().clone(), *from, at + 1))?;
-            *known = Arc::new(both);
+            match super::wider::field(known, field) {
+                Some(both) => *known = Arc::new(both),
+                None => {
+                    let first = || Apart { name: field.name().clone(), one: *from, other: at + 1 };
+                    apart.entry(*place).or_insert_with(first);
+                }
+            }
         }
+    }
+    for place in apart.keys() {
+        let (field, ..) = &mut columns[*place];
+        *field = Arc::new(Field::new(field.name(), DataType::Null, true));
     }
     let nullable = |(field, _, seen): (FieldRef, usize, usize)| match seen == schemas.len() {
         true => field,
         false => Arc::new(field.as_ref().clone().with_nullable(true)),
     };
-    Ok(Schema::new(columns.into_iter().map(nullable).collect::<Vec<_>>()))
+    let schema = Schema::new(columns.into_iter().map(nullable).collect::<Vec<_>>());
+    Union { schema, apart: apart.into_values().collect() }
+}
+
+impl Apart {
+    /// What is wrong with it; `place` says which of the schemas one is, such as `in 'prices/AAPL'`.
+    pub fn told(&self, schemas: &[SchemaRef], place: impl Fn(usize) -> String) -> String {
+        let typed = |at: usize| {
+            let data_type = schemas[at].field_with_name(&self.name).map(|field| field.data_type().clone());
+            format!("{} {}", data_type.unwrap_or(DataType::Null), place(at))
+        };
+        let (one, other) = (typed(self.one), typed(self.other));
+        format!("column '{}' is {one} and {other}, and no type holds the values of both", self.name)
+    }
 }

@@ -153,7 +153,7 @@ impl Scan {
         let version = read_point.version;
         let schema = table.schema_of(version)?;
         let own = || ReadAs::new(schema.0.clone(), Constants::new());
-        let read_as = read_as.cloned().unwrap_or_else(own);
+        let read_as = read_as.cloned().map_or_else(own, |read_as| read_as.of(&schema.0));
         let version_schema = read_as.schema().clone();
         let mut columns: Vec<usize> = match &options.columns {
             None => (0..version_schema.fields().len()).collect(),

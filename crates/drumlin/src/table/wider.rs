@@ -1,6 +1,8 @@
 //! The type that holds the values of two others.
 
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 
 use super::conform::keeps_values;
 
@@ -30,6 +32,28 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
     }
     match (a, b) {
         (Dictionary(_, a), Dictionary(_, b)) => common(a, b),
+        (Struct(one), Struct(other)) if one.len() == other.len() => {
+            let both = |a: &FieldRef| Some(Arc::new(field(a, other.find(a.name())?.1)?));
+            Some(Struct(one.iter().map(both).collect::<Option<_>>()?))
+        }
+        (Map(one, sorted), Map(other, other_sorted)) if sorted == other_sorted => {
+            Some(Map(Arc::new(field(one, other)?), *sorted))
+        }
+        (FixedSizeList(one, size), FixedSizeList(other, other_size)) if size == other_size => {
+            Some(FixedSizeList(Arc::new(field(one, other)?), *size))
+        }
+        _ if let (Some(one), Some(other)) = (elements(a), elements(b)) => {
+            let both = Arc::new(field(one, other)?);
+            // With offsets of 64 bits if one of them has such.
+            let large = [a, b].into_iter().any(|list| matches!(list, LargeList(_) | LargeListView(_)));
+            let views = [a, b].into_iter().all(|list| matches!(list, ListView(_) | LargeListView(_)));
+            Some(match (large, views) {
+                (false, false) => List(both),
+                (true, false) => LargeList(both),
+                (false, true) => ListView(both),
+                (true, true) => LargeListView(both),
+            })
+        }
         // Signed and unsigned.
         _ if a.is_integer() && b.is_integer() => {
             [Int16, Int32, Int64].into_iter().find(|wider| keeps_values(a, wider) && keeps_values(b, wider))
@@ -69,6 +93,17 @@ pub(super) fn widens(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// What the lists of a type have; `None` if it has no lists.
+fn elements(data_type: &DataType) -> Option<&FieldRef> {
+    use DataType::*;
+    match data_type {
+        List(field) | LargeList(field) | ListView(field) | LargeListView(field) | FixedSizeList(field, _) => {
+            Some(field)
+        }
+        _ => None,
+    }
+}
+
 fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
     let order = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 0,
@@ -86,5 +121,55 @@ fn decimal(data_type: &DataType) -> Option<(u8, i8)> {
             Some((*digits, *scale))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whichever comes first, nested types are one where what is within is.
+    #[test]
+    fn nested_types_are_united() {
+        use DataType::*;
+        let item = |data_type: &DataType| Arc::new(Field::new("item", data_type.clone(), true));
+        let shape = |name: &str, data_type: &DataType| -> DataType {
+            match name {
+                "list" => List(item(data_type)),
+                "large" => LargeList(item(data_type)),
+                "view" => ListView(item(data_type)),
+                "large view" => LargeListView(item(data_type)),
+                "pairs" => FixedSizeList(item(data_type), 2),
+                "triples" => FixedSizeList(item(data_type), 3),
+                "map" => {
+                    let fields = vec![Field::new("keys", Utf8, false), Field::new("values", data_type.clone(), true)];
+                    Map(Arc::new(Field::new("entries", Struct(fields.into()), false)), false)
+                }
+                _ => Struct(vec![Field::new("x", data_type.clone(), true), Field::new("y", Utf8, true)].into()),
+            }
+        };
+        let cases = [
+            ("list", "list", "list"),
+            ("list", "large", "large"),
+            ("list", "view", "list"),
+            ("view", "large view", "large view"),
+            ("view", "large", "large"),
+            ("pairs", "pairs", "pairs"),
+            ("pairs", "triples", "list"),
+            ("pairs", "large view", "large"),
+            ("map", "map", "map"),
+            ("struct", "struct", "struct"),
+        ];
+        let elements =
+            [(Int16, Int32, Some(Int32)), (Null, Utf8, Some(Utf8)), (Int64, Float64, None), (Utf8, Int8, None)];
+        for (one, other, both) in cases {
+            for (a, b, wanted) in &elements {
+                let wanted = wanted.as_ref().map(|element| shape(both, element));
+                assert_eq!(common(&shape(one, a), &shape(other, b)), wanted, "{one} {other} {a} {b}");
+                assert_eq!(common(&shape(other, b), &shape(one, a)), wanted, "{other} {one} {b} {a}");
+            }
+        }
+        assert_eq!(common(&shape("list", &Int8), &Int8), None);
+        assert_eq!(common(&shape("map", &Int8), &shape("struct", &Int8)), None);
     }
 }
