@@ -14,7 +14,7 @@ from drumlin._groups import Groupable
 from drumlin._named import names_arguments
 from drumlin._optional import have, need
 from drumlin._places import Address, Addressed, address_of, to_read
-from drumlin._result import polars_frame
+from drumlin._polars import polars_frame
 from drumlin._splits import Splits, splits_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Dataset(Groupable, Addressed):
     """
 
     _core: _drumlin.Dataset
+    #: The same in the types that the tables have.
+    _exact: _drumlin.Dataset
     _store: Any
     _columns: list[str] | None
     _filters: list[str]
@@ -57,7 +59,8 @@ class Dataset(Groupable, Addressed):
     def _set(
         self, core: _drumlin.Dataset, store: Any, columns: list[str] | None, filters: list[str], limit: int | None
     ) -> None:
-        self._core, self._store = core, store
+        self._core = self._exact = core
+        self._store = store
         self._columns, self._filters, self._limit = columns, filters, limit
 
     @property
@@ -127,6 +130,7 @@ class Dataset(Groupable, Addressed):
     def select(self, columns: Iterable[Any]) -> Self:
         """The same, with only ``columns``, in that order."""
         chosen = column_names(columns) or []
+        self._core.check_readable(chosen)
         self._stream(chosen, limit=0)
         return self._changed(columns=chosen)
 
@@ -152,7 +156,7 @@ class Dataset(Groupable, Addressed):
 
     def to_polars(self) -> "_pl.DataFrame":
         """All rows as a Polars DataFrame, decoded by all threads."""
-        return polars_frame(self._core.collect(self._columns, self._filters, self._limit))
+        return polars_frame(self._exact.collect(self._columns, self._filters, self._limit))
 
     def to_lazy(self) -> "_pl.LazyFrame":
         """A Polars LazyFrame: a query on it reads only the columns that it needs, and row groups that may have rows
@@ -260,7 +264,7 @@ class Dataset(Groupable, Addressed):
 
     def _changed(self, **changes: Any) -> Self:
         state = {"columns": self._columns, "filters": self._filters, "limit": self._limit} | changes
-        return made(type(self), self._core, self._store, **state)
+        return made(type(self), self._exact, self._store, **state)
 
 
 def made(
@@ -283,8 +287,13 @@ def dataset(
     columns: list[str] | None,
     filters: list[str],
     limit: int | None,
+    *,
+    readable: bool = True,
 ) -> Dataset:
-    """A data set, of the class that there is: pyarrow's too if it is installed."""
+    """A data set, of the class that there is: pyarrow's too if it is installed. Unless it need not be ``readable``, no
+    type may lack for the values of a column."""
+    if readable:
+        core.check_readable(columns)
     if not have("pyarrow"):
         # Columns and filters are checked now.
         core.stream(columns, filters, 0)

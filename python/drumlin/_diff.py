@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from drumlin import _drumlin
 from drumlin._optional import have, need
-from drumlin._result import polars_frame
+from drumlin._polars import polars_frame
 
 if TYPE_CHECKING:
     import pandas as _pd  # type: ignore[import-untyped, unused-ignore]

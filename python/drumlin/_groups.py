@@ -74,7 +74,7 @@ class Groups:
         """
         dataset = self._dataset
         asked = [_asked(name, how) for name, how in aggregates.items()]
-        batches = dataset._core.aggregate(self._keys, self._every, asked, dataset._filters)
+        batches = dataset._exact.aggregate(self._keys, self._every, asked, dataset._filters)
         return Result(batches, dataset.pattern, selects=True)
 
     def __repr__(self) -> str:

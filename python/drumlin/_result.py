@@ -8,6 +8,7 @@ from drumlin import _drumlin
 from drumlin._errors import InvalidArgument
 from drumlin._numpy import structured
 from drumlin._optional import have, need
+from drumlin._polars import polars_frame
 
 if TYPE_CHECKING:
     import numpy as _np
@@ -220,35 +221,6 @@ class Result:
             # Numbering from 0 says nothing about which rows they are.
             and (written == range(len(written)) or self._reading.written_whole)
         )
-
-
-def polars_frame(rows: Any) -> "_pl.DataFrame":
-    """A Polars frame of batches, or of one. Polars takes decimals of 32 and 64 bits for ones of 128: it gets such."""
-    polars = need("polars", "to_polars()", "polars")
-    if not any("Decimal32(" in type_ or "Decimal64(" in type_ for type_ in rows.schema.types):
-        return polars.DataFrame(rows)  # type: ignore[no-any-return, unused-ignore]
-    pyarrow = need("pyarrow", "to_polars() of decimals of 32 and 64 bits", "pyarrow")
-    table = (
-        pyarrow.table(rows)
-        if hasattr(rows, "__arrow_c_stream__")
-        else pyarrow.Table.from_batches([pyarrow.record_batch(rows)])
-    )
-    wide = [field.with_type(_wide(field.type, pyarrow)) for field in table.schema]
-    return polars.from_arrow(table.cast(pyarrow.schema(wide)))  # type: ignore[no-any-return, unused-ignore]
-
-
-def _wide(type_: Any, pyarrow: Any) -> Any:
-    """A type with decimals of 128 bits, at any depth that pyarrow casts."""
-    types = pyarrow.types
-    if types.is_decimal32(type_) or types.is_decimal64(type_):
-        return pyarrow.decimal128(type_.precision, type_.scale)
-    if types.is_struct(type_):
-        return pyarrow.struct([field.with_type(_wide(field.type, pyarrow)) for field in type_])
-    if types.is_list(type_):
-        return pyarrow.list_(type_.value_field.with_type(_wide(type_.value_type, pyarrow)))
-    if types.is_large_list(type_):
-        return pyarrow.large_list(type_.value_field.with_type(_wide(type_.value_type, pyarrow)))
-    return type_
 
 
 class Results(dict[str, Any]):

@@ -14,7 +14,7 @@ from drumlin._arguments import column_names, filter_text, optional_micros, stora
 from drumlin._errors import Error, InvalidArgument, SnapshotExpired
 from drumlin._expr import Expr
 from drumlin._optional import have, need
-from drumlin._result import polars_frame
+from drumlin._polars import polars_frame
 
 if TYPE_CHECKING:
     import pandas as _pd  # type: ignore[import-untyped, unused-ignore]

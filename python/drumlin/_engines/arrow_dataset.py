@@ -1,11 +1,13 @@
-"""Data sets as pyarrow has them, for DuckDB, DataFusion, Polars and pyarrow itself.
+"""Data sets as pyarrow has them, for DuckDB, DataFusion and pyarrow itself.
 
 What pyarrow would do in C++ with a data set of its own is overridden here, in terms of streams with columns and filters
 pushed down. What is not exact in the filter language is filtered by pyarrow, batch by batch.
 """
 
+import contextlib
 import inspect
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
@@ -29,7 +31,10 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         self, core: _drumlin.Dataset, store: Any, columns: list[str] | None, filters: list[str], limit: int | None
     ) -> None:
         super()._set(core, store, columns, filters, limit)
+        # Pyarrow neither filters nor sorts, takes or joins views, in which Polars writes its texts.
+        self._core = core = core.without_views() or core
         self._narrowed: ArrowDataset | None = None
+        self._rows: int | None = None
         self._schema: Any = pa.schema(core.stream(columns, filters, 0).schema)
         # Code in C++ that is given the data set does not ask the methods below: it finds an error, not a lack of rows.
         pads.UnionDataset.__init__(self, self._schema, [_unreadable(self._schema)])
@@ -43,21 +48,37 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         """Its tables one by one, without those that filters rule out."""
         if self._limit is not None:
             raise InvalidArgument("a data set with a limit has no tables of its own: take them before limit")
-        tables = self._core.split_by_table([*self._filters, *filters])
+        tables = self._exact.split_by_table([*self._filters, *filters])
         return [made(ArrowDataset, table, self._store, self._columns, self._filters, None) for table in tables]
 
     @property
     def schema(self) -> Any:
         """The columns, as a pyarrow Schema.
 
-        DuckDB sees other types of the same values, which it takes in less time, and in which it pushes down more:
-        dictionaries, plain strings in the place of views, microseconds in the place of nanoseconds that are whole ones.
+        DuckDB sees other types of the same values, which it has, takes in less time, or pushes down more in:
+        dictionaries, plain strings in the place of views, wider half floats, decimals of 128 bits.
         """
-        return self._for_duckdb()._schema if _is_called_by("duckdb._sources") else self._schema
+        caller = _caller_in("duckdb._sources")
+        if caller is None:
+            return self._schema
+        self._tell_rows(caller.f_locals.get("self"))
+        return self._for_duckdb()._schema
+
+    def _tell_rows(self, source: Any) -> None:
+        """Tells DuckDB how many rows there are, by which it orders joins. Its source of a data set asks for them by a
+        method that knows none; a version that does not ask takes no notice."""
+        if getattr(source, "obj", None) is self and callable(getattr(source, "rows", None)):
+            with contextlib.suppress(AttributeError):
+                source.rows = self._rows_at_most
+
+    def _rows_at_most(self) -> int:
+        if self._rows is None:
+            self._rows = self._core.rows_at_most(self._filters, self._limit)
+        return self._rows
 
     def _for_duckdb(self) -> "ArrowDataset":
         if self._narrowed is None:
-            core = self._core.for_engines()
+            core = self._exact.for_engines()
             self._narrowed = made(ArrowDataset, core, self._store, self._columns, self._filters, self._limit)
         return self._narrowed
 
@@ -70,12 +91,12 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **options: Any
     ) -> "Scanner | pads.Scanner":
         """Reads ``columns`` (names, or a dict of names and expressions) of the rows for which ``filter`` is true."""
-        if _is_called_by("duckdb._sources"):
+        if _caller_in("duckdb._sources"):
             return Scanner(self._for_duckdb(), columns, filter, batch_size)
         scanner = Scanner(self, columns, filter, batch_size)
         # The code in C++ of pyarrow's functions, such as the one that writes data sets, reads a Scanner of its own
         # only.
-        return pads.Scanner.from_batches(scanner.to_reader()) if _is_called_by("pyarrow") else scanner
+        return pads.Scanner.from_batches(scanner.to_reader()) if _caller_in("pyarrow") else scanner
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[Any]:
         """The batches, as they are read."""
@@ -111,7 +132,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         if self._limit is None:
             mine, rest = arrow_filter.split(expression, self._schema_of_all())
             if rest is None:
-                return made(ArrowDataset, self._core, self._store, self._columns, [*self._filters, *mine], None)
+                return made(ArrowDataset, self._exact, self._store, self._columns, [*self._filters, *mine], None)
         return _in_memory(self.to_table(filter=expression))
 
     def get_fragments(self, filter: Any = None) -> Iterator["Fragment"]:
@@ -144,31 +165,20 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return Dataset.__reduce__(self)
 
     def _schema_of_all(self) -> Any:
-        """The columns, those that are not shown among them, which filters may name."""
-        return pa.schema(self._core.schema)
+        """The columns, those that are not shown among them, which filters may name, in the types that filters see."""
+        return pa.schema(self._core.filter_schema)
 
 
 _TRUE = pa.compute.scalar(True)
 
 
-def _is_called_by(package: str) -> bool:
-    """Whether the method that asks is called by a module of ``package``. Code in C that calls has no module."""
+def _caller_in(package: str) -> FrameType | None:
+    """What calls the method that asks, if that is a module of ``package``. Code in C that calls has no module."""
     caller = inspect.currentframe()
     for _ in range(2):
         caller = None if caller is None else caller.f_back
     module = "" if caller is None else str(caller.f_globals.get("__name__"))
-    return module == package or module.startswith(f"{package}.")
-
-
-def _without_views(data_type: Any) -> Any:
-    types = pa.types
-    return (
-        pa.large_string()
-        if types.is_string_view(data_type)
-        else pa.large_binary()
-        if types.is_binary_view(data_type)
-        else data_type
-    )
+    return caller if module == package or module.startswith(f"{package}.") else None
 
 
 def _unreadable(schema: Any) -> Any:
@@ -190,7 +200,7 @@ class Scanner:
     __slots__ = ("_batch_size", "_columns", "_dataset", "_filter", "_keys", "_mine", "_projected", "_rest")
 
     def __init__(
-        self, dataset: ArrowDataset, columns: Any, filter: Any, batch_size: int | None, *, total_order: bool = False
+        self, dataset: ArrowDataset, columns: Any, filter: Any, batch_size: int | None, *, for_datafusion: bool = False
     ) -> None:
         self._dataset = dataset
         #: Integers that are compared in the place of floats.
@@ -209,8 +219,10 @@ class Scanner:
         if isinstance(filter, str):
             dataset._unlimited("filter")
             self._mine = [filter]
-        elif filter is not None and total_order and dataset._limit is None:
-            self._mine, self._rest, self._keys = arrow_filter.split_by_total_order(filter, dataset._schema_of_all())
+        elif filter is not None and for_datafusion:
+            # Of rows that are limited, those that the filter keeps are not known before they are read.
+            push, schema = dataset._limit is None, dataset._schema_of_all()
+            self._mine, self._rest, self._keys = arrow_filter.split_for_datafusion(filter, schema, push=push)
         elif filter is not None and dataset._limit is None:
             self._mine, self._rest = arrow_filter.split(filter, dataset._schema_of_all())
         elif filter is not None:
@@ -311,14 +323,11 @@ class Scanner:
             needed = [name for name in needed if name not in self._keys]
             columns = list(dict.fromkeys([*shown, *needed, *self._keys.values()]))
         source = pa.RecordBatchReader.from_stream(of._stream(columns, self._mine))
-        prepared = (self._prepared(batch) for batch in source)
-        schema = self._prepared(pa.RecordBatch.from_pylist([], source.schema)).schema
-        return pa.RecordBatchReader.from_batches(schema, prepared)
-
-    def _prepared(self, batch: Any) -> Any:
-        """A batch as pyarrow can filter it: without views, which it does not filter, and with keys for floats."""
-        plain = [field.with_type(_without_views(field.type)) for field in batch.schema]
-        return arrow_filter.with_order_keys(batch.cast(pa.schema(plain, batch.schema.metadata)), self._keys)
+        if not self._keys:
+            return source
+        prepared = (arrow_filter.with_order_keys(batch, self._keys) for batch in source)
+        empty = pa.RecordBatch.from_pylist([], source.schema)
+        return pa.RecordBatchReader.from_batches(arrow_filter.with_order_keys(empty, self._keys).schema, prepared)
 
     def _by_pyarrow(self, source: Any, *, counts: bool = False) -> Any:
         shown = self._columns if self._columns is not None else self.dataset_schema.names
@@ -363,8 +372,8 @@ class Fragment:
         """Reads some columns and rows; ``schema``, which says what all parts of a data set look like, is theirs
         anyway."""
         columns, filter, batch_size = (options.get(name) for name in ("columns", "filter", "batch_size"))
-        # With a schema it is DataFusion that asks, which compares floats by their total order.
-        return Scanner(self._dataset, columns, filter, batch_size, total_order=schema is not None)
+        # With a schema it is DataFusion that asks.
+        return Scanner(self._dataset, columns, filter, batch_size, for_datafusion=schema is not None)
 
     def to_batches(self, **options: Any) -> Iterator[Any]:
         """The batches, as they are read."""

@@ -14,7 +14,7 @@ from drumlin._engines import filters
 from drumlin._engines.filters import NAN, NOT_MINE, NotMine, value
 from drumlin._expr import Expr
 
-__all__ = ["columns_of", "split", "split_by_total_order", "with_order_keys"]
+__all__ = ["columns_of", "split", "split_for_datafusion", "with_order_keys"]
 
 _OPS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 
@@ -54,19 +54,24 @@ def split(expression: Any, schema: pa.Schema) -> tuple[list[str], Any]:
     return mine, expression if left else None
 
 
-def split_by_total_order(expression: Any, schema: pa.Schema) -> tuple[list[str], Any, dict[str, str]]:
-    """The same for DataFusion, which compares floats by their total order: NaN comes after all others, or before them
-    if its sign is set, and only zeros are equal whatever their sign, though not in long lists. What such comparisons
-    are true for is among the rows that the filters keep; the rest of the expression compares integers in the place of
-    floats: columns that :func:`with_order_keys` adds to the rows, the dict says of which."""
+def split_for_datafusion(
+    expression: Any, schema: pa.Schema, *, push: bool = True
+) -> tuple[list[str], Any, dict[str, str]]:
+    """The same for DataFusion, to which a null is neither among values nor not, and which compares floats by their
+    total order: NaN comes after all others, or before them if its sign is set, and only zeros are equal whatever their
+    sign, though not in long lists. What such comparisons are true for is among the rows that the filters keep; the rest
+    of the expression compares integers in the place of floats: columns that :func:`with_order_keys` adds to the rows,
+    the dict says of which. Without ``push`` the rest is all of it."""
     keys: dict[str, str] = {}
     mine: list[str] = []
     rest = None
     try:
-        for term in _terms(_tree(expression)):
+        for term in map(_as_in_sql, _terms(_tree(expression))):
             rebuilt = _rebuilt(term, schema, keys)
             floats = _has_floats(term, schema)
             try:
+                if not push:
+                    raise NOT_MINE
                 filters.add(mine, _superset(term, schema) if floats else _truth(term, schema))
             except NotMine:
                 floats = True
@@ -75,6 +80,20 @@ def split_by_total_order(expression: Any, schema: pa.Schema) -> tuple[list[str],
     except _NOT_UNDERSTOOD:
         return [], expression, {}
     return mine, rest, keys
+
+
+def _as_in_sql(tree: Any) -> Any:
+    """The same with null for whether a null is among values, where pyarrow has false."""
+    if not isinstance(tree, _Call):
+        return tree
+    if tree.name == "is_in":
+        asked, found = _Call("is_valid"), _Call("if_else")
+        asked.arguments = tree.arguments[:1]
+        found.arguments = [asked, tree, pa.scalar(None, pa.bool_())]
+        return found
+    made = _Call(tree.name)
+    made.arguments, made.options = list(map(_as_in_sql, tree.arguments)), tree.options
+    return made
 
 
 def columns_of(expression: Any) -> list[str] | None:
@@ -331,6 +350,9 @@ def _has_floats(tree: Any, schema: pa.Schema) -> bool:
 def _superset(tree: Any, schema: pa.Schema) -> Expr:
     """A filter that is true at least where a comparison of a float with a literal is, in whatever order of zeros and
     NaN."""
+    if isinstance(tree, _Call) and tree.name == "if_else":
+        # Null is not true.
+        tree = tree.arguments[1]
     if isinstance(tree, _Call) and tree.name in ("and_kleene", "or_kleene"):
         left, right = (
             _superset(argument, schema) if _has_floats(argument, schema) else _truth(argument, schema)

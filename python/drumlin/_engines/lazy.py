@@ -9,7 +9,7 @@ from drumlin._engines import filters
 from drumlin._engines.filters import NAN, NOT_MINE, NotMine, value
 from drumlin._expr import Expr, col
 from drumlin._optional import need
-from drumlin._result import polars_frame
+from drumlin._polars import has_polars_type, polars_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,39 +30,44 @@ def lazy_frame(dataset: "Dataset") -> "pl.LazyFrame":
     """A LazyFrame that reads a data set with columns, predicate and number of rows pushed down."""
     need("polars", "to_lazy()", "polars")
     plugins = need("polars.io.plugins", "to_lazy()", "polars")
-    schema = polars_frame(dataset._core.collect(dataset._columns, dataset._filters, 0)).schema
+    schema = _schema(dataset)
 
     def read(
         with_columns: list[str] | None, predicate: "pl.Expr | None", n_rows: int | None, batch_size: int | None
     ) -> "Iterator[pl.DataFrame]":
         columns = dataset._columns if with_columns is None else with_columns
-        mine: list[str] = []
-        rest = predicate
-        if predicate is not None and dataset._limit is None:
-            mine, rest = split(predicate, dict(schema))
+        # With both, the predicate is applied to the first rows, so it must not choose them.
+        limited = n_rows is not None or dataset._limit is not None
+        mine, rest = ([], None) if predicate is None else split(predicate, schema, push=not limited)
         asked = columns
         if rest is not None and columns is not None:
             # What the predicate looks at is among the columns if Polars says so; else it is read and left out again.
             asked = list(dict.fromkeys([*columns, *rest.meta.root_names()]))
-        left = n_rows
-        for batch in dataset._stream(asked, mine, n_rows if rest is None else None):
+        limit = min((rows for rows in (n_rows, dataset._limit) if rows is not None), default=None)
+        for batch in dataset._exact.stream(asked, [*dataset._filters, *mine], limit):
             frame = polars_frame(batch)
             if rest is not None:
                 frame = frame.filter(rest)
                 if asked != columns:
                     frame = frame.select(columns)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
             yield frame
-            if left == 0:
-                return
 
     return plugins.register_io_source(read, schema=schema, validate_schema=False, is_pure=True)
 
 
-def split(predicate: "pl.Expr", schema: dict[str, Any]) -> tuple[list[str], "pl.Expr | None"]:
-    """Filters of ours that are true where parts of ``predicate`` are, all of which must be, and what is left of it."""
+def _schema(dataset: "Dataset") -> dict[str, Any]:
+    """The columns as Polars has them. One that it has no type for is null, and an error where it is read."""
+    polars = need("polars", "to_lazy()", "polars")
+    types = dict(zip(dataset._exact.schema.names, dataset._exact.schema.types, strict=True))
+    names = list(types) if dataset._columns is None else dataset._columns
+    known = [name for name in names if has_polars_type(types[name])]
+    found = polars_frame(dataset._exact.collect(known, dataset._filters, 0)).schema if known else {}
+    return {name: found.get(name, polars.Null()) for name in names}
+
+
+def split(predicate: "pl.Expr", schema: dict[str, Any], *, push: bool = True) -> tuple[list[str], "pl.Expr | None"]:
+    """Filters of ours that are true where parts of ``predicate`` are, all of which must be, and what is left of it;
+    without ``push`` that is all of it."""
     mine: list[str] = []
     rest: pl.Expr | None = None
     for term, tree in _terms(predicate):
@@ -70,6 +75,8 @@ def split(predicate: "pl.Expr", schema: dict[str, Any]) -> tuple[list[str], "pl.
         if isinstance(tree, dict) and str(tree.get("Display", {}).get("fmt_str", "")).startswith("dynamic_pred"):
             continue
         try:
+            if not push:
+                raise NOT_MINE
             filters.add(mine, _truth(tree, schema))
         except (NotMine, KeyError, TypeError, ValueError, IndexError, RecursionError):
             rest = term if rest is None else rest & term

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from drumlin._arguments import AsOf
+from drumlin import _drumlin
+from drumlin._arguments import AsOf, as_of_argument
+from drumlin._dataset import dataset
 from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
 from drumlin._optional import need
 
@@ -67,7 +69,7 @@ def _dataset(tables: "Tables[Any]", name: str, as_of: AsOf | None) -> Any:
     for path, when in _readings(name, as_of):
         pattern, columns = _pattern(path)
         try:
-            return tables.scan(pattern, path_columns=columns, as_of=when)
+            return _scanned(tables, pattern, columns, when)
         except NotFound as error:
             # A version or snapshot that is not there, of a table that is.
             if _matches(tables, pattern):
@@ -76,6 +78,23 @@ def _dataset(tables: "Tables[Any]", name: str, as_of: AsOf | None) -> Any:
             if _matches(tables, pattern):
                 raise
     return None
+
+
+def _scanned(tables: "Tables[Any]", pattern: str, columns: Sequence[str] | None, as_of: AsOf | None) -> Any:
+    """The tables that a pattern matches. Which columns a query reads is known when it runs: one that cannot be read
+    fails then. But there must be another."""
+    core = tables._tables.scan(pattern, as_of_argument(as_of), list(columns or ()))
+    if not any(_is_readable(core, name) for name in core.schema.names):
+        core.check_readable(None)
+    return dataset(core, tables._of, None, [], None, readable=False)
+
+
+def _is_readable(core: _drumlin.Dataset, column: str) -> bool:
+    try:
+        core.check_readable([column])
+    except SchemaMismatch:
+        return False
+    return True
 
 
 def _readings(name: str, as_of: AsOf | None) -> Iterator[tuple[str, AsOf | None]]:

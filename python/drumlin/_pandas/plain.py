@@ -156,6 +156,7 @@ def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
         table = table.replace_schema_metadata(metadata)
     if table.num_rows == 0 and _CATEGORIES_KEY in metadata:
         table = _with_categories(table, json.loads(metadata[_CATEGORIES_KEY]))
+    table = _without_nested_views(table)
     # Handing a small table to threads takes longer than converting it.
     threads = {"use_threads": False} if table.nbytes < _THREADS_FROM_BYTES else {}
     frame = table.to_pandas(**{**threads, **options})
@@ -165,6 +166,35 @@ def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
         names = {str(name): name for name in json.loads(metadata[_NAMES_KEY])}
         frame.columns = pd.Index([names.get(name, name) for name in frame.columns], dtype=object)
     return frame
+
+
+def _without_nested_views(table: pa.Table) -> pa.Table:
+    """Texts and bytes within lists with offsets in the place of views, as Polars writes them, of which pyarrow makes no
+    objects."""
+    fields = [field.with_type(_without_views(field.type)) if field.type.num_fields else field for field in table.schema]
+    plain = pa.schema(fields, table.schema.metadata)
+    return table if plain.equals(table.schema) else table.cast(plain)
+
+
+def _without_views(type_: pa.DataType) -> pa.DataType:
+    types = pa.types
+
+    def of(field: pa.Field) -> pa.Field:
+        return field.with_type(_without_views(field.type))
+
+    if types.is_string_view(type_):
+        return pa.large_string()
+    if types.is_binary_view(type_):
+        return pa.large_binary()
+    if types.is_struct(type_):
+        return pa.struct(list(map(of, type_)))
+    if types.is_list(type_):
+        return pa.list_(of(type_.value_field))
+    if types.is_large_list(type_):
+        return pa.large_list(of(type_.value_field))
+    if types.is_fixed_size_list(type_):
+        return pa.list_(of(type_.value_field), type_.list_size)
+    return type_
 
 
 def _with_categories(table: pa.Table, categories: dict[str, list[Any]]) -> pa.Table:

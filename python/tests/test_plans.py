@@ -1,0 +1,138 @@
+"""Random plans by DuckDB, Polars, pyarrow and DataFusion over data sets, and over the same rows in memory.
+
+``DRUMLIN_PLANS`` says how many, ``DRUMLIN_SEED`` which; a failure names the plan's own seed.
+"""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import datafusion
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pytest
+from engine_rows import Data, answer, ordered, pattern, plain, views
+from plans import Plan, draw, draw_for_arrow
+
+import drumlin
+
+SEED = os.environ.get("DRUMLIN_SEED", "12")
+PLANS = int(os.environ.get("DRUMLIN_PLANS", "400"))
+#: Data sets with a limit are tables of their own.
+LIMITS = (3, 400)
+
+
+@pytest.fixture(scope="module")
+def tables() -> Iterator[dict[str, Data]]:
+    rng = random.Random(SEED)
+    with drumlin.open("memory://") as store:
+        made = [plain(store, rng), ordered(store, rng), pattern(store, rng), views(store, rng)]
+        for data in list(made):
+            rows = rng.choice(LIMITS)
+            made.append(Data(f"{data.name}_first", data.dataset.limit(rows), data.memory.slice(0, rows)))
+        yield {data.name: data for data in made}
+
+
+def plans(
+    engine: str, tables: dict[str, Data], make: Callable[..., Plan] = draw
+) -> Iterator[tuple[int, random.Random, Plan]]:
+    only = os.environ.get("DRUMLIN_PLAN_SEED")
+    columns = {name: data.memory.schema.names for name, data in tables.items()}
+    for seed in range(PLANS // 4) if only is None else [int(only)]:
+        rng = random.Random(f"{SEED} {engine} {seed}")
+        chosen = columns
+        if engine == "DataFusion":
+            # It takes the texts of one side of a union for those of the other, whatever holds them.
+            views = rng.random() < 0.25
+            chosen = {name: listed for name, listed in columns.items() if name.startswith("v") == views}
+        yield seed, rng, make(rng, chosen, rng.randrange(1, 6))
+
+
+def check(seed: int, plan: Plan, what: str, got: Any, wanted: Any) -> None:
+    assert got == wanted, (
+        f"{plan.told}\n{what}\nrun it again: DRUMLIN_SEED={SEED} DRUMLIN_PLAN_SEED={seed} pytest test_plans.py"
+    )
+
+
+def test_duckdb(tables: dict[str, Data]) -> None:
+    refused = 0
+    with duckdb.connect() as over_sets, duckdb.connect() as in_memory:
+        for connection in (over_sets, in_memory):
+            connection.execute("set timezone = 'UTC'")
+        for name, data in tables.items():
+            over_sets.register(name, data.dataset)
+            in_memory.register(name, data.memory)
+        for seed, _, plan in plans("DuckDB", tables):
+            text = f"from {plan.sql(True)}"
+            wanted = answer(lambda: in_memory.sql(text).to_arrow_table(), in_order=False)
+            got = answer(lambda: over_sets.sql(text).to_arrow_table(), in_order=False)
+            refused += isinstance(wanted, str)
+            check(seed, plan, text, got, wanted)
+    assert refused <= PLANS / 40
+
+
+@pytest.mark.parametrize("how", ["in-memory", "streaming"])
+def test_polars(tables: dict[str, Data], how: Any) -> None:
+    memory = {name: pl.from_arrow(data.memory) for name, data in tables.items()}
+    refused = 0
+    for seed, _, plan in plans(f"Polars {how}", tables):
+        frames = {name: frame.lazy() for name, frame in memory.items()}
+        lazy = {name: data.dataset.to_lazy() for name, data in tables.items()}
+        wanted = answer(lambda: plan.polars(frames).collect(engine=how).to_arrow(), in_order=plan.ordered)
+        got = answer(lambda: plan.polars(lazy).collect(engine=how).to_arrow(), in_order=plan.ordered)
+        refused += isinstance(wanted, str)
+        check(seed, plan, str(plan.polars(lazy).explain()) if got != wanted else "", got, wanted)
+    assert refused <= PLANS / 40
+
+
+def test_pyarrow(tables: dict[str, Data]) -> None:
+    sets = {name: data.dataset for name, data in tables.items()}
+    memory = {name: pads.dataset(data.memory) for name, data in tables.items()}
+    refused = 0
+    for seed, rng, plan in plans("pyarrow", tables, draw_for_arrow):
+        assert plan.arrow is not None
+        made = plan.arrow
+        where = rng.randrange(3)
+
+        def run(of: dict[str, Any]) -> pa.Table:
+            found = made(of)
+            match where:
+                case 0:
+                    return found.to_table()
+                case 1:
+                    return pa.table({"n": [found.count_rows()]})
+            return found.scanner(columns=plan.columns, batch_size=77).to_table()
+
+        wanted = answer(lambda: run(memory), in_order=True)
+        refused += isinstance(wanted, str)
+        check(seed, plan, "", answer(lambda: run(sets), in_order=True), wanted)
+    assert refused <= PLANS / 40
+
+
+def test_datafusion(tables: dict[str, Data]) -> None:
+    over_sets, in_memory = datafusion.SessionContext(), datafusion.SessionContext()
+    for name, data in tables.items():
+        over_sets.register_dataset(name, data.dataset)
+        in_memory.register_record_batches(name, [data.memory.to_batches()])
+    refused = 0
+    for seed, _, plan in plans("DataFusion", tables):
+        text = f"select * from {plan.sql(False)}"
+        text = text.replace("as blob", "as bytea").replace("timestamptz '", "timestamp '")
+        wanted = answer(lambda: pa.table(in_memory.sql(text)), in_order=False)
+        got = answer(lambda: pa.table(over_sets.sql(text)), in_order=False)
+        refused += isinstance(wanted, str)
+        check(seed, plan, text, got, wanted)
+    assert refused <= PLANS / 16
+
+
+def test_each_operation_is_met_upon_each_other_one(tables: dict[str, Data]) -> None:
+    columns = {name: data.memory.schema.names for name, data in tables.items()}
+    rng = random.Random(SEED)
+    met = set().union(*(draw(rng, columns, rng.randrange(1, 6)).pairs() for _ in range(8000)))
+    kinds = {"filter", "select", "sort", "slice", "tail", "distinct", "group", "union", "join", "in"}
+    # Groups have none of the columns by which rows are joined.
+    lacking = {(one, other) for one in kinds for other in kinds | {"scan"}} - met - {("join", "group"), ("in", "group")}
+    assert not lacking
