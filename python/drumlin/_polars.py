@@ -1,6 +1,5 @@
 """Frames of Polars, made of Arrow batches. What Polars has no type for comes in another type of the same values."""
 
-import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -66,15 +65,19 @@ def _is_other(type_: str) -> bool:
     return _OTHERS.search(type_) is not None or not all(map(_knows_zone, _ZONE.findall(type_)))
 
 
-@functools.lru_cache(maxsize=1000)
+#: Whether Polars knows a time zone.
+_zones: dict[str, bool] = {}
+
+
 def _knows_zone(zone: str) -> bool:
-    """Whether Polars knows a time zone."""
     polars = need("polars", "to_polars()", "polars")
-    try:
-        polars.Series([], dtype=polars.Datetime("us", zone))
-    except polars.exceptions.PolarsError:
-        return False
-    return True
+    if zone not in _zones:
+        try:
+            polars.Series([], dtype=polars.Datetime("us", zone))
+            _zones[zone] = True
+        except polars.exceptions.PolarsError:
+            _zones[zone] = False
+    return _zones[zone]
 
 
 def _known(type_: Any, pyarrow: Any) -> Any:
