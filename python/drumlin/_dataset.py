@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from drumlin import _drumlin
 from drumlin._arguments import column_names, count, filter_text
 from drumlin._drumlin import DatasetPlan
-from drumlin._errors import Error, InvalidArgument
+from drumlin._errors import Error, InvalidArgument, SchemaMismatch
 from drumlin._expr import Expr
 from drumlin._groups import Groupable
 from drumlin._named import names_arguments
@@ -252,7 +252,8 @@ class Dataset(Groupable, Addressed):
 
     def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
         self._unlimited(what)
-        if self._columns is not None:
+        # Of tables that have a column apart, others must be named before they are scanned at all.
+        if self._columns is not None and self._is_readable():
             raise InvalidArgument(f"{what} comes before select: it reads the columns that it needs")
         return self if where is None else self.where(where)
 
@@ -261,6 +262,14 @@ class Dataset(Groupable, Addressed):
             raise InvalidArgument(
                 f"{what} comes before limit: of rows that are limited, which ones are left is not told"
             )
+
+    def _is_readable(self) -> bool:
+        """Whether all of its tables' columns can be read together."""
+        try:
+            self._core.check_readable(None)
+        except SchemaMismatch:
+            return False
+        return True
 
     def _changed(self, **changes: Any) -> Self:
         state = {"columns": self._columns, "filters": self._filters, "limit": self._limit} | changes

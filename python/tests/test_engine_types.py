@@ -328,6 +328,9 @@ def test_a_column_that_no_type_holds_is_refused_only_where_it_is_asked_for(store
     assert ds.to_table(filter=pc.field("id") < 5).num_rows == 2
     assert store.scan("t/*", columns=[]).count_rows() == 4
     assert store.read("t/*", columns=["id"]).to_arrow().num_rows == 4
+    assert store.scan("t/*", columns=["id"]).group_by().agg(most=("id", "max")).to_arrow().to_pylist() == [{"most": 5}]
+    with apart:
+        store.scan("t/*", columns=["id"]).group_by("id").agg(most=("n", "max"))
     # A query that does not use it.
     assert store.sql("select count(*), max(id) from 't/*'").fetchall() == [(4, 5)]
     for query in ("select * from 't/*'", "select max(n) from 't/*'", "select id from 't/*' where n > 1"):
