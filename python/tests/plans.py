@@ -201,10 +201,22 @@ def union(one: Plan, other: Plan) -> Plan:
     )
 
 
+#: What pyarrow calls them.
+_JOINS = {"inner": "inner", "left": "left outer", "semi": "left semi", "anti": "left anti"}
+
+
 def joined(one: Plan, other: Plan, how: str) -> Plan:
     """Rows of one, by those that the other has: all (``inner``, ``left``), those that have one (``semi``) or none
     (``anti``)."""
     told = f"{how}({one.told}, {other.told})"
+
+    def arrow(tables: Mapping[str, Any]) -> Any:
+        assert one.arrow is not None
+        assert other.arrow is not None
+        named = {"id": pc.field("id")} | ({"other": pc.field("i8")} if how in ("inner", "left") else {})
+        right = _in_memory(other.arrow(tables).to_table(columns=named))
+        return one.arrow(tables).join(right, "id", join_type=_JOINS[how])
+
     if how in ("semi", "anti"):
         kept = "not " if how == "anti" else ""
         return Plan(
@@ -213,7 +225,7 @@ def joined(one: Plan, other: Plan, how: str) -> Plan:
                 f"(select * from {one.sql(natural)} where id {kept}in (select id from {other.sql(natural)}))"
             ),
             lambda tables: one.polars(tables).join(other.polars(tables), on="id", how=how),
-            None,
+            arrow,
             told,
             ordered=False,
             kind="in",
@@ -230,7 +242,7 @@ def joined(one: Plan, other: Plan, how: str) -> Plan:
         lambda tables: one.polars(tables).join(
             other.polars(tables).select("id", pl.col("i8").alias("other")), on="id", how=how
         ),
-        None,
+        arrow,
         told,
         ordered=False,
         kind="join",
@@ -334,7 +346,12 @@ def draw_for_arrow(rng: random.Random, tables: Mapping[str, list[str]], depth: i
     if of is None:
         name = rng.choice(list(tables))
         return scan(name, tables[name])
-    match rng.randrange(6):
+    match rng.randrange(7):
+        case 6:
+            other = draw_for_arrow(rng, tables, 2)
+            kinds = ["inner", "left"] if "i8" in other.columns and "other" not in of.columns else []
+            # The rows of a join come in any order.
+            return in_order(joined(of, other, rng.choice(["semi", "anti", *kinds])))
         case 0 | 1:
             return filtered(of, asked(rng, of.columns, 2))
         case 2:

@@ -90,7 +90,8 @@ def test_polars(tables: dict[str, Data], how: Any) -> None:
 
 def test_pyarrow(tables: dict[str, Data]) -> None:
     sets = {name: data.dataset for name, data in tables.items()}
-    memory = {name: pads.dataset(data.memory) for name, data in tables.items()}
+    # Pyarrow does not sort chunks of several dictionaries.
+    memory = {name: pads.dataset(data.memory.unify_dictionaries()) for name, data in tables.items()}
     refused = 0
     for seed, rng, plan in plans("pyarrow", tables, draw_for_arrow):
         assert plan.arrow is not None
@@ -107,7 +108,10 @@ def test_pyarrow(tables: dict[str, Data]) -> None:
             return found.scanner(columns=plan.columns, batch_size=77).to_table()
 
         wanted = answer(lambda: run(memory), in_order=True)
-        refused += isinstance(wanted, str)
+        if isinstance(wanted, str):
+            # What pyarrow does not do with several dictionaries, a data set may.
+            refused += 1
+            continue
         check(seed, plan, "", answer(lambda: run(sets), in_order=True), wanted)
     assert refused <= PLANS / 40
 

@@ -190,6 +190,14 @@ def _unreadable(schema: Any) -> Any:
 _TOLD = "a data set of drumlin is read by its own methods: give pyarrow its scanner(), or its to_table()"
 
 
+def _with_one_dictionary(table: Any) -> Any:
+    """Rows with one dictionary a column, where row groups have several: pyarrow neither sorts nor joins those."""
+    if not any(pa.types.is_dictionary(field.type) for field in table.schema):
+        return table
+    batches = [batch for batch in table.to_batches() if batch.num_rows > 0]
+    return pa.Table.from_batches(batches, table.schema).unify_dictionaries()
+
+
 def _in_memory(table: Any) -> Any:
     return pads.InMemoryDataset(table, table.schema)
 
@@ -272,22 +280,22 @@ class Scanner:
     def to_table(self) -> Any:
         """All rows, decoded by all threads."""
         if self._projected is not None or self._rest is not None:
-            return self.to_reader().read_all()
+            return _with_one_dictionary(self.to_reader().read_all())
         of = self._dataset
-        return pa.table(of._core.collect(self._columns, [*of._filters, *self._mine], of._limit))
+        return _with_one_dictionary(pa.table(of._core.collect(self._columns, [*of._filters, *self._mine], of._limit)))
 
     def head(self, num_rows: int) -> Any:
         """The first rows; no more is read than they need."""
         wanted = count_argument(num_rows, "num_rows") or 0
         if self._projected is None and self._rest is None:
-            return pa.RecordBatchReader.from_stream(self._stream(limit=wanted)).read_all()
+            return _with_one_dictionary(pa.RecordBatchReader.from_stream(self._stream(limit=wanted)).read_all())
         batches, left = [], wanted
         with self.to_reader() as reader:
             schema = reader.schema
             while left > 0 and (batch := next(reader, None)) is not None:
                 batches.append(batch.slice(0, left))
                 left -= batches[-1].num_rows
-        return pa.Table.from_batches(batches, schema)
+        return _with_one_dictionary(pa.Table.from_batches(batches, schema))
 
     def take(self, indices: Any) -> Any:
         """The rows at these places, counted from 0."""
