@@ -359,6 +359,6 @@ def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
     """How a store is opened of which nothing but the settings of its bucket is given."""
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
     settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None, "writer": None}
-    settings |= {"compression": None}
+    settings |= {"compression": None, "verify_rewrites": True}
     settings["storage_options"] = bucket_options(options)
     return settings

@@ -47,6 +47,7 @@ def open(
     io_threads: int | None = None,
     block_grace: dt.timedelta | None = None,
     accept_loss: bool = False,
+    verify_rewrites: bool = True,
     retry_for: dt.timedelta | None = None,
     compression: Compression | None = None,
     writer: str | None = None,
@@ -74,12 +75,15 @@ def open(
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
     reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core). Once the log has grown past
-    ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, the
-    next call that would write raises its error. What a call adds travels in its commit, without a block of its own,
+    ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, that is
+    logged, and once the log has four times as many bytes, a call that would write raises its error. What a call adds travels in its commit, without a block of its own,
     if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).
 
     A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without
     them: what could not be read then is lost for good.
+
+    Rows that replace others, in checkpoints, updates and purges, are decoded again and compared with these before a
+    commit puts them in their place, unless ``verify_rewrites`` is ``False``; it takes up to a tenth of a checkpoint.
 
     Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
     ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)
@@ -115,7 +119,7 @@ def open(
     checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
     checked["block_grace_micros"] = optional_micros(block_grace, "block_grace")
     checked["retry_micros"] = optional_micros(retry_for, "retry_for")
-    for name, value in (("shared", shared), ("fresh", fresh), ("accept_loss", accept_loss)):
+    for name, value in (("shared", shared), ("fresh", fresh), ("accept_loss", accept_loss), ("verify_rewrites", verify_rewrites)):
         checked[name] = flag(value, name)
     checked["compression"] = optional_text(compression, "compression")
     checked["writer"] = optional_text(writer, "writer")

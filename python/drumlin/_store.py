@@ -555,14 +555,14 @@ class Store(Tables[Version]):
             return staged._core.abort(self._core)
         return _drumlin.abort_staged(self._core, [token._core for token in tokens_argument(staged, "staged")])
 
-    def verify(self, *, deep: bool = False, progress: Progress | None = None) -> VerifyReport:
-        """Reads every byte that the store refers to and checks it. What is wrong is reported, not raised.
+    def verify(self, *, deep: bool = True, progress: Progress | None = None) -> VerifyReport:
+        """Reads every byte that the store refers to and checks it: checksums, and that every row group can be decoded and
+        has the statistics that it says. What is wrong is reported, not raised. Takes as long as reading all rows.
 
-        :param deep: Also decodes every row group and compares its statistics with its values; takes as long as reading
-            all rows.
+        :param deep: ``False`` checks checksums alone, and decodes nothing.
 
         >>> import drumlin
-        >>> drumlin.open("memory://").verify(deep=True).ok
+        >>> drumlin.open("memory://").verify().ok
         True
         """
         return self._core.verify(deep, progress)

@@ -241,7 +241,7 @@ impl Store {
         Ok(with_progress(py, progress, |task| self.core.purge(pattern, &filter)?.execute(&task))?.into())
     }
 
-    #[pyo3(signature = (deep=false, progress=None))]
+    #[pyo3(signature = (deep=true, progress=None))]
     fn verify(&self, py: Python<'_>, deep: bool, progress: Option<Py<PyAny>>) -> PyResult<VerifyReport> {
         Ok(with_progress(py, progress, |task| self.core.verify(&VerifyOptions { deep, task }))?.into())
     }

@@ -309,6 +309,41 @@ fn delete_after_sync() -> Result<(), String> {
     Ok(())
 }
 
+/// What an encoder that loses nulls, or mixes up rows, makes of rows that are there is noticed before it takes their place.
+fn broken_encoders_are_caught() {
+    for bug in [Bug::EncodeNoNulls, Bug::EncodeReversed] {
+        let store = open(&SimDisk::in_memory()).unwrap();
+        let rows: Vec<support::Row> = (0..200).map(|id| (id, (id % 3 > 0).then(|| format!("n{}", id % 7)))).collect();
+        let purge = drumlin::store::CheckpointOptions {
+            plan: drumlin::table::PlanOptions { dead_share_min: 0.0, ..Default::default() },
+            ..Default::default()
+        };
+        store.write("t", batch(&rows), &Default::default()).unwrap();
+        store.set_retention("t", Some(drumlin::catalog::Retention::KeepLast(1))).unwrap();
+        store.table("t").delete("id % 5 = 1", &Default::default()).unwrap();
+        by_key(&store, &[]);
+        store.table("k").upsert(batch(&rows), &Default::default()).unwrap();
+        let left: Vec<support::Row> = rows.iter().filter(|(id, _)| id % 5 != 1).cloned().collect();
+        let shows = |when: &str| {
+            assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), left, "{bug:?}, {when}");
+            assert_eq!(read(&store, "k", AsOf::Newest).unwrap(), rows, "{bug:?}, {when}");
+        };
+        plant(Some(bug));
+        let report = store.checkpoint(&purge).unwrap();
+        let set = [("name".to_owned(), drumlin::Expression::parse("'x'").unwrap())];
+        let update = store.table("t").update(&set, Some("id = 7"), &Default::default());
+        plant(None);
+        // The flush of one table, and the rewrite of the other.
+        assert_eq!(report.failures.len(), 2, "{bug:?}: {report:?}");
+        assert!(update.is_err(), "{bug:?}: {update:?}");
+        shows("while the encoder was broken");
+        let report = store.checkpoint(&purge).unwrap();
+        assert!(report.failures.is_empty() && report.rows_flushed > 0 && report.rows_removed > 0, "{report:?}");
+        shows("afterwards");
+        println!("{bug:?} caught before its rows took the place of others");
+    }
+}
+
 fn main() {
     const ROUNDS: u64 = 6000;
     plant(None);
@@ -427,5 +462,6 @@ fn main() {
         assert!(noticed, "{bug:?} was not noticed");
         println!("{bug:?} noticed in {} ms", begun.elapsed().as_millis());
     }
+    broken_encoders_are_caught();
     println!("every planted bug was noticed");
 }

@@ -16,6 +16,7 @@ use super::codes::{picked, plain_floats};
 use super::plan::scale_of;
 use crate::base::Result;
 use crate::filter::{float_key, key_float, narrow_integers};
+use crate::segment::places_of;
 
 /// Values of one row in bytes that compare like them.
 pub type Bytes = Box<[u8]>;
@@ -213,7 +214,7 @@ pub fn add_best(
             };
             match array.as_any_dictionary_opt() {
                 Some(dictionary) => {
-                    let (rows, keys) = (converter(dictionary.values())?, dictionary.normalized_keys());
+                    let (rows, keys) = (converter(dictionary.values())?, places_of(dictionary));
                     choose(&|a, b| rows.row(keys[a]).cmp(&rows.row(keys[b])) == wanted);
                 }
                 None => {

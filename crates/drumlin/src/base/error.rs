@@ -161,6 +161,11 @@ impl std::error::Error for Error {
 /// Arrow refuses bad input; data read from storage is checked before Arrow sees it, and mapped to `Corrupt` there.
 impl From<arrow::error::ArrowError> for Error {
     fn from(error: arrow::error::ArrowError) -> Self {
-        Error::invalid(error.to_string())
+        match error {
+            arrow::error::ArrowError::OffsetOverflowError(_) => Error::invalid(
+                "the texts or lists of one column take more than the 2 GiB that a batch of Arrow can hold; take fewer rows at a time",
+            ),
+            error => Error::invalid(error.to_string()),
+        }
     }
 }

@@ -190,6 +190,10 @@ pub enum Bug {
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.
     IgnoreGrace = 86,
+    /// Columns are encoded as if no row were null.
+    EncodeNoNulls = 180,
+    /// Columns are encoded with their rows in another order.
+    EncodeReversed = 181,
 }
 
 #[cfg(feature = "planted-bugs")]

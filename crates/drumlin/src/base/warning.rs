@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub enum WarningKind {
     /// A trigger's callback failed.
     TriggerFailed,
-    /// An automatic checkpoint failed; the next call that writes says so, too.
+    /// An automatic checkpoint failed; if the log has grown far beyond its bound, the next call that writes says so, too.
     CheckpointFailed,
     /// A checkpoint took long.
     SlowCheckpoint,

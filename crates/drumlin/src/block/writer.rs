@@ -300,9 +300,7 @@ impl BlockWriter {
 
     /// The blocks are referred to by a commit now: dropping the writer leaves them alone.
     pub fn keep(mut self) {
-        for written in self.written.drain(..).filter(|written| written.inline.is_some()) {
-            self.storage.committed(&names::block(written.block));
-        }
+        self.written.clear();
     }
 }
 

@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::planted::{Bug, planted};
@@ -24,8 +25,18 @@ pub struct BlockUse {
 }
 
 /// The content of a block that travels in commits and catalog snapshots until a checkpoint moves it to storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Inline(pub Bytes);
+
+impl PartialEq for Inline {
+    fn eq(&self, other: &Self) -> bool {
+        // Usually the same memory.
+        let same = self.0.as_ptr() == other.0.as_ptr() && self.0.len() == other.0.len();
+        same || self.0 == other.0
+    }
+}
+
+impl Eq for Inline {}
 
 impl Serialize for Inline {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -89,6 +100,15 @@ impl Ledger {
     /// Blocks in use that are not on storage.
     pub fn inline(&self) -> impl Iterator<Item = (&BlockId, &Inline)> {
         self.inline.iter()
+    }
+
+    /// Of these, those that are not in `before`. O(blocks that came and went since).
+    pub fn inline_since(&self, before: &Self) -> Vec<(BlockId, Inline)> {
+        let came = |item: DiffItem<'_, '_, BlockId, Inline>| match item {
+            DiffItem::Add(block, content) => Some((*block, content.clone())),
+            _ => None,
+        };
+        before.inline.diff(&self.inline).filter_map(came).collect()
     }
 
     /// The content of a block in use that is not on storage.

@@ -13,7 +13,7 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use parking_lot::Mutex;
 
-use page::Unpacked;
+use page::{PageTable, Unpacked};
 pub(super) use page::{Figures, Page, PageWriter, TableFigures};
 pub use page::{pack_page, unpack_page};
 
@@ -246,20 +246,14 @@ impl Tables {
         Arc::ptr_eq(&self.packed, &other.packed)
     }
 
-    /// Calls `differs` with each table that is not the same `Arc` in both, until it returns `true`; whether it did. If both
-    /// have the same pages, costs as much as was changed, else O(tables).
+    /// Calls `differs` with each table that may not be the same in both, until it returns `true`; whether it did. What both
+    /// share is passed by: the same pages, pages with the same bytes, records with the same bytes, and tables that are the same
+    /// `Arc`. Costs as much as differs, and a look at each page where the pages are not the same ones.
     pub(super) fn any_differs(
         &self,
         other: &Self,
         mut differs: impl FnMut(Option<&Table>, Option<&Table>) -> bool,
     ) -> Result<bool> {
-        if !self.same_pages(other) {
-            let (mut a, mut b) = (self.clone(), other.clone());
-            a.open_all()?;
-            b.open_all()?;
-            (a.packed, b.packed) = Default::default();
-            return a.any_differs(&b, differs);
-        }
         for item in self.open.diff(&other.open) {
             let (a, b) = match item {
                 DiffItem::Add(id, b) => (self.packed.get(*id)?, b.clone()),
@@ -270,7 +264,20 @@ impl Tables {
                 return Ok(true);
             }
         }
-        Ok(false)
+        if self.same_pages(other) {
+            return Ok(false);
+        }
+        // Tables that are decoded in one of them were seen above.
+        let in_pages = |id: TableId| !self.open.contains_key(&id) && !other.open.contains_key(&id);
+        page::differing(&self.packed.pages, &other.packed.pages, |a, b| {
+            let id = a.or(b).map(|(_, record)| record.id);
+            if !id.is_some_and(in_pages) {
+                return Ok(false);
+            }
+            let table = |at: Option<(&Unpacked, &PageTable)>| at.map(|(page, record)| page.table(record)).transpose();
+            let (a, b) = (table(a)?, table(b)?);
+            Ok(differs(a.as_deref(), b.as_deref()))
+        })
     }
 
     /// The ids of the tables that differ from those of `then`, which has the same pages.
@@ -422,5 +429,94 @@ impl Recent {
             self.old = std::mem::take(&mut self.new);
         }
         self.new.insert(table.id, table);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::base::Timestamp;
+    use crate::table::{StoredSchema, TableChange, TableSpec, VersionKind};
+
+    fn table(id: u64, versions: u64) -> Table {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+        let spec = TableSpec { sort: Vec::new(), keyed: false };
+        let mut table = Table::new(TableId(id), spec);
+        for version in 0..versions {
+            let kind = if version == 0 { VersionKind::Create } else { VersionKind::Append };
+            let schema = (version == 0).then(|| StoredSchema::plain(schema.clone()));
+            let change = TableChange { schema, ..TableChange::new(kind) };
+            table = table.change(&change, Seq(version + 1), Timestamp(version as i64)).unwrap();
+        }
+        table
+    }
+
+    /// The same tables in pages of a few each, as a catalog snapshot has them.
+    fn packed(tables: &Tables, page_bytes: usize) -> Tables {
+        let describe = |table: &Table| TableFigures {
+            versions: table.versions.len() as u64,
+            groups: table.groups.len() as u64,
+            ..TableFigures::default()
+        };
+        let mut writer = PageWriter::new(page_bytes, &describe);
+        tables.write_range((None, None), false, &mut writer).unwrap();
+        writer.cut();
+        Tables::of_pages(writer.take()).unwrap()
+    }
+
+    /// The tables that a comparison asks about.
+    fn asked(a: &Tables, b: &Tables) -> BTreeSet<u64> {
+        let mut asked = BTreeSet::new();
+        let differs = |a: Option<&Table>, b: Option<&Table>| {
+            assert!(asked.insert(a.or(b).unwrap().id.0), "a table is compared twice");
+            false
+        };
+        assert!(!a.any_differs(b, differs).unwrap());
+        asked
+    }
+
+    #[test]
+    fn comparing_tables_costs_what_differs_whatever_pages_they_are_in() {
+        let mut rng = fastrand::Rng::with_seed(11);
+        for tables in [1, 2, 40, 1000] {
+            let all: OrdMap<TableId, Arc<Table>> =
+                (0..tables).map(|id| (TableId(id), Arc::new(table(id, 1 + id % 3)))).collect();
+            let mut before = Tables::of(all);
+            for round in 0..30 {
+                if rng.bool() {
+                    before = packed(&before, rng.usize(100..8000));
+                }
+                let (mut now, mut changed) = (before.clone(), BTreeSet::new());
+                for _ in 0..rng.usize(..4) {
+                    let id = rng.u64(..tables + 2);
+                    changed.insert(id);
+                    match rng.u8(..4) {
+                        0 => now.remove(TableId(id)).unwrap(),
+                        _ => now.put(table(id, 4 + round)).unwrap(),
+                    }
+                }
+                if rng.bool() {
+                    now = packed(&now, rng.usize(100..8000));
+                }
+                let differing: BTreeSet<u64> = (0..tables + 2)
+                    .filter(|id| before.get(TableId(*id)).unwrap() != now.get(TableId(*id)).unwrap())
+                    .collect();
+                let open: BTreeSet<u64> =
+                    before.open.keys().chain(now.open.keys()).map(|id| id.0).filter(|id| *id < tables + 2).collect();
+                for (a, b) in [(&before, &now), (&now, &before)] {
+                    let asked = asked(a, b);
+                    assert!(differing.is_subset(&asked), "{differing:?} differ, {asked:?} were compared");
+                    // Beside those, only tables that are decoded on one side and in a page on the other.
+                    assert!(asked.iter().all(|id| differing.contains(id) || open.contains(id)), "{asked:?}");
+                    let any = a.any_differs(b, |a, b| a != b).unwrap();
+                    assert_eq!(any, !differing.is_empty(), "{changed:?}");
+                }
+                before = now;
+            }
+        }
     }
 }

@@ -35,6 +35,7 @@ mod nested;
 mod onpair;
 mod pick;
 mod plain;
+mod proof;
 mod rewrite;
 mod scheme;
 mod select;
@@ -51,11 +52,12 @@ mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, make_array, new_empty_array, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
 pub use bounds::measure;
 pub use compact::{DictionaryUse, dictionary_values};
@@ -63,13 +65,14 @@ pub use form::{Form, Kept, engine_type, native_type, without_views};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};
 pub use pick::decode_rows;
+pub use proof::{Proof, RowDigest};
 pub use rewrite::{Source, decode_with_scheme, rewrite};
 pub use scheme::{Compression, Scheme};
 pub use select::{filter_batch, take_batch, take_rows};
 pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 use tag::Tag;
 pub use types::plain_type;
-pub use types::{changed, children, holds};
+pub use types::{changed, children, holds, places_of, text_bytes};
 use wire::{Reader, Writer, decoded_max};
 
 /// An encoded column.
@@ -106,10 +109,15 @@ pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Res
 }
 
 fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
+    let array = &spoiled(array);
     let mut out = Writer::like(like);
     let mut kept = Kept::Values;
-    let plain = types::plain_type(data_type);
-    let stats = if plain.is_some() && array.null_count() < array.len() {
+    let text = types::plain_type(data_type).is_some();
+    let stats = if text && array.null_count() == array.len() {
+        // In whatever form it is given: a dictionary may have values that no row has, or none at all.
+        out.u8(Tag::Null as u8);
+        measure(array)
+    } else if text {
         let keyed = array.as_any_dictionary_opt().is_some();
         // If the encoder found the distinct values, there are fewer to measure.
         let mut distinct = if keyed { text::write_keyed(&mut out, array, write_column)? } else { None };
@@ -152,6 +160,19 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     }
     let scheme = Scheme::new(found, bytes.len(), array.len(), text).with_compression(like.compression);
     Ok((Segment { bytes, stats, kept }, scheme))
+}
+
+/// The column as a broken encoder would take it, if one is planted.
+fn spoiled(array: &ArrayRef) -> ArrayRef {
+    if planted(Bug::EncodeNoNulls) && array.null_count() < array.len() {
+        let bare = array.to_data().into_builder().nulls(None).build();
+        return make_array(bare.expect("values may lie under nulls"));
+    }
+    if planted(Bug::EncodeReversed) {
+        let places = UInt32Array::from_iter_values((0..array.len() as u32).rev());
+        return take_rows(array, &places).expect("places of its rows");
+    }
+    array.clone()
 }
 
 /// Decodes a column of `rows` rows of type `data_type`, as it was when encoded.

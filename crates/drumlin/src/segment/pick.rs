@@ -19,7 +19,7 @@ use super::export::export;
 use super::form::Form;
 use super::select::take_rows;
 use super::tag::{NULLS, Tag};
-use super::text::key_type;
+use super::text::{key_type, only_nulls};
 use super::types::plain_type;
 use super::wire::Reader;
 use super::words::{Words, machine_type};
@@ -86,6 +86,10 @@ fn into_text(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
 /// Texts stored as a dictionary: of its keys those of the rows, and of its values those of these keys. The tag was read.
 fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u32]) -> Result<ArrayRef> {
     let count = read_count(input)?;
+    if count == 0 {
+        let all = only_nulls(input, rows, plain, plain, read_column)?;
+        return take_rows(&all, &UInt32Array::from(picked.to_vec()));
+    }
     let (key, ptype) = key_type(count);
     let byte = input.peek()?;
     let keys = if Tag::of(byte)? == Tag::Vortex {

@@ -2,7 +2,9 @@
 //! strings with few distinct values as keys, decimals in few bytes. No new form is searched for while the old one
 //! compresses well.
 
-use arrow::array::{ArrayRef, BooleanArray};
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
@@ -12,13 +14,15 @@ use super::codes::{Codes, Cutter};
 use super::compact::compact;
 use super::form::{Form, Kept};
 use super::join::join;
+use super::proof::{Proof, RowDigest, same};
 use super::scheme::Scheme;
 use super::select::filter_rows;
 use super::stats::ColumnStats;
 use super::tag::Tag;
-use super::types::plain_type;
+use super::types::{plain_type, text_bytes};
 use super::wire::Writer;
-use super::{Segment, encode_like, guarded, read_whole, text};
+use super::text::{self, too_long};
+use super::{Segment, decode, encode_like, guarded, read_whole};
 use crate::base::{Error, Result};
 
 /// A segment from which some rows are taken.
@@ -34,18 +38,54 @@ pub struct Source<'a> {
 }
 
 /// Concatenates the wanted rows of segments of one column, at least one row, and encodes them as segments of `sizes`
-/// rows. `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined, or strings too many
-/// bytes for one segment. Memory: the decoded column, twice.
+/// rows. `None` if the texts of one take more bytes than Arrow's offsets address: then there must be more of fewer rows.
+/// `SchemaMismatch` if dictionaries of a dictionary column have too many values to be joined, or if one row alone is too
+/// large. Memory: the decoded column, twice.
 ///
 /// Long texts may be moved in encoded form only if `as_codes`: their dictionary, and the bounds in their statistics, may
 /// then come from rows that are not taken, and so may values of dictionary columns.
-pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_codes: bool) -> Result<Vec<Segment>> {
+///
+/// With [`Proof::Decoded`], `Internal` if the new segments, decoded again, do not say the rows that were read.
+pub fn rewrite(
+    sources: &[Source<'_>],
+    data_type: &DataType,
+    sizes: &[u32],
+    as_codes: bool,
+    proof: Proof,
+) -> Result<Option<Vec<Segment>>> {
+    let mut read = RowDigest::default();
+    let digest = (proof == Proof::Decoded).then_some(&mut read);
+    let Some(mut segments) = encode_again(sources, data_type, sizes, as_codes, digest)? else { return Ok(None) };
+    if proof == Proof::Decoded {
+        let mut written = RowDigest::default();
+        for (segment, size) in segments.iter_mut().zip(sizes) {
+            segment.digest_into(*size as usize, data_type, &mut written)?;
+        }
+        same(read, written)?;
+    }
+    Ok(Some(segments))
+}
+
+/// Does so, and digests the rows as they are read.
+fn encode_again(
+    sources: &[Source<'_>],
+    data_type: &DataType,
+    sizes: &[u32],
+    as_codes: bool,
+    mut digest: Option<&mut RowDigest>,
+) -> Result<Option<Vec<Segment>>> {
     if as_codes
         && plain_type(data_type) == Some(DataType::Utf8)
         && sizes.iter().all(|size| *size as usize >= LONG_ROWS_MIN)
         && let Some(segments) = rewrite_codes(sources, data_type, sizes)?
     {
-        return Ok(segments);
+        if let Some(digest) = digest {
+            for source in sources {
+                let array = decode(source.bytes.clone(), source.rows, data_type, Form::Native)?;
+                digest.add(&array, source.keep)?;
+            }
+        }
+        return Ok(Some(segments));
     }
     let (mut scheme, mut pieces) = (Scheme::default(), Vec::with_capacity(sources.len()));
     for (at, source) in sources.iter().enumerate() {
@@ -53,34 +93,53 @@ pub fn rewrite(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32], as_c
         if at == 0 {
             scheme = found;
         }
+        if let Some(digest) = &mut digest {
+            digest.add(&array, source.keep)?;
+        }
         pieces.push(kept(array, source, as_codes)?);
     }
-    let whole = if pieces.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type()) {
-        // The joined dictionary may be too large for its keys.
-        join(&pieces).ok()
-    } else {
-        None
-    };
-    let whole = match whole {
-        Some(whole) => whole,
-        None => {
-            pieces.clear();
-            for source in sources {
-                let read = |input: &mut _| read_whole(input, source.rows, data_type, Form::Exact);
-                let array = guarded(source.bytes.clone(), source.rows, data_type, read)?;
-                pieces.push(kept(array, source, as_codes)?);
-            }
-            join(&pieces)?
-        }
-    };
-    drop(pieces);
+    let mut segments = Vec::with_capacity(sizes.len());
+    let mut exact: Option<Vec<ArrayRef>> = None;
     let mut start = 0;
-    let cut = |size: &u32| {
-        let slice = whole.slice(start, *size as usize);
-        start += *size as usize;
-        Ok(encode_like(&slice, data_type, &scheme)?.0)
+    for size in sizes {
+        let rows = start..start + *size as usize;
+        start = rows.end;
+        let mut parts = of_rows(&pieces, rows.clone());
+        let bytes = parts.iter().map(text_bytes).sum();
+        if bytes > i32::MAX as u64 {
+            return if *size > 1 { Ok(None) } else { Err(too_long(bytes)) };
+        }
+        // The joined dictionary may be too large for its keys.
+        let alike = parts.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type());
+        let whole = match if alike { join(&parts).ok() } else { None } {
+            Some(whole) => whole,
+            None => {
+                if exact.is_none() {
+                    let read = |source: &Source<'_>| {
+                        let read = |input: &mut _| read_whole(input, source.rows, data_type, Form::Exact);
+                        kept(guarded(source.bytes.clone(), source.rows, data_type, read)?, source, as_codes)
+                    };
+                    exact = Some(sources.iter().map(read).collect::<Result<_>>()?);
+                }
+                parts = of_rows(exact.as_deref().unwrap_or_default(), rows);
+                join(&parts)?
+            }
+        };
+        segments.push(encode_like(&whole, data_type, &scheme)?.0);
+    }
+    Ok(Some(segments))
+}
+
+/// Some rows of consecutive pieces.
+fn of_rows(pieces: &[ArrayRef], rows: Range<usize>) -> Vec<ArrayRef> {
+    let mut before = 0;
+    let part = |piece: &ArrayRef| {
+        let own = before..before + piece.len();
+        before = own.end;
+        let (from, to) = (rows.start.max(own.start), rows.end.min(own.end));
+        (from < to).then(|| piece.slice(from - own.start, to - from))
     };
-    sizes.iter().map(cut).collect()
+    pieces.iter().filter_map(part).collect()
 }
 
 /// Decodes a column, and tells how it was encoded; of a long text nothing.
@@ -127,7 +186,9 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
     let bounds = sources.iter().map(|source| source.stats.clone()).reduce(|a, b| a.union(&b)).unwrap_or_default();
     let mut segments = Vec::with_capacity(sizes.len());
     for parts in cutter.finish() {
-        text::check_size(parts.iter().map(Codes::decoded_bytes).sum())?;
+        if parts.iter().map(Codes::decoded_bytes).sum::<u64>() > i32::MAX as u64 {
+            return Ok(None);
+        }
         let nulls: usize = parts.iter().map(Codes::null_count).sum();
         if nulls == parts.iter().map(Codes::rows).sum::<usize>() {
             return Ok(None);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryDictionaryBuilder, BinaryViewArray, StringArray, StringViewArray,
+    new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
@@ -121,12 +122,12 @@ pub(super) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColum
 
 /// Refuses strings that Arrow's 32-bit offsets could not address.
 pub(super) fn check_size(bytes: u64) -> Result<()> {
-    if i32::try_from(bytes).is_err() {
-        return Err(Error::schema_mismatch(format!(
-            "strings of {bytes} bytes in one row group; expected less than 2 GiB"
-        )));
-    }
-    Ok(())
+    if i32::try_from(bytes).is_err() { Err(too_long(bytes)) } else { Ok(()) }
+}
+
+/// That they could not.
+pub(super) fn too_long(bytes: u64) -> Error {
+    Error::schema_mismatch(format!("strings of {bytes} bytes in one row group; expected less than 2 GiB"))
 }
 
 /// Encodes a long text by OnPair, with the `trained` dictionary or else a new one; stores it in `out`.
@@ -304,6 +305,9 @@ pub(super) fn read(
         Tag::Dictionary => {
             let count = dictionary::read_count(input)?;
             let (key, ptype) = key_type(count);
+            if count == 0 {
+                return only_nulls(input, rows, &plain, data_type, read_column);
+            }
             if form != Form::Exact {
                 return dictionary::read_parts(input, rows, count, &key, &plain, read_column);
             }
@@ -313,6 +317,22 @@ pub(super) fn read(
             Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
         }
         tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),
+    }
+}
+
+/// A dictionary without values, as some rewrites wrote columns of nulls. The number of values was read.
+pub(super) fn only_nulls(
+    input: &mut Reader,
+    rows: usize,
+    plain: &DataType,
+    data_type: &DataType,
+    read_column: ReadColumn,
+) -> Result<ArrayRef> {
+    let keys = Words::read(input, rows, PType::U8)?;
+    read_column(input, 0, plain, Form::Exact)?;
+    match keys.nulls.map_or(0, |nulls| nulls.null_count()) == rows {
+        true => Ok(new_null_array(data_type, rows)),
+        false => Err(Error::corrupt(format!("a dictionary without values for {rows} rows, some of them not null"))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, GenericListViewArray, OffsetSizeTrait};
+use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, GenericListViewArray, OffsetSizeTrait};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
@@ -46,6 +46,12 @@ pub fn holds(data_type: &DataType, is: &impl Fn(&DataType) -> bool) -> bool {
         _ => children(data_type).iter().any(|field| holds(field.data_type(), is)),
     };
     within || is(data_type)
+}
+
+/// The place of each row's value among the values of a dictionary; any place under a null. Zeroes if it has no values, where Arrow
+/// panics.
+pub fn places_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
+    if dictionary.values().is_empty() { vec![0; dictionary.len()] } else { dictionary.normalized_keys() }
 }
 
 /// The Arrow type with 32-bit offsets for any type of string or binary; `None` for other types.
@@ -107,9 +113,54 @@ pub(super) fn decoded_bytes(array: &ArrayRef) -> u64 {
     own + below
 }
 
-fn of_elements<O: OffsetSizeTrait>(values: &ArrayRef, offsets: &OffsetBuffer<O>) -> u64 {
+/// The bytes that the texts, or binary values, of a column take, each counted as often as there are rows with it; where a column
+/// has several nested in it, those of the one with the most. O(rows) of texts that are held as views or in dictionaries, else
+/// O(columns).
+pub fn text_bytes(array: &ArrayRef) -> u64 {
+    match array.data_type() {
+        DataType::Utf8 => span(array.as_string::<i32>().offsets()),
+        DataType::LargeUtf8 => span(array.as_string::<i64>().offsets()),
+        DataType::Binary => span(array.as_binary::<i32>().offsets()),
+        DataType::LargeBinary => span(array.as_binary::<i64>().offsets()),
+        DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
+        DataType::BinaryView => array.as_binary_view().lengths().map(u64::from).sum(),
+        DataType::Dictionary(_, values) if plain_type(values).is_none() => 0,
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let length = |at: usize| text_bytes(&dictionary.values().slice(at, 1));
+            let lengths: Vec<u64> = (0..dictionary.values().len()).map(length).collect();
+            places_of(dictionary).iter().filter_map(|key| lengths.get(*key)).sum()
+        }
+        DataType::Struct(_) => array.as_struct().columns().iter().map(text_bytes).max().unwrap_or(0),
+        DataType::List(_) => text_bytes(&used(array.as_list::<i32>().values(), array.as_list::<i32>().offsets())),
+        DataType::LargeList(_) => text_bytes(&used(array.as_list::<i64>().values(), array.as_list::<i64>().offsets())),
+        DataType::FixedSizeList(..) => text_bytes(array.as_fixed_size_list().values()),
+        DataType::ListView(_) => viewed_text_bytes(array.as_list_view::<i32>()),
+        DataType::LargeListView(_) => viewed_text_bytes(array.as_list_view::<i64>()),
+        DataType::Map(..) => {
+            let columns = array.as_map().entries().columns().iter();
+            columns.map(|column| text_bytes(&used(column, array.as_map().offsets()))).max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+fn viewed_text_bytes<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> u64 {
+    let (first, last) = view_range(list);
+    text_bytes(&list.values().slice(first, last - first))
+}
+
+fn span<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> u64 {
+    (offsets[offsets.len() - 1].as_usize() - offsets[0].as_usize()) as u64
+}
+
+fn used<O: OffsetSizeTrait>(values: &ArrayRef, offsets: &OffsetBuffer<O>) -> ArrayRef {
     let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
-    decoded_bytes(&values.slice(first, last - first))
+    values.slice(first, last - first)
+}
+
+fn of_elements<O: OffsetSizeTrait>(values: &ArrayRef, offsets: &OffsetBuffer<O>) -> u64 {
+    decoded_bytes(&used(values, offsets))
 }
 
 fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> u64 {

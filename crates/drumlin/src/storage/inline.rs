@@ -3,15 +3,16 @@
 //! The writer of a block passes its bytes to the log; a reader of the log adds the blocks that it finds there. So a name
 //! is here or on storage, never both.
 //!
-//! A block is released once the newest state does not need it and no state is being read that might. A block that no commit
-//! has published yet is its writer's to keep or delete.
+//! A block is kept as long as the newest state needs it, or a state that is being read: one of those between the commit that
+//! published the block and the commit that released it. A reader of an older state keeps nothing that came later.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::{ObjectMeta, Storage, Tag, WriteMode};
 use crate::base::{Error, Result, Seq, Timestamp};
@@ -21,53 +22,67 @@ use crate::base::{Error, Result, Seq, Timestamp};
 pub struct InlineStorage {
     storage: Arc<dyn Storage>,
     objects: RwLock<BTreeMap<String, Held>>,
+    /// The newest state.
+    newest: AtomicU64,
+    /// What the newest state does not need any more.
+    released: Mutex<Vec<Released>>,
 }
 
 #[derive(Debug)]
 struct Held {
     bytes: Bytes,
-    /// Whether a commit has published it.
-    committed: bool,
-    /// The first state seen since then that does not need it.
-    unneeded: Option<Seq>,
+    /// The newest state when it came: this one, and older ones, do not know it.
+    after: Seq,
+}
+
+#[derive(Debug)]
+struct Released {
+    name: String,
+    /// The first state that does not need it.
+    by: Seq,
 }
 
 impl InlineStorage {
     /// Without objects in memory.
     pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage, objects: RwLock::default() }
+        Self { storage, objects: RwLock::default(), newest: AtomicU64::new(0), released: Mutex::default() }
     }
 
-    /// Keeps an object in memory until it is deleted or, once it is committed, released.
+    /// Keeps an object in memory until it is deleted or released.
     pub fn hold(&self, name: &str, bytes: Bytes) {
-        let new = || Held { bytes, committed: false, unneeded: None };
-        self.objects.write().entry(name.to_owned()).or_insert_with(new);
+        let after = Seq(self.newest.load(Ordering::SeqCst));
+        self.objects.write().entry(name.to_owned()).or_insert_with(|| Held { bytes, after });
     }
 
-    /// Notes that a commit has published an object.
-    pub fn committed(&self, name: &str) {
-        if let Some(held) = self.objects.write().get_mut(name) {
-            held.committed = true;
+    /// Notes that the state `newest` was published, and that it does not need these objects any more.
+    pub fn published(&self, newest: Seq, released: impl Iterator<Item = String>) {
+        self.newest.fetch_max(newest.0, Ordering::SeqCst);
+        let mut released = released.peekable();
+        if released.peek().is_some() {
+            self.released.lock().extend(released.map(|name| Released { name, by: newest }));
         }
     }
 
-    /// Forgets objects that a commit has published and that the newest state does not need, unless an older state, from
-    /// before this was noticed, is still being read. `look` returns the newest state, the oldest that is being read, and the
-    /// objects that the newest needs. An object counts as committed once the state that needs it is the newest.
-    pub fn let_go(&self, look: impl FnOnce() -> (Seq, Option<Seq>, BTreeSet<String>)) {
-        let mut objects = self.objects.write();
-        if objects.is_empty() {
+    /// Forgets released objects, but for those that a state may need that is being read: `is_read` is asked about the states
+    /// after one and before another. O(released objects).
+    pub fn forget_released(&self, is_read: impl Fn(Seq, Seq) -> bool) {
+        let mut released = self.released.lock();
+        if released.is_empty() {
             return;
         }
-        // Called under the lock: this state knows everything that is committed by now.
-        let (newest, oldest, needed) = look();
-        objects.retain(|name, held| {
-            if !held.committed || needed.contains(name) {
-                return true;
+        let mut objects = self.objects.write();
+        released.retain(|Released { name, by }| {
+            let kept = objects.get(name).is_some_and(|held| is_read(held.after, *by));
+            if !kept {
+                objects.remove(name);
             }
-            let since = *held.unneeded.get_or_insert(newest);
-            oldest.is_some_and(|oldest| oldest < since)
+            kept
         });
+    }
+
+    /// Bytes of the objects in memory. O(objects).
+    pub fn held_bytes(&self) -> u64 {
+        self.objects.read().values().map(|held| held.bytes.len() as u64).sum()
     }
 
     fn held(&self, name: &str) -> Option<Bytes> {
@@ -170,29 +185,28 @@ mod tests {
     use crate::storage::{FileStorage, SimDisk};
 
     #[test]
-    fn what_is_held_is_read_like_the_rest_until_it_is_let_go() {
+    fn what_is_held_is_read_like_the_rest_until_no_state_that_is_read_needs_it() {
         let storage = InlineStorage::new(Arc::new(FileStorage::new(Arc::new(SimDisk::in_memory()))));
         let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
         storage.put(&names[0], &[Bytes::from_static(b"stored")], WriteMode::Create).unwrap();
+        storage.published(Seq(5), std::iter::empty());
         (1..4).for_each(|n| storage.hold(&names[n], Bytes::from_static(b"held")));
         assert_eq!(storage.get(&names[0]).unwrap(), "stored");
         assert_eq!(storage.get_ranges(&names[1], &[1..3, 0..4]).unwrap(), ["el", "held"]);
         assert_eq!(storage.get_ranges(&names[1], &[0..1, 3..5]).unwrap_err().kind(), crate::ErrorKind::Corrupt);
         assert!(storage.delete_many(&names[..2]).into_iter().all(|answer| answer.is_ok()));
-        let let_go = |newest: u64, oldest: Option<u64>, needed: &[String]| {
-            storage.let_go(|| (Seq(newest), oldest.map(Seq), needed.iter().cloned().collect()));
+        let forget = |read: &[u64]| {
+            storage.forget_released(|after, by| read.iter().any(|seq| after < Seq(*seq) && Seq(*seq) < by));
         };
-        let_go(7, None, &[]);
-        assert!(storage.get(&names[2]).is_ok(), "no commit has published it yet");
-        storage.committed(&names[2]);
-        let_go(7, Some(6), &names);
-        let_go(8, Some(7), &[]);
-        assert!(storage.get(&names[2]).is_ok(), "a state that needs it is being read");
-        let_go(9, Some(8), &[]);
-        let there = |storage: &InlineStorage| names.iter().map(|name| storage.get(name).is_ok()).collect::<Vec<_>>();
-        assert_eq!(there(&storage), [false, false, false, true]);
-        storage.committed(&names[3]);
-        let_go(9, None, &[]);
-        assert_eq!(there(&storage), [false; 4]);
+        forget(&[]);
+        assert_eq!(storage.held_bytes(), 8, "nothing was released");
+        storage.published(Seq(8), names[2..3].iter().cloned());
+        forget(&[5, 7]);
+        assert!(storage.get(&names[2]).is_ok(), "the state 7 is being read");
+        forget(&[5, 8]);
+        assert!(storage.get(&names[2]).is_err(), "5 is older than it, and 8 does not need it");
+        storage.published(Seq(9), names[3..].iter().cloned());
+        forget(&[]);
+        assert_eq!(storage.held_bytes(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! The automatic checkpoint: once the log has grown past a bound, a separate thread runs a checkpoint while reads and
-//! writes continue. If it fails, the next call that would write returns the error instead; the store is as it was, and
-//! the checkpoint is tried again when the log has grown as much once more.
+//! writes continue. If it fails, the store is as it was, a warning says so, and it is tried again when the log has grown as
+//! much once more. No call is refused for it until the log has [`REFUSED_AT`] times its bound: from then on each failure is
+//! returned to one call that would write.
 
 use std::sync::atomic::Ordering;
 
@@ -8,6 +9,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{Inner, Store};
 use crate::base::{Cancel, Error, ErrorKind, Result, WarningKind, caught};
+
+/// How many times its bound the log may take before the failures of automatic checkpoints are returned to callers.
+pub(super) const REFUSED_AT: u64 = 4;
 
 /// Runs a checkpoint; returns what it left as it is.
 pub(super) type Checkpoint = fn(&Store, &Cancel) -> Result<Vec<String>>;
@@ -36,10 +40,14 @@ impl Background {
         Self { checkpoint, state: Mutex::default(), ended: Condvar::new(), cancel: Cancel::default() }
     }
 
-    /// Returns the error of a failed automatic checkpoint, once.
-    pub fn take_error(&self) -> Result<()> {
+    /// Returns the error of a failed automatic checkpoint, once, if the log of `bytes` bytes is far beyond its bound.
+    pub fn take_error(&self, bytes: impl FnOnce() -> u64, bound: u64) -> Result<()> {
         // Rarely set, but checked before every write.
-        match self.state.lock().failed.take() {
+        let mut state = self.state.lock();
+        if state.failed.is_none() || bound == 0 || bytes() <= bound.saturating_mul(REFUSED_AT) {
+            return Ok(());
+        }
+        match state.failed.take() {
             // Of a kind that says that this call did nothing.
             Some(e) => {
                 let kind = if e.kind() == ErrorKind::Corrupt { ErrorKind::Corrupt } else { ErrorKind::Unavailable };

@@ -20,7 +20,7 @@ use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::table::{
-    GroupId, Plan, PlanOptions, Rewrite, RewrittenGroup, RowGroup, Table, Window, kept_rows, remap, rewrite,
+    GroupId, Plan, PlanOptions, Reason, Rewrite, RewrittenGroup, RowGroup, Table, Window, remap, rewrite,
 };
 
 /// A checkpoint that takes this long is worth a warning.
@@ -98,6 +98,13 @@ struct Rewritten {
     outputs: Vec<(Address, u32, bool)>,
 }
 
+/// A window, by its table and the row groups that it takes in.
+pub(super) type NamedWindow = (TableId, Vec<GroupId>);
+
+fn named(table: TableId, window: &Window) -> NamedWindow {
+    (table, window.inputs.iter().map(|group| group.id).collect())
+}
+
 impl Store {
     /// Removes deleted rows from storage, merges small row groups, and shortens the log. The space is freed by
     /// [`Store::reclaim`]. A second checkpoint at the same time waits for the first.
@@ -147,17 +154,21 @@ impl Store {
         self.flush(&options.task, report)?;
         self.while_reclaimed(|| {
             let (state, _pin) = self.pinned_state()?;
-            let plans = plans(&state, &options.plan)?;
+            let mut plans = plans(&state, &options.plan)?;
+            for (id, plan) in &mut plans {
+                plan.windows.retain(|window| !maintenance.unmerged.contains(&named(*id, window)));
+            }
             report.groups_before = state.totals().groups;
             report.groups_after = report.groups_before;
             let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes)?;
             if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
-                self.vacuum(&state, plans, &repack, &options.task, report)?;
+                let unmerged = self.vacuum(&state, plans, &repack, &options.task, report)?;
+                maintenance.unmerged.extend(unmerged);
             }
             Ok(())
         })?;
         self.write_catalog(maintenance, false)?;
-        self.inner.let_go_of_inline();
+        self.inner.forget_inline();
         Ok(())
     }
 
@@ -183,7 +194,8 @@ impl Store {
         Ok((count(&before) + numbered).saturating_sub(count(&after)))
     }
 
-    /// Rewrites all windows, repacks blocks, and commits both.
+    /// Rewrites all windows, repacks blocks, and commits both. Returns the windows of small row groups that would not have become
+    /// fewer, and that were left as they are.
     pub(super) fn vacuum(
         &self,
         state: &Arc<State>,
@@ -191,7 +203,7 @@ impl Store {
         repack: &RepackPlan,
         task: &Task,
         report: &mut CheckpointReport,
-    ) -> Result<()> {
+    ) -> Result<Vec<NamedWindow>> {
         let inner = &self.inner;
         let windows = || plans.iter().flat_map(|(_, plan)| &plan.windows);
         let copies = self.groups_to_copy(state, &plans, repack)?;
@@ -202,12 +214,12 @@ impl Store {
         let mut meter = Meter::new(task, &*inner.env.clock, total, weight);
         let mut writer = self.block_writer()?;
         let mut rewritten: Vec<Rewritten> = Vec::new();
-        let mut failures = Vec::new();
+        let (mut failures, mut unmerged) = (Vec::new(), Vec::new());
         let windows = plans.into_iter().flat_map(|(id, plan)| plan.windows.into_iter().map(move |window| (id, window)));
         let rewrite = |(id, window): (TableId, Window)| {
             task.cancel.check()?;
             let table = state.get(id)?;
-            match caught(|| rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window)) {
+            match caught(|| rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window, inner.options.proof())) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if !e.kind().leaves_others() => Err(e),
                 // One window that cannot be rewritten must not hold up all others, and the log.
@@ -230,6 +242,9 @@ impl Store {
                 for (table, window, groups) in batch {
                     let (steps, weight) = (window.inputs.len() as u64, window.bytes);
                     match groups {
+                        Ok(groups) if window.reason == Reason::Merge && groups.len() >= window.inputs.len() => {
+                            unmerged.push(named(table, &window));
+                        }
                         Ok(groups) => {
                             let mut outputs = Vec::with_capacity(groups.len());
                             for (group, ordered) in groups {
@@ -266,7 +281,7 @@ impl Store {
         report.groups_moved = done.groups_moved;
         report.failures.extend(failures);
         report.groups_after = after.totals().groups;
-        Ok(())
+        Ok(unmerged)
     }
 
     /// From now on keeps the tables that are as they were in `written` in the pages that were written of it.
@@ -359,6 +374,18 @@ struct Outcome {
     unused: BTreeSet<BlockId>,
 }
 
+/// Those of `groups`, with their places, that are now what `inputs` were; `None` if one is gone, or if others have come between
+/// them, as the outputs of updates and restores do.
+fn adjacent(
+    groups: &BTreeMap<GroupId, (usize, Arc<RowGroup>)>,
+    inputs: &[Arc<RowGroup>],
+) -> Option<Vec<Arc<RowGroup>>> {
+    let found: Option<Vec<_>> = inputs.iter().map(|input| groups.get(&input.id)).collect();
+    let found = found?;
+    let next_to = |pair: &[&(usize, Arc<RowGroup>)]| pair[0].0 + 1 == pair[1].0 && pair[0].1.only == pair[1].1.only;
+    found.windows(2).all(next_to).then(|| found.into_iter().map(|(_, group)| group.clone()).collect())
+}
+
 /// The effects that put rewritten row groups in place, with the runs and deletions that their inputs have `now`, and
 /// replace what was copied by the copies, as far as it still exists. They were made from the state `before`.
 fn changes(
@@ -369,17 +396,17 @@ fn changes(
     blocks: &[Written],
 ) -> Result<(Vec<Effect>, Outcome)> {
     let mut effects = Vec::new();
-    let mut places: BTreeMap<TableId, BTreeMap<GroupId, Arc<RowGroup>>> = BTreeMap::new();
+    let mut places: BTreeMap<TableId, BTreeMap<GroupId, (usize, Arc<RowGroup>)>> = BTreeMap::new();
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
     let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
     for Rewritten { table: id, window, outputs } in rewritten {
         let (then, table) = (before.table(id)?, now.table(id)?);
         let groups = places.entry(id).or_insert_with(|| {
-            let groups = table.iter().flat_map(|table| &table.groups);
-            groups.map(|group| (group.id, group.clone())).collect()
+            let groups = table.iter().flat_map(|table| &table.groups).enumerate();
+            groups.map(|(at, group)| (group.id, (at, group.clone()))).collect()
         });
-        let inputs: Option<Vec<_>> = window.inputs.iter().map(|input| groups.get(&input.id).cloned()).collect();
+        let inputs = adjacent(groups, &window.inputs);
         // A schema's place may have been given to another since.
         let schema_of = |table: Option<Arc<Table>>| table?.schemas.get(window.schema as usize).cloned();
         let Some(inputs) = inputs.filter(|_| schema_of(table) == schema_of(then)) else {
@@ -387,7 +414,8 @@ fn changes(
             continue;
         };
         let inputs = if planted(Bug::ForgetConcurrentDeletes) { window.inputs.clone() } else { inputs };
-        let remapped = remap(&inputs, &window.kept, &kept_rows(&window));
+        let sizes: Vec<u32> = outputs.iter().map(|(_, rows, _)| *rows).collect();
+        let remapped = remap(&inputs, &window.kept, &sizes);
         let schema = window.schema;
         let outputs = outputs.into_iter().zip(remapped).map(|((address, rows, ordered), remapped)| {
             used.insert(address.block);

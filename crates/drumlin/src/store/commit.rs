@@ -129,7 +129,8 @@ impl Store {
         let proposal = proposal.told_by(self.message.as_deref(), self.inner.options.writer.as_deref());
         self.inner.log()?;
         if self.handle.is_some() {
-            self.inner.background.take_error()?;
+            let (log, bound) = (&self.inner.log, self.inner.options.checkpoint_log_bytes);
+            self.inner.background.take_error(|| log.bytes(), bound)?;
         }
         self.inner.syncer.as_ref().map_or(Ok(()), |syncer| syncer.take_error())?;
         let overtaken = || self.inner.env.metrics.overtaken.get();
@@ -263,7 +264,7 @@ impl Store {
         // One append of a log in files is one sync, unless a thread syncs by time.
         metrics.log_syncs.add(u64::from(self.inner.syncer.is_none() && !log.is_shared()));
         let after = Arc::new(working);
-        *self.inner.state.write() = after.clone();
+        self.inner.publish(&before, after.clone());
         self.inner.feeds.publish(|| CommitRecord { before: before.clone(), after, transactions });
         if large {
             // Freeing many nodes takes time; no caller should wait for it.

@@ -150,7 +150,7 @@ impl Store {
         task: &Task,
         failures: &mut Failures<'_>,
     ) -> Result<BlockWriter> {
-        let inner = &self.inner;
+        let (inner, proof) = (&self.inner, self.inner.options.proof());
         let mut writer = self.block_writer()?;
         let parts: Vec<(usize, MemtablePart, Arc<Table>)> = flushes
             .iter()
@@ -175,10 +175,10 @@ impl Store {
                 task.cancel.check()?;
                 let encode = |batch: RecordBatch| {
                     caught(|| match of {
-                        Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None),
+                        Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None, proof),
                         Of::History => {
                             let schema = batch.schema();
-                            encode_group(&inner.env.pool, vec![batch], &schema, &[], None)
+                            encode_group(&inner.env.pool, vec![batch], &schema, &[], None, proof)
                         }
                     })
                 };

@@ -65,12 +65,10 @@ impl Store {
             if !planted(Bug::ForgetOthersInProjections) {
                 next.catch_up(None);
             }
-            inner.hold_inline(&next);
+            inner.hold_inline(current, &next);
             next.forget_moves(inner.pins.oldest());
-            let next = Arc::new(next);
-            *inner.state.write() = next.clone();
-            inner.inline_is_committed(&next);
-            inner.let_go_of_inline();
+            inner.publish(current, Arc::new(next));
+            inner.forget_inline();
             for record in records {
                 inner.feeds.publish(|| record);
             }

@@ -21,7 +21,7 @@ use crate::base::{Pool, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
-use crate::segment::join_batches;
+use crate::segment::{Proof, join_batches};
 use crate::table::{
     Checks, GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table, TableChange,
     TableCodec, VersionKind, batch_bytes, encode_group, key_filter,
@@ -217,7 +217,7 @@ impl Encoder<'_> {
         let (first, rest) = (batch.num_rows().div_ceil(groups), batch.num_rows());
         let slice = |at: usize| batch.slice(at, first.min(rest - at));
         // The encodings chosen for the first row group serve the others.
-        let (head, like) = encode_keyed_group(pool, codec, slice(0), None)?;
+        let (head, like) = encode_keyed_group(pool, codec, slice(0), None, Proof::Trusted)?;
         let mut place = |group: EncodedRowGroup| {
             let rows = group.rows;
             let address = writer.push(group)?;
@@ -235,7 +235,7 @@ impl Encoder<'_> {
             self.memory_bytes / 4,
             |rows| {
                 task.cancel.check()?;
-                Ok(encode_keyed_group(pool, codec, rows, Some(&like))?.0)
+                Ok(encode_keyed_group(pool, codec, rows, Some(&like), Proof::Trusted)?.0)
             },
             place,
         )
@@ -296,9 +296,10 @@ pub(super) fn encode_keyed_group(
     codec: &TableCodec,
     rows: RecordBatch,
     like: Option<&Schemes>,
+    proof: Proof,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let filter = key_filter(&codec.keys_of(&rows)?.0);
-    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], like)?;
+    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], like, proof)?;
     Ok((EncodedRowGroup { filter, ..group }, schemes))
 }
 

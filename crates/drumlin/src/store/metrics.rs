@@ -97,6 +97,8 @@ pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     all.gauge("drumlin_memtable_bytes", help, inner.memtable_bytes.load(Ordering::Relaxed));
     let help = "Tables that are held decoded in memory; the others are in pages.";
     all.gauge("drumlin_decoded_tables", help, state.open_tables_len() as u64);
+    let help = "Memory of small blocks that travelled in commits.";
+    all.gauge("drumlin_inline_bytes", help, inner.storage.held_bytes());
     let help = "Bytes of the log that the next catalog snapshot will make unnecessary.";
     all.gauge("drumlin_log_bytes", help, inner.log.bytes());
     Ok(all.0)

@@ -77,6 +77,7 @@ mod versions;
 mod write;
 mod write_frames;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -198,6 +199,8 @@ struct Inner {
 struct Maintenance {
     /// The newest catalog snapshot.
     catalog: Option<recover::Catalog>,
+    /// Small row groups that do not become fewer when they are merged, since their texts are long.
+    unmerged: BTreeSet<checkpoint::NamedWindow>,
 }
 
 impl std::fmt::Debug for Store {
@@ -273,23 +276,24 @@ impl Store {
 }
 
 impl Inner {
-    /// Releases blocks that came with commits, unless the newest state or one that is being read needs them.
-    fn let_go_of_inline(&self) {
-        self.storage.let_go(|| {
-            let (state, oldest) = (self.state.read().clone(), self.pins.oldest());
-            (state.seq, oldest, state.ledger.inline().map(|(block, _)| names::block(*block)).collect())
-        });
+    /// Puts the blocks that came with commits of others, or of earlier runs, where they are read; called before `next` takes the
+    /// place of `before` as the newest state. O(blocks that came).
+    fn hold_inline(&self, before: &State, next: &State) {
+        for (block, content) in next.ledger.inline_since(&before.ledger) {
+            self.storage.hold(&names::block(block), content.0.clone());
+        }
     }
 
-    /// Puts the blocks that came with commits of others, or of earlier runs, where they are read; called before `state` is
-    /// the newest.
-    fn hold_inline(&self, state: &State) {
-        state.ledger.inline().for_each(|(block, inline)| self.storage.hold(&names::block(*block), inline.0.clone()));
+    /// Makes `next` the newest state, in the place of `before`: in the turn, or where nobody else has one.
+    fn publish(&self, before: &State, next: Arc<State>) {
+        *self.state.write() = next.clone();
+        let released = before.ledger.inline_since(&next.ledger).into_iter().map(|(block, _)| names::block(block));
+        self.storage.published(next.seq, released);
     }
 
-    /// Called once `state` is, or was, the newest.
-    fn inline_is_committed(&self, state: &State) {
-        state.ledger.inline().for_each(|(block, _)| self.storage.committed(&names::block(*block)));
+    /// Forgets blocks that came with commits and that neither the newest state needs nor one that is being read.
+    fn forget_inline(&self) {
+        self.storage.forget_released(|after, before| self.pins.any_between(after, before));
     }
 
     fn check_open(&self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Opens and creates stores, and follows one that another process writes.
 
+use std::collections::BTreeSet;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -124,7 +125,7 @@ impl Store {
             triggers: Arc::new(triggers),
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
-            maintenance: Mutex::new(Maintenance { catalog }),
+            maintenance: Mutex::new(Maintenance { catalog, unmerged: BTreeSet::new() }),
             background: Background::new(checkpoint::automatic),
             syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
@@ -140,8 +141,8 @@ impl Store {
         // Nothing has read the replayed states, so no moves need be kept.
         Arc::make_mut(&mut *inner.state.write()).forget_moves(None);
         let state = inner.state.read().clone();
-        inner.hold_inline(&state);
-        inner.inline_is_committed(&state);
+        inner.hold_inline(&State::default(), &state);
+        inner.publish(&State::default(), state.clone());
         let inner = Arc::new(inner);
         syncer::start(&inner)?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })

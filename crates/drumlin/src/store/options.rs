@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::base::Warn;
 use crate::log::LogOptions;
-use crate::segment::Compression;
+use crate::segment::{Compression, Proof};
 
 /// What a store is opened for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,6 +102,9 @@ pub struct Options {
     /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and
     /// continue without them. They cannot be recovered afterwards. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
+    /// Whether rows that replace others (in a checkpoint, an update, a purge) are decoded again and compared with these before a
+    /// commit puts them in their place. Default: they are; it takes up to a tenth of a checkpoint.
+    pub verify_rewrites: bool,
     /// How the rows of tables are compressed that are made here, unless they say. Default: balanced.
     pub compression: Compression,
     /// The name by which versions tell who wrote them. Default: none.
@@ -116,6 +119,11 @@ impl Options {
     /// What new tables say of their compression, if they do not say it themselves.
     pub(super) fn of_new_tables(&self) -> Option<Compression> {
         Some(self.compression).filter(|compression| *compression != Compression::default())
+    }
+
+    /// How what replaces other rows is encoded.
+    pub(super) fn proof(&self) -> Proof {
+        if self.verify_rewrites { Proof::Decoded } else { Proof::Trusted }
     }
 
     /// Whether a store that was opened with these options is like one opened with `other`.
@@ -145,6 +153,7 @@ impl Default for Options {
             fresh: false,
             sync: Sync::Commit,
             accept_loss: false,
+            verify_rewrites: true,
             compression: Compression::default(),
             writer: None,
             warn: Warn::default(),

@@ -52,6 +52,13 @@ impl Pins {
         }
     }
 
+    /// Whether a state between these two is held.
+    pub fn any_between(&self, after: Seq, before: Seq) -> bool {
+        let held = self.held.lock();
+        let first = held.states.partition_point(|(seq, _)| *seq <= after);
+        held.states.get(first).is_some_and(|(seq, _)| *seq < before)
+    }
+
     /// The oldest state held.
     pub fn oldest(&self) -> Option<Seq> {
         self.held.lock().states.first().map(|(seq, _)| *seq)

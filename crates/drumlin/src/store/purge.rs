@@ -389,7 +389,7 @@ impl Store {
         let (mut writer, mut shrunk) = (self.block_writer()?, Vec::new());
         for (from, (table, group, erased)) in marked {
             task.cancel.check()?;
-            let encoded = table.shrink(&inner.reader, &inner.env.pool, &group, &erased);
+            let encoded = table.shrink(&inner.reader, &inner.env.pool, &group, &erased, inner.options.proof());
             let erased: Positions = erased.into();
             let encoded = encoded.map_err(|e| e.context(place_of(state, table.id)))?;
             let to = encoded.map(|(group, ordered)| Ok::<_, Error>((writer.push(group)?, ordered))).transpose()?;

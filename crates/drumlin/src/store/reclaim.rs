@@ -164,7 +164,7 @@ impl Store {
         self.end_silent_holds()?;
         self.delete_condemned(options, report)?;
         self.delete_abandoned(report)?;
-        self.inner.let_go_of_inline();
+        self.inner.forget_inline();
         match self.inner.log.is_shared() {
             false => {
                 self.sweep(&options.task, report)?;

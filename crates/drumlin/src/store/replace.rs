@@ -17,7 +17,7 @@ use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::Filter;
 use crate::memtable::{Key, Keys, RowBytes};
-use crate::segment::join_batches;
+use crate::segment::{Proof, join_batches};
 use crate::table::{
     self, Conform, Found, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema,
     TableChange, VersionKind, encode_group, matching_rows,
@@ -166,7 +166,7 @@ impl Store {
         let mut known: Option<Schemes> = None;
         for group in RowGroups::new(batches.into_iter().map(Ok), Conform::new(schema.clone())) {
             options.task.cancel.check()?;
-            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref())
+            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref(), Proof::Trusted)
                 .map_err(|e| e.context(format!("'{path}'")))?;
             known.get_or_insert(schemes);
             let rows = encoded.rows;

@@ -122,6 +122,7 @@ impl RowChanges<'_> {
         let Self { table, version, kind, updated, new_values, deleted, mut inserted, in_place, serial } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
+        let proof = inner.options.proof();
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
         let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
         let around: u64 = updated.iter().map(|matches| u64::from(groups[&matches.group].rows)).sum();
@@ -163,7 +164,7 @@ impl RowChanges<'_> {
                     let may_patch = group.bytes() > inner.options.inline_bytes;
                     let values = values.map_or_else(|| new_values(group, &rows), Ok)?;
                     check_new_values(reader, table, version, group, &rows, &values, &checks)?;
-                    Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch)?))
+                    Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch, proof)?))
                 },
                 |(id, changed, (encoded, patch))| {
                     let rows = encoded.rows;
@@ -199,7 +200,7 @@ fn encode_rows(
     writer: &mut BlockWriter,
 ) -> Result<Vec<NewGroup>> {
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
-    let pool = &store.inner.env.pool;
+    let (pool, proof) = (&store.inner.env.pool, store.inner.options.proof());
     let mut rows = join_batches(&schema, &batches)?;
     drop(batches);
     let codec = table.key().map(|_| table.codec()).transpose()?;
@@ -211,8 +212,8 @@ fn encode_rows(
         options.task.cancel.check()?;
         let part = rows.slice(from, (rows.num_rows() - from).min(ROWS_MAX as usize));
         let (encoded, schemes) = match &codec {
-            Some(codec) => encode_keyed_group(pool, codec, part, known.as_ref())?,
-            None => encode_group(pool, vec![part], &schema, table.order(), known.as_ref())?,
+            Some(codec) => encode_keyed_group(pool, codec, part, known.as_ref(), proof)?,
+            None => encode_group(pool, vec![part], &schema, table.order(), known.as_ref(), proof)?,
         };
         known.get_or_insert(schemes);
         let rows = encoded.rows;

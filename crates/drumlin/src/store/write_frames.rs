@@ -20,7 +20,7 @@ use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
-use crate::segment::Compression;
+use crate::segment::{Compression, Proof};
 use crate::table::{
     Conform, Kill, NewGroup, RowGroups, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec,
     VersionKind, batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
@@ -398,7 +398,7 @@ impl Encoder<'_> {
         let pool = self.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let EncodedTable { schema, sort, path, .. } = &tables[index];
-            caught(|| encode_group(pool, group, &schema.0, sort, like)).map_err(|e| e.context(format!("'{path}'")))
+            caught(|| encode_group(pool, group, &schema.0, sort, like, Proof::Trusted)).map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, and the others in the same way: so the result does not
         // depend on which thread was first.

@@ -16,7 +16,7 @@ use super::{Matches, NewPatch, ReadPoint, RowGroup, Table, matching_rows};
 use crate::base::{Error, Pool, Result, Task, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::filter::{BoundExpression, Expression, Filter};
-use crate::segment::{Form, Scheme, Segment, encode_like, filter_batch, interleave};
+use crate::segment::{Form, Proof, Scheme, Segment, encode_like, filter_batch, interleave};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
 const PICK_SHARE: u64 = 64;
@@ -162,6 +162,7 @@ pub fn replace_group(
     group: &RowGroup,
     changes: &[NewValues],
     may_patch: bool,
+    proof: Proof,
 ) -> Result<(EncodedRowGroup, Option<NewPatch>)> {
     let (reader, schema) = (GroupReader::open(blocks, table, version, group)?, &table.schema_of(version)?.0);
     let columns: BTreeSet<u32> = changes.iter().map(|new| new.column as u32).collect();
@@ -175,8 +176,15 @@ pub fn replace_group(
             return Ok(segment);
         }
         let (new, scheme) = changed_column(&reader, schema, at, &own)?;
-        let encoded = encode_like(&new, schema.field(at).data_type(), &scheme.with_compression(compression));
-        Ok(encoded.map_err(|e| e.context(format!("column '{}'", schema.field(at).name())))?.0)
+        let data_type = schema.field(at).data_type();
+        let encode = || {
+            let mut segment = encode_like(&new, data_type, &scheme.with_compression(compression))?.0;
+            if proof == Proof::Decoded {
+                segment.prove(&new, data_type)?;
+            }
+            Ok(segment)
+        };
+        encode().map_err(|e: Error| e.context(format!("column '{}'", schema.field(at).name())))
     };
     let columns = match &patch {
         Some(patch) => patch.columns.iter().map(|column| *column as usize).collect(),

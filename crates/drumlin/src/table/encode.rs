@@ -7,7 +7,7 @@ use super::compression::compression_of;
 use super::{Conform, ROWS_MAX, order};
 use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
-use crate::segment::{Scheme, Segment, encode_like, join, join_batches};
+use crate::segment::{Proof, Scheme, Segment, encode_like, join, join_batches};
 
 /// A row group is closed once its rows take about this many bytes in memory.
 const BYTES_MAX: u64 = 256 << 20;
@@ -79,13 +79,14 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
 pub type Schemes = Vec<Scheme>;
 
 /// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order; each column
-/// as `like` says, if it says anything. Also returns how the columns were encoded, for row groups of the same schema.
+/// as `like` says, if it says anything. With [`Proof::Decoded`], `Internal` if what was encoded does not say the rows. Also returns how the columns were encoded, for row groups of the same schema.
 pub fn encode_group(
     pool: &Pool,
     parts: Vec<RecordBatch>,
     schema: &SchemaRef,
     sort: &[String],
     like: Option<&Schemes>,
+    proof: Proof,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let rows: usize = parts.iter().map(RecordBatch::num_rows).sum();
     let named = |index: usize, e: Error| e.context(format!("column '{}'", schema.field(index).name()));
@@ -104,7 +105,11 @@ pub fn encode_group(
             }
         };
         let like = like.and_then(|like| like.get(index)).unwrap_or(&unknown);
-        encode_like(&whole, whole.data_type(), like).map_err(|e| named(index, e))
+        let (mut segment, scheme) = encode_like(&whole, whole.data_type(), like).map_err(|e| named(index, e))?;
+        if proof == Proof::Decoded {
+            segment.prove(&whole, whole.data_type()).map_err(|e| named(index, e))?;
+        }
+        Ok((segment, scheme))
     })?;
     let (segments, schemes) = segments.into_iter().unzip();
     Ok((EncodedRowGroup { rows: rows as u32, segments, filter: None }, schemes))

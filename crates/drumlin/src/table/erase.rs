@@ -26,7 +26,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Pool, Result, Seq, Version};
 use crate::block::{Address, BlockReader, EncodedRowGroup};
 use crate::filter::{BoundFilter, Filter};
-use crate::segment::{DictionaryUse, Form, dictionary_values, filter_batch, holds};
+use crate::segment::{DictionaryUse, Form, Proof, dictionary_values, filter_batch, holds};
 
 /// A row group without the rows of it that were erased.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -404,6 +404,7 @@ impl Table {
         pool: &Pool,
         group: &RowGroup,
         erased: &RoaringBitmap,
+        proof: Proof,
     ) -> Result<Option<(EncodedRowGroup, bool)>> {
         let dead_rows = erased.len();
         let kept = Rows::All.without(&Rows::of(erased.clone(), group.rows), group.rows);
@@ -421,6 +422,6 @@ impl Table {
             schema: group.schema,
             purge: true,
         };
-        Ok(rewrite(reader, pool, &self.schemas, &self.spec, &window)?.pop())
+        Ok(rewrite(reader, pool, &self.schemas, &self.spec, &window, proof)?.pop())
     }
 }

@@ -13,6 +13,9 @@ use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 
+/// A batch of rows from memory is closed once it takes about this many bytes, as a row group of a frame is.
+const BATCH_BYTES_MAX: u64 = 256 << 20;
+
 /// No commit is later.
 const ALL: Seq = Seq(u64::MAX >> 1);
 
@@ -26,6 +29,9 @@ pub fn part_rows(part: &MemtablePart) -> impl Iterator<Item = Result<RecordBatch
         for record in records.by_ref().take(ROWS_MAX as usize) {
             record.copy_key(&mut keys);
             bytes.push_with(|out| record.copy_row(out));
+            if keys.memory_bytes() + bytes.memory_bytes() >= BATCH_BYTES_MAX {
+                break;
+            }
         }
         let decode = || {
             let columns = rows.codec.decode(&keys, &bytes, &columns)?;
@@ -49,13 +55,15 @@ pub fn hidden_rows(
     let rows = part.rows();
     let mut keys = Keys::default();
     rows.memtable.range(None, None, ALL).for_each(|record| record.copy_key(&mut keys));
+    // By the part's own schema: its version may have expired, and its rows are needed all the same.
+    let seen = &table.schemas[part.schema as usize];
     let found = pool.map(table.groups.iter().collect(), |group| {
         cancel.check()?;
         let visible = born_before(group, table.visible(group, part.version), part.version);
         if visible == Rows::None {
             return Ok(None);
         }
-        let opened = GroupReader::open(reader, table, part.version, group)?;
+        let opened = GroupReader::with_schemas(reader, &table.schemas, seen, group)?;
         let range = candidates(&opened, &rows.codec, &keys)?;
         if range.is_empty() {
             return Ok(None);

@@ -102,7 +102,7 @@ pub use patch::{Below, Layer, NewPatch, Patched};
 pub use plan::{LeftAlone, Plan, PlanOptions, Reason, Window, plan};
 pub use range::KeyRange;
 pub use read_as::{Apart, Constants, ReadAs, constant_stats, text_dictionary, union};
-pub use rewrite::{Remapped, kept_rows, remap, rewrite};
+pub use rewrite::{Remapped, remap, rewrite};
 pub use row_bytes::RowCodec;
 pub use row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
 

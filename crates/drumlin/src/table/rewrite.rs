@@ -16,31 +16,25 @@ use super::group_reader::GroupReader;
 use super::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter, order};
 use crate::base::{Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
-use crate::segment::{self, ColumnStats, Form, Segment, Source, decode, encode, measure};
+use crate::segment::{self, ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};
 
-/// The sizes of the row groups that `rows` rows are written to: as few as possible, evenly filled.
-fn output_rows(rows: u64) -> Vec<u32> {
-    let n = rows.div_ceil(u64::from(ROWS_MAX));
+/// The sizes of `n` row groups that `rows` rows are written to, evenly filled.
+fn output_rows(rows: u64, n: u64) -> Vec<u32> {
     (0..n).map(|i| (rows * (i + 1) / n - rows * i / n) as u32).collect()
 }
 
-/// The rows that `window` keeps of its inputs, as sizes of its outputs.
-pub fn kept_rows(window: &Window) -> Vec<u32> {
-    output_rows(window.rows)
-}
-
 /// Reads the kept rows of a window and encodes them again in the window's schema, one task per column; returns the row groups and, for each,
-/// whether it is in the order of the table. `SchemaMismatch` if dictionaries have too many values to be joined: then the
-/// window must be left as it is. Memory: one decoded column of the window per thread.
+/// whether it is in the order of the table. They are as few as possible: more than the plan expects if their texts are long. `SchemaMismatch` if dictionaries have too many values to be joined: then the
+/// window must be left as it is. With [`Proof::Decoded`], `Internal` if what was encoded does not say what was read. Memory: one decoded column of the window per thread.
 pub fn rewrite(
     reader: &BlockReader,
     pool: &Pool,
     schemas: &[StoredSchema],
     spec: &TableSpec,
     window: &Window,
+    proof: Proof,
 ) -> Result<Vec<(EncodedRowGroup, bool)>> {
-    let sizes = kept_rows(window);
-    if sizes.is_empty() {
+    if window.rows == 0 {
         return Ok(Vec::new());
     }
     let schema = &schemas[window.schema as usize];
@@ -56,7 +50,7 @@ pub fn rewrite(
     }
     let columns: Vec<usize> = (0..fields.len()).collect();
     reader.fetch(inputs.iter().flat_map(|input| input.reader.wanted(&schema.0, &columns)));
-    let column = |index: usize| -> Result<Vec<Segment>> {
+    let column = |index: usize, sizes: &[u32]| -> Result<Option<Vec<Segment>>> {
         let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
             if let Some((bytes, column)) = input.reader.stored(&schema.0, index)? {
                 return Ok((bytes, column.stats.clone()));
@@ -72,10 +66,18 @@ pub fn rewrite(
             let (rows, keep) = (input.reader.group.rows as usize, input.keep.as_ref());
             sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
         }
-        let rewritten = segment::rewrite(&sources, fields[index].data_type(), &sizes, !window.purge);
+        let rewritten = segment::rewrite(&sources, fields[index].data_type(), sizes, !window.purge, proof);
         rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
     };
-    let columns = pool.map((0..fields.len()).collect(), column)?;
+    let mut n = window.rows.div_ceil(u64::from(ROWS_MAX));
+    let (sizes, columns) = loop {
+        let sizes = output_rows(window.rows, n);
+        let columns = pool.map((0..fields.len()).collect(), |index| column(index, &sizes))?;
+        match columns.into_iter().collect::<Option<Vec<_>>>() {
+            Some(columns) => break (sizes, columns),
+            None => n = (n * 2).min(window.rows),
+        }
+    };
     let order = schema.order(spec);
     let keys = order.iter().map(|name| schema.0.index_of(name)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = Vec::with_capacity(sizes.len());

@@ -73,6 +73,7 @@ mod tree_model;
 mod trigger;
 mod turns;
 mod updates;
+mod upkeep;
 mod vacuum;
 mod wide;
 mod wide_op;

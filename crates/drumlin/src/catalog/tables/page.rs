@@ -6,6 +6,7 @@
 //!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (Table, Instants, Option<Past>)
 //! ```
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -153,6 +154,72 @@ impl Unpacked {
     pub fn find(&self, id: TableId) -> Result<Option<Arc<Table>>> {
         let at = self.tables.binary_search_by_key(&id, |packed| packed.id).ok();
         at.map(|at| self.table(&self.tables[at])).transpose()
+    }
+}
+
+/// A table of a page.
+type At<'a> = (&'a Unpacked, &'a PageTable);
+
+/// Walks the tables of those pages that are not the same in both lists.
+struct Walk<'a> {
+    pages: std::iter::Peekable<std::vec::IntoIter<&'a Page>>,
+    page: Option<Unpacked>,
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// The pages of `own` that are not in `others` with the same bytes. Both are ordered by their first tables.
+    fn new(own: &'a [Page], others: &[Page]) -> Self {
+        let same = |page: &Page| {
+            let found = others.binary_search_by_key(&page.first, |other| other.first);
+            found.is_ok_and(|at| page.bytes == others[at].bytes)
+        };
+        let pages: Vec<&Page> = own.iter().filter(|page| !same(page)).collect();
+        Self { pages: pages.into_iter().peekable(), page: None, at: 0 }
+    }
+
+    /// Unpacks the next page if this one is through.
+    fn load(&mut self) -> Result<()> {
+        while self.page.as_ref().is_none_or(|page| self.at >= page.tables.len()) {
+            let Some(page) = self.pages.next() else {
+                self.page = None;
+                return Ok(());
+            };
+            (self.page, self.at) = (Some(page.unpack()?), 0);
+        }
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<At<'_>> {
+        self.page.as_ref().and_then(|page| Some((page, page.tables.get(self.at)?)))
+    }
+}
+
+/// Calls `found` with each table whose records in two lists of pages have not the same bytes, in order, until it returns
+/// `true`; whether it did. Two pages are unpacked at a time, and those that are in both lists not at all.
+pub fn differing(
+    a: &[Page],
+    b: &[Page],
+    mut found: impl FnMut(Option<At<'_>>, Option<At<'_>>) -> Result<bool>,
+) -> Result<bool> {
+    let (mut a, mut b) = (Walk::new(a, b), Walk::new(b, a));
+    loop {
+        a.load()?;
+        b.load()?;
+        let (ours, theirs) = (a.peek(), b.peek());
+        let order = match (ours, theirs) {
+            (None, None) => return Ok(false),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((_, x)), Some((_, y))) => x.id.cmp(&y.id),
+        };
+        let (ours, theirs) = (ours.filter(|_| order.is_le()), theirs.filter(|_| order.is_ge()));
+        let same = ours.zip(theirs).is_some_and(|((p, x), (q, y))| p.bytes[x.place.clone()] == q.bytes[y.place.clone()]);
+        if !same && found(ours, theirs)? {
+            return Ok(true);
+        }
+        a.at += usize::from(order.is_le());
+        b.at += usize::from(order.is_ge());
     }
 }
 

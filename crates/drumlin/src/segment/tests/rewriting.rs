@@ -27,7 +27,7 @@ fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what:
         let bytes = aligned(&segment.bytes);
         sources.push(Source { bytes, rows: piece.len(), stats: &segment.stats, keep: keep.as_ref() });
     }
-    let found = rewrite(&sources, data_type, &sizes, rng.bool()).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let found = rewrite(&sources, data_type, &sizes, rng.bool(), Proof::Decoded).unwrap_or_else(|e| panic!("{what}: {e}")).unwrap();
     let mut start = 0;
     for (segment, size) in found.iter().zip(sizes) {
         let slice = expected.slice(start, size as usize);
@@ -49,6 +49,90 @@ fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what:
         }
     }
     found
+}
+
+#[test]
+fn rows_that_are_all_null_can_be_moved_alone() {
+    let mut rng = Rng::with_seed(22);
+    for data_type in flat_types().into_iter().chain(nested_types()) {
+        for shape in 0..7 {
+            // Many rows of few values, so that texts are stored as dictionaries.
+            let piece = random(&mut rng, &data_type, 3000, shape, 0.1);
+            let mask = BooleanArray::from_iter((0..piece.len()).map(|row| Some(piece.is_null(row))));
+            let rows = mask.true_count() as u32;
+            let segment = encode(&piece).unwrap();
+            let source = || Source {
+                bytes: aligned(&segment.bytes),
+                rows: piece.len(),
+                stats: &segment.stats,
+                keep: Some(mask.values()),
+            };
+            for as_codes in [false, true] {
+                let what = format!("{data_type}, shape {shape}, as codes {as_codes}");
+                if rows == 0 {
+                    continue;
+                }
+                let found = rewrite(&[source()], &data_type, &[rows], as_codes, Proof::Decoded).unwrap().unwrap().remove(0);
+                for form in [Form::Exact, Form::Native, Form::Stored] {
+                    let read = decode(aligned(&found.bytes), rows as usize, &data_type, form);
+                    let read = read.unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_eq!(read.logical_null_count(), rows as usize, "{what}, {form:?}");
+                }
+                assert_eq!(found.stats.nulls, u64::from(rows), "{what}");
+            }
+        }
+    }
+}
+
+/// What an earlier build wrote of a text column of nulls that was given as a dictionary.
+#[test]
+fn dictionaries_without_values_are_nulls() {
+    let bytes = [Tag::Dictionary as u8, 0, Tag::Null as u8, Tag::Null as u8];
+    for data_type in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View, DataType::Binary, DataType::BinaryView] {
+        for form in [Form::Exact, Form::Native, Form::Stored] {
+            let read = decode(aligned(&bytes), 100, &data_type, form).unwrap();
+            assert_eq!((read.len(), read.logical_null_count()), (100, 100), "{data_type} {form:?}");
+        }
+        let picked = decode_rows(aligned(&bytes), 100, &data_type, &[3, 50]).unwrap();
+        assert_eq!((picked.len(), picked.null_count(), picked.data_type()), (2, 2, &data_type));
+    }
+    // Keys that are not null have no value to name.
+    let damaged = [Tag::Dictionary as u8, 0, Tag::Plain as u8, 0, 0, 0, 0, 0];
+    assert!(decode(aligned(&damaged), 3, &DataType::Utf8, Form::Exact).is_err());
+}
+
+#[test]
+fn digests_tell_rows_apart_by_value_and_place_but_not_by_form() {
+    let mut rng = Rng::with_seed(23);
+    for data_type in flat_types().into_iter().chain(nested_types()) {
+        for shape in 0..7 {
+            let array = random(&mut rng, &data_type, 500, shape, 0.2);
+            let what = format!("{data_type}, shape {shape}");
+            let whole = RowDigest::of(&array).unwrap();
+            let bytes = aligned(&encode(&array).unwrap().bytes);
+            for form in [Form::Exact, Form::Native, Form::Stored] {
+                let read = decode(bytes.clone(), array.len(), &data_type, form).unwrap();
+                assert_eq!(RowDigest::of(&read).unwrap(), whole, "{what}, {form:?}");
+            }
+            // Found piece by piece, and of some rows, it is that of these rows.
+            let mask = BooleanArray::from_iter((0..array.len()).map(|_| Some(rng.bool())));
+            let mut pieces = RowDigest::default();
+            pieces.add(&array.slice(0, 200), Some(&mask.values().slice(0, 200))).unwrap();
+            pieces.add(&array.slice(200, 300), Some(&mask.values().slice(200, 300))).unwrap();
+            let kept = filter(&array, &mask).unwrap();
+            assert_eq!(pieces, RowDigest::of(&kept).unwrap(), "{what}");
+            // Two rows that change places, and one that becomes another.
+            let (a, b) = (rng.usize(..500), rng.usize(..500));
+            let differ = array.slice(a, 1) != array.slice(b, 1);
+            let mut places: Vec<u32> = (0..500).collect();
+            places.swap(a, b);
+            let swapped = take_rows(&array, &UInt32Array::from(places.clone())).unwrap();
+            assert_eq!(RowDigest::of(&swapped).unwrap() != whole, differ, "{what}: rows {a} and {b}");
+            places[a] = a as u32;
+            let replaced = take_rows(&array, &UInt32Array::from(places)).unwrap();
+            assert_eq!(RowDigest::of(&replaced).unwrap() != whole, differ, "{what}: row {b} as {a}");
+        }
+    }
 }
 
 #[test]
@@ -102,12 +186,12 @@ fn long_texts_move_as_codes_also_those_of_different_dictionaries() {
         .iter()
         .map(|segment| Source { bytes: source(segment), rows: 15_000, stats: &segment.stats, keep: None })
         .collect();
-    let joined = rewrite(&sources, &DataType::Utf8, &[30_000], true).unwrap().remove(0);
+    let joined = rewrite(&sources, &DataType::Utf8, &[30_000], true, Proof::Decoded).unwrap().unwrap().remove(0);
     assert_eq!(two_dictionaries(&joined), Some(2));
     // A segment with two dictionaries can be moved again.
     let keep = (0..30_000).map(|row| row % 3 > 0).collect::<arrow::buffer::BooleanBuffer>();
     let again = Source { bytes: source(&joined), rows: 30_000, stats: &joined.stats, keep: Some(&keep) };
-    let moved = rewrite(&[again], &DataType::Utf8, &[20_000], true).unwrap().remove(0);
+    let moved = rewrite(&[again], &DataType::Utf8, &[20_000], true, Proof::Decoded).unwrap().unwrap().remove(0);
     let refs: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     let expected = filter(&concat(&refs).unwrap(), &BooleanArray::new(keep.clone(), None)).unwrap();
     assert_eq!(&decode(aligned(&moved.bytes), 20_000, &DataType::Utf8, Form::Exact).unwrap(), &expected);
