@@ -13,8 +13,8 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use parking_lot::Mutex;
 
-use page::{PageTable, Unpacked};
 pub(super) use page::{Figures, Page, PageWriter, TableFigures};
+use page::{PageTable, Unpacked};
 pub use page::{pack_page, unpack_page};
 
 use crate::base::planted::{Bug, planted};

@@ -133,9 +133,9 @@ fn sum_of<T: Copy>(
             hashes.fold(0, u64::wrapping_add)
         }
         Some(nulls) => {
-            let hashes = rows.zip(places).map(|(row, place)| {
-                at_place(if nulls.is_valid(row) { hash(values[row]) } else { NULL }, place)
-            });
+            let hashes = rows
+                .zip(places)
+                .map(|(row, place)| at_place(if nulls.is_valid(row) { hash(values[row]) } else { NULL }, place));
             hashes.fold(0, u64::wrapping_add)
         }
     }

@@ -19,9 +19,9 @@ use super::scheme::Scheme;
 use super::select::filter_rows;
 use super::stats::ColumnStats;
 use super::tag::Tag;
+use super::text::{self, too_long};
 use super::types::{plain_type, text_bytes};
 use super::wire::Writer;
-use super::text::{self, too_long};
 use super::{Segment, decode, encode_like, guarded, read_whole};
 use crate::base::{Error, Result};
 

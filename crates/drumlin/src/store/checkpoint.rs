@@ -219,7 +219,9 @@ impl Store {
         let rewrite = |(id, window): (TableId, Window)| {
             task.cancel.check()?;
             let table = state.get(id)?;
-            match caught(|| rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window, inner.options.proof())) {
+            match caught(|| {
+                rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window, inner.options.proof())
+            }) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if !e.kind().leaves_others() => Err(e),
                 // One window that cannot be rewritten must not hold up all others, and the log.

@@ -398,7 +398,8 @@ impl Encoder<'_> {
         let pool = self.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
             let EncodedTable { schema, sort, path, .. } = &tables[index];
-            caught(|| encode_group(pool, group, &schema.0, sort, like, Proof::Trusted)).map_err(|e| e.context(format!("'{path}'")))
+            caught(|| encode_group(pool, group, &schema.0, sort, like, Proof::Trusted))
+                .map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, and the others in the same way: so the result does not
         // depend on which thread was first.

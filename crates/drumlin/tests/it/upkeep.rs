@@ -45,10 +45,7 @@ fn columns_of_which_only_nulls_are_left_are_read() {
     let types = [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View, DataType::Binary, dictionary];
     for data_type in types {
         let column = cast(&texts, &data_type).unwrap();
-        let frame = RecordBatch::try_from_iter_with_nullable([
-            ("id", ids.clone(), true),
-            ("status", column, true),
-        ]);
+        let frame = RecordBatch::try_from_iter_with_nullable([("id", ids.clone(), true), ("status", column, true)]);
         let frame = frame.unwrap();
         type Way = (&'static str, fn(&Store));
         let ways: [Way; 4] = [

@@ -214,7 +214,8 @@ pub fn differing(
             (Some((_, x)), Some((_, y))) => x.id.cmp(&y.id),
         };
         let (ours, theirs) = (ours.filter(|_| order.is_le()), theirs.filter(|_| order.is_ge()));
-        let same = ours.zip(theirs).is_some_and(|((p, x), (q, y))| p.bytes[x.place.clone()] == q.bytes[y.place.clone()]);
+        let same =
+            ours.zip(theirs).is_some_and(|((p, x), (q, y))| p.bytes[x.place.clone()] == q.bytes[y.place.clone()]);
         if !same && found(ours, theirs)? {
             return Ok(true);
         }

@@ -27,7 +27,9 @@ fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what:
         let bytes = aligned(&segment.bytes);
         sources.push(Source { bytes, rows: piece.len(), stats: &segment.stats, keep: keep.as_ref() });
     }
-    let found = rewrite(&sources, data_type, &sizes, rng.bool(), Proof::Decoded).unwrap_or_else(|e| panic!("{what}: {e}")).unwrap();
+    let found = rewrite(&sources, data_type, &sizes, rng.bool(), Proof::Decoded)
+        .unwrap_or_else(|e| panic!("{what}: {e}"))
+        .unwrap();
     let mut start = 0;
     for (segment, size) in found.iter().zip(sizes) {
         let slice = expected.slice(start, size as usize);
@@ -72,7 +74,8 @@ fn rows_that_are_all_null_can_be_moved_alone() {
                 if rows == 0 {
                     continue;
                 }
-                let found = rewrite(&[source()], &data_type, &[rows], as_codes, Proof::Decoded).unwrap().unwrap().remove(0);
+                let found =
+                    rewrite(&[source()], &data_type, &[rows], as_codes, Proof::Decoded).unwrap().unwrap().remove(0);
                 for form in [Form::Exact, Form::Native, Form::Stored] {
                     let read = decode(aligned(&found.bytes), rows as usize, &data_type, form);
                     let read = read.unwrap_or_else(|e| panic!("{what}: {e}"));
