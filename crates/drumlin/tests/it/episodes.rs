@@ -7,7 +7,9 @@ use drumlin::storage::{FileStorage, SimDisk};
 use drumlin::table::ScanOptions;
 use drumlin::{ErrorKind, Store, Tables};
 
+use crate::met::Meeting;
 use crate::model::Model;
+use crate::pairs::Pairs;
 use crate::random::{Op, apply, check, compare, compare_trash, draw, run};
 use crate::seeds;
 use crate::support::{Row, opener, rows};
@@ -42,11 +44,12 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
     let disk = SimDisk::new();
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let mut store = open(&disk, &clock, threads).unwrap();
-    let (mut model, mut trash) = (Model::default(), Vec::new());
+    let (mut model, mut trash, mut pairs) = (Model::default(), Vec::new(), Pairs::new(0));
     for step in 0..steps {
         clock.advance(rng.i64(-5..50));
         let op = draw(&mut rng, &model, big);
         let before = (model.clone(), trash.clone());
+        let meeting = Meeting::of(&store, &model, &op);
         let expected = apply(&mut model, &mut trash, &op);
         let done = run(&mut store, || open(&disk, &clock, threads), &op);
         match (&done, expected) {
@@ -59,11 +62,13 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
             }
             _ => panic!("seed {seed} step {step}: {op:?} gave {done:?}"),
         }
+        meeting.into_iter().for_each(|meeting| meeting.note(&mut pairs, expected));
         check(&store, &model);
         if rng.u8(..8) == 0 {
             check_parts(&store, &model, &mut rng);
         }
     }
+    pairs.keep(seed);
     let report = store.verify(&Default::default()).unwrap();
     assert_eq!(report.faults, []);
     // With everything gone, nothing is left on disk.
@@ -95,6 +100,7 @@ fn wide_episode(seed: u64, steps: usize) {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let mut store = open(&disk, &clock, 2).unwrap();
     let (mut model, mut trash) = (Model { timed: true, ..Model::default() }, Vec::new());
+    let mut pairs = Pairs::new(0);
     let (mut noted, mut mirror) = (Noted::default(), Mirror::new(store.clone()).unwrap());
     for step in 0..steps {
         clock.advance(1000);
@@ -102,6 +108,7 @@ fn wide_episode(seed: u64, steps: usize) {
         let op = wide::draw(&mut rng, &model);
         let place = |what: String| panic!("seed {seed}, step {step}, {op:?}: {what}");
         let before = (model.clone(), trash.clone());
+        let meeting = Meeting::of(&store, &model, &op);
         let expected = apply(&mut model, &mut trash, &op);
         let done = run(&mut store, || open(&disk, &clock, 2), &op);
         match (&done, expected) {
@@ -116,6 +123,7 @@ fn wide_episode(seed: u64, steps: usize) {
             }
             _ => place(format!("gave {done:?}")),
         }
+        meeting.into_iter().for_each(|meeting| meeting.note(&mut pairs, expected));
         if matches!(op, Op::Reopen) {
             mirror = Mirror::new(store.clone()).unwrap();
         }
@@ -132,6 +140,7 @@ fn wide_episode(seed: u64, steps: usize) {
             wide::copied(&disk, &clock, &model).unwrap_or_else(place);
         }
     }
+    pairs.keep(seed);
     let report = store.verify(&Default::default()).unwrap();
     assert_eq!((report.faults, report.orphans), (vec![], vec![]), "seed {seed}");
 }

@@ -50,8 +50,17 @@ impl Kind {
         }
     }
 
-    fn is_number(self) -> bool {
+    pub fn is_number(self) -> bool {
         matches!(self, Kind::Narrow | Kind::Wide | Kind::Float)
+    }
+
+    /// The type of a column that is computed from one of this type by adding to it, if it is one of numbers.
+    pub fn sum(self) -> Option<Kind> {
+        match self {
+            Kind::Narrow | Kind::Wide => Some(Kind::Wide),
+            Kind::Float => Some(Kind::Float),
+            Kind::Null | Kind::Text => None,
+        }
     }
 
     /// Whether rows of a frame's kind can be brought into a column of this one as it is.
@@ -63,10 +72,20 @@ impl Kind {
 }
 
 /// A frame.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Frame {
     pub columns: Vec<(String, Kind)>,
     pub rows: Vec<Vec<Option<i64>>>,
+}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let columns: Vec<String> = self.columns.iter().map(|(name, kind)| format!("{name} {kind:?}")).collect();
+        let value = |value: &Option<i64>| value.map_or_else(|| "_".to_owned(), |value| value.to_string());
+        let rows: Vec<String> =
+            self.rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join(" ")).collect();
+        write!(f, "[{}: {}]", columns.join(", "), rows.join(", "))
+    }
 }
 
 impl Frame {
@@ -84,7 +103,7 @@ impl Frame {
 }
 
 /// A column, and what rows have that lack it.
-type Column = (String, Kind, Option<i64>);
+pub type Column = (String, Kind, Option<i64>);
 
 /// What a version shows. Its first column is the one that it is ordered by, if it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,16 +115,16 @@ pub struct Shown {
     /// Columns that take no nulls.
     pub not_null: BTreeSet<String>,
     /// Whether a default was set apart from a new column.
-    defaults: bool,
+    pub defaults: bool,
 }
 
 impl Shown {
-    fn place(&self, name: &str) -> Option<usize> {
+    pub fn place(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|(own, ..)| own == name)
     }
 
     /// Whether the rows keep the constraints.
-    fn is_valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         let values = |name: &str| {
             let at = self.place(name).expect("a column that is there");
             self.rows.iter().map(move |row| row[at])
@@ -114,7 +133,7 @@ impl Shown {
             && self.not_null.iter().all(|name| values(name).all(|value| value.is_some()))
     }
 
-    fn is_constrained(&self) -> bool {
+    pub fn is_constrained(&self) -> bool {
         self.defaults || !self.checks.is_empty() || !self.not_null.is_empty()
     }
 }
@@ -184,7 +203,7 @@ fn frame(rng: &mut fastrand::Rng, columns: Vec<(String, Kind)>) -> Frame {
     Frame { rows: rows.collect(), columns }
 }
 
-fn fresh(rng: &mut fastrand::Rng, key: &str) -> Vec<(String, Kind)> {
+pub fn fresh(rng: &mut fastrand::Rng, key: &str) -> Vec<(String, Kind)> {
     let first = (key.to_owned(), Kind::Wide);
     let kind = |rng: &mut fastrand::Rng| if rng.u8(..5) == 0 { Kind::Null } else { Kind::TYPED[rng.usize(..4)] };
     let some = NAMES.iter().filter(|name| rng.bool() && **name != key).collect::<Vec<_>>();
@@ -199,25 +218,8 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
         let keyed = path == "e/k";
         return EvolveOp::Create(path, frame(rng, columns), keyed, !keyed && rng.bool());
     };
-    // The columns of a frame: mostly the table's, some missing, some of other kinds, some new.
-    let mut columns = plain_columns(&table.now);
     let evolves = rng.bool();
-    for at in (1..columns.len()).rev() {
-        match rng.u8(..12) {
-            0 if evolves => drop(columns.remove(at)),
-            1 => columns[at].1 = Kind::TYPED[rng.usize(..4)],
-            2 => columns[at].1 = Kind::Null,
-            _ if columns[at].1 == Kind::Null && rng.bool() => columns[at].1 = Kind::TYPED[rng.usize(..4)],
-            _ => {}
-        }
-    }
-    let new = NAMES[rng.usize(..5)];
-    if evolves && rng.bool() && columns.iter().all(|(name, _)| name != new) {
-        let gone = table.now.columns.iter().any(|(name, ..)| name == new);
-        if !gone {
-            columns.push((new.to_owned(), Kind::TYPED[rng.usize(..4)]));
-        }
-    }
+    let columns = near(rng, &table.now, evolves);
     let rows = frame(rng, columns);
     match rng.u8(..16) {
         0 => {
@@ -230,9 +232,9 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
         }
         1..6 if table.keyed => EvolveOp::Upsert(path, rows, evolves),
         1..6 => EvolveOp::Append(path, rows, evolves),
-        6..11 => EvolveOp::Alter(path, change(rng, table)),
+        6..11 => EvolveOp::Alter(path, change(rng, &table.now, table.keyed || table.sorted)),
         11 => {
-            let change = change(rng, table);
+            let change = change(rng, &table.now, table.keyed || table.sorted);
             let mut after = table.now.clone();
             if !change_of(&mut after, &change) {
                 after = table.now.clone();
@@ -257,10 +259,33 @@ pub fn draw(rng: &mut fastrand::Rng, tables: &BTreeMap<String, EvolvingTable>) -
     }
 }
 
-fn change(rng: &mut fastrand::Rng, table: &EvolvingTable) -> Change {
-    let columns = &table.now.columns;
+/// The columns of a frame: mostly those that are shown, some missing, some of other kinds, some new.
+pub fn near(rng: &mut fastrand::Rng, now: &Shown, evolves: bool) -> Vec<(String, Kind)> {
+    let mut columns = plain_columns(now);
+    for at in (1..columns.len()).rev() {
+        match rng.u8(..12) {
+            0 if evolves => drop(columns.remove(at)),
+            1 => columns[at].1 = Kind::TYPED[rng.usize(..4)],
+            2 => columns[at].1 = Kind::Null,
+            _ if columns[at].1 == Kind::Null && rng.bool() => columns[at].1 = Kind::TYPED[rng.usize(..4)],
+            _ => {}
+        }
+    }
+    let new = NAMES[rng.usize(..5)];
+    if evolves && rng.bool() && columns.iter().all(|(name, _)| name != new) {
+        let gone = now.columns.iter().any(|(name, ..)| name == new);
+        if !gone {
+            columns.push((new.to_owned(), Kind::TYPED[rng.usize(..4)]));
+        }
+    }
+    columns
+}
+
+/// Chooses a random change of what is shown of a table, which may have an order or a key.
+pub fn change(rng: &mut fastrand::Rng, now: &Shown, ordered: bool) -> Change {
+    let columns = &now.columns;
     // Only an order keeps its column from being changed.
-    let first = usize::from(!table.keyed && !table.sorted);
+    let first = usize::from(!ordered);
     if columns.len() == first {
         return Change::Add(vec![("a".to_owned(), Kind::Wide, None)]);
     }
@@ -285,8 +310,8 @@ fn change(rng: &mut fastrand::Rng, table: &EvolvingTable) -> Change {
         6 => Change::Rename(vec![(columns[0].0.clone(), ["k", "q"][rng.usize(..2)].to_owned())]),
         7 if !typed.is_empty() => Change::NotNull(one_of(rng, &typed)),
         8 if !typed.is_empty() => Change::Default(one_of(rng, &typed), rng.i64(0..9)),
-        9 | 10 if table.now.is_constrained() => {
-            let (checks, not_null) = (table.now.checks.keys(), table.now.not_null.iter());
+        9 | 10 if now.is_constrained() => {
+            let (checks, not_null) = (now.checks.keys(), now.not_null.iter());
             Change::Release(checks.filter(|_| rng.bool()).cloned().collect(), not_null.cloned().collect())
         }
         9 | 10 if !numbers.is_empty() => {
@@ -297,7 +322,7 @@ fn change(rng: &mut fastrand::Rng, table: &EvolvingTable) -> Change {
 }
 
 /// Changes the columns of what is shown; returns whether that is possible.
-fn change_of(shown: &mut Shown, change: &Change) -> bool {
+pub fn change_of(shown: &mut Shown, change: &Change) -> bool {
     let is_checked = |shown: &Shown, name: &String| shown.checks.values().any(|(own, _)| own == name);
     match change {
         Change::Add(added) => {
@@ -343,17 +368,23 @@ fn change_of(shown: &mut Shown, change: &Change) -> bool {
             shown.columns[at].1 = *kind;
         }
         Change::Check(check, name, least) => {
+            if shown.place(name).is_none() {
+                return false;
+            }
             if shown.checks.insert(check.clone(), (name.clone(), *least)).is_some() {
                 return false;
             }
             return shown.is_valid();
         }
         Change::NotNull(name) => {
+            if shown.place(name).is_none() {
+                return false;
+            }
             shown.not_null.insert(name.clone());
             return shown.is_valid();
         }
         Change::Default(name, value) => {
-            let at = shown.place(name).expect("a column that is there");
+            let Some(at) = shown.place(name) else { return false };
             shown.columns[at].2 = Some(*value);
             shown.defaults = true;
         }
@@ -366,8 +397,8 @@ fn change_of(shown: &mut Shown, change: &Change) -> bool {
 }
 
 /// What is shown after the rows of a frame were brought in; `None` if they do not fit.
-fn brought(table: &EvolvingTable, frame: &Frame, evolves: bool) -> Option<Shown> {
-    let mut shown = table.now.clone();
+pub fn brought(now: &Shown, keyed: bool, sorted: bool, frame: &Frame, evolves: bool) -> Option<Shown> {
+    let mut shown = now.clone();
     for (at, (name, kind, _)) in shown.columns.iter_mut().enumerate() {
         match frame.columns.iter().find(|(came, _)| came == name) {
             None if !evolves => return None,
@@ -390,18 +421,22 @@ fn brought(table: &EvolvingTable, frame: &Frame, evolves: bool) -> Option<Shown>
     for row in &frame.rows {
         let full: Vec<Option<i64>> =
             shown.columns.iter().map(|(name, _, default)| frame.value(row, name).unwrap_or(*default)).collect();
-        if table.keyed {
+        if keyed {
             shown.rows.retain(|own| own[0] != full[0]);
         }
         shown.rows.push(full);
     }
-    if table.keyed || table.sorted {
+    if keyed || sorted {
         shown.rows.sort_by_key(|row| row[0]);
     }
     shown.is_valid().then_some(shown)
 }
 
 impl EvolvingTable {
+    fn brought(&self, frame: &Frame, evolves: bool) -> Option<Shown> {
+        brought(&self.now, self.keyed, self.sorted, frame, evolves)
+    }
+
     fn becomes(&mut self, shown: Shown) {
         if !self.keyed {
             self.versions.insert(self.next_version, shown.clone());
@@ -411,11 +446,11 @@ impl EvolvingTable {
     }
 }
 
-fn plain_columns(shown: &Shown) -> Vec<(String, Kind)> {
+pub fn plain_columns(shown: &Shown) -> Vec<(String, Kind)> {
     shown.columns.iter().map(|(name, kind, _)| (name.clone(), *kind)).collect()
 }
 
-fn plain(frame: &Frame) -> Vec<Column> {
+pub fn plain(frame: &Frame) -> Vec<Column> {
     frame.columns.iter().map(|(name, kind)| (name.clone(), *kind, None)).collect()
 }
 
@@ -425,7 +460,7 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
         EvolveOp::Create(path, frame, keyed, sorted) => {
             let mut table = EvolvingTable { keyed: *keyed, sorted: *sorted, ..EvolvingTable::default() };
             table.now.columns = plain(frame);
-            let shown = brought(&table, frame, false).expect("its own columns");
+            let shown = table.brought(frame, false).expect("its own columns");
             table.becomes(shown);
             tables.insert(path.clone(), table);
         }
@@ -434,12 +469,12 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
             let same = plain_columns(&table.now) == frame.columns;
             let columns = if same { table.now.columns.clone() } else { plain(frame) };
             let now = Shown { columns, rows: Vec::new(), ..table.now.clone() };
-            let Some(shown) = brought(&EvolvingTable { now, ..table.clone() }, frame, false) else { return false };
+            let Some(shown) = brought(&now, table.keyed, table.sorted, frame, false) else { return false };
             table.becomes(shown);
         }
         EvolveOp::Append(path, frame, evolves) | EvolveOp::Upsert(path, frame, evolves) => {
             let table = tables.get_mut(path).unwrap();
-            let Some(shown) = brought(table, frame, *evolves) else { return false };
+            let Some(shown) = table.brought(frame, *evolves) else { return false };
             table.becomes(shown);
         }
         EvolveOp::Alter(path, change) => {
@@ -461,7 +496,7 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
             if shown != table.now {
                 table.becomes(shown);
             }
-            let Some(shown) = brought(&table, frame, false) else { return false };
+            let Some(shown) = table.brought(frame, false) else { return false };
             table.becomes(shown);
             tables.insert(path.clone(), table);
         }

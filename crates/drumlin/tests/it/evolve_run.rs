@@ -47,12 +47,12 @@ pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
             drop(store.table(path).upsert(frame.batch(), &options(*evolves))?);
         }
         EvolveOp::Alter(path, change) => {
-            drop(store.table(path).alter(&alter(store, path, change)?, &Default::default())?)
+            drop(store.table(path).alter(&alter(|| newest(store, path), change)?, &Default::default())?)
         }
         EvolveOp::Both(path, change, frame) => {
             store.refresh()?;
             let keyed = !store.table(path).order()?.key.is_empty();
-            let alter = alter(store, path, change)?;
+            let alter = alter(|| newest(store, path), change)?;
             store.transact(|tx| {
                 let table = tx.table(path);
                 table.alter(&alter, &Default::default())?;
@@ -88,7 +88,8 @@ pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
     Ok(())
 }
 
-fn alter(store: &Store, path: &str, change: &Change) -> Result<Alter> {
+/// A change for a table that has the columns of `newest`.
+pub fn alter(newest: impl FnOnce() -> Result<SchemaRef>, change: &Change) -> Result<Alter> {
     Ok(match change {
         Change::Add(columns) => Alter::Add(
             columns
@@ -110,7 +111,7 @@ fn alter(store: &Store, path: &str, change: &Change) -> Result<Alter> {
             Alter::AddConstraints(Constraints { not_null: vec![name.clone()], ..Constraints::default() })
         }
         Change::Default(name, value) => {
-            let data_type = newest(store, path)?.field_with_name(name)?.data_type().clone();
+            let data_type = newest()?.field_with_name(name)?.data_type().clone();
             let kind = Kind::TYPED.into_iter().find(|kind| kind.data_type() == data_type).unwrap_or(Kind::Null);
             let defaults = vec![(name.clone(), kind.array(&[Some(*value)]))];
             Alter::AddConstraints(Constraints { defaults, ..Constraints::default() })

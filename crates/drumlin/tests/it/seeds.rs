@@ -42,6 +42,10 @@ pub fn each<W: FnMut(u64)>(fixed: Range<u64>, new: u64, mut work: W) {
     let (binary, test) = std::any::type_name::<W>().split_once("::").expect("a closure has a path");
     let test = test.trim_end_matches("::{{closure}}");
     for seed in list(fixed, new) {
+        if given() {
+            // So that it is known even if the process ends.
+            println!("seed {seed}");
+        }
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(seed))) {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");

@@ -6,7 +6,9 @@ use drumlin::store::{AsOf, Frame, Options, ReclaimOptions};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::crash::{time_of, workload};
+use crate::met::Meeting;
 use crate::model::{Model, Trash};
+use crate::pairs::Pairs;
 use crate::random::{Op, apply, compare, compare_trash, draw, run};
 use crate::seeds;
 use crate::shared_faults;
@@ -98,7 +100,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
     let mut clients: Vec<SimBucket> = (0..3).map(|_| bucket.client()).collect();
     let mut stores: Vec<Store> = clients.iter().map(|client| open(client, &clock).unwrap()).collect();
     let (mut model, mut trash): (Model, Trash) = Default::default();
-    let mut failed = 0;
+    let (mut failed, mut pairs) = (0, Pairs::new(2));
     let (mut noted, mut mirror) = (Noted::default(), None);
     if all {
         mirror = Some(Mirror::new(open(&bucket.client(), &clock).unwrap()).unwrap());
@@ -108,8 +110,9 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
         model.now = drumlin::base::Clock::now(&*clock).0;
         let op = if all { wide::draw(&mut rng, &model) } else { draw(&mut rng, &model, false) };
         let before = (model.clone(), trash.clone());
-        let succeeds = apply(&mut model, &mut trash, &op);
         let who = rng.usize(..stores.len());
+        let meeting = Meeting::of(&stores[who], &model, &op);
+        let succeeds = apply(&mut model, &mut trash, &op);
         if faults {
             let mut chance = fastrand::Rng::with_seed(seed * 1000 + step as u64);
             clients[who].plan(move |op, _| match (op, chance.u8(..40)) {
@@ -135,6 +138,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
             stores[who] = open(&clients[who], &clock).unwrap_or_else(|e| panic!("{}: {e}", place()));
         }
         let reader = rng.usize(..stores.len());
+        meeting.into_iter().for_each(|meeting| meeting.note(&mut pairs, answer.is_ok()));
         match answer {
             Ok(()) if succeeds => {}
             Err(e) if !succeeds && !faults => {
@@ -191,6 +195,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
             wide::salvaged(copy, &clock, &model).unwrap_or_else(|e| panic!("{}: {e}", place()));
         }
     }
+    pairs.keep(seed);
     let last = open(&bucket.client(), &clock).unwrap();
     compare(&last, &model).unwrap_or_else(|e| panic!("seed {seed}: opened at the end: {e}"));
     no_orphans(&last, &bucket);
