@@ -29,7 +29,7 @@ MIGRATE := $(CURDIR)/.venv/migrate
 PAGE := $(CURDIR)/.venv/page
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds clean
+.PHONY: build wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -161,6 +161,12 @@ fuzzer:
 
 fuzz-seeds: fuzzer
 	"$(FUZZER)" -seeds=fuzz/seeds
+
+# All that is random, with new seeds, for hours, in two processes side by side: models, queries, frames, torture, fuzzing, and each test
+# 30 times in random order. `SEED=...` draws the same ones again. Its figures go into docs/faults.md; what fails, into nightly-failures.
+nightly: build fuzzer servers
+	cd python/tests && ../../$(BIN)/python -m nightly $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED))
+	DRUMLIN_WRITE_DOCS=1 cargo test --release --workspace $(PLANTED) --test tidy
 
 clean:
 	rm -rf .venv demo-data site

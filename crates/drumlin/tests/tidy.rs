@@ -7,6 +7,8 @@ mod api;
 mod cycles;
 #[path = "tidy/faults.rs"]
 mod faults;
+#[path = "tidy/pairs.rs"]
+mod pairs;
 #[path = "tidy/words.rs"]
 mod words;
 

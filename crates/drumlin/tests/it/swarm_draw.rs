@@ -23,12 +23,17 @@ impl Swarm {
     pub fn new(rng: &mut fastrand::Rng) -> Self {
         let share = rng.u8(2..9);
         let mut weights = VERBS.map(|_| if rng.u8(..10) < share { 1 << rng.u32(..4) } else { 0 });
-        // Nothing happens without tables that have rows.
-        for (at, (verb, _)) in VERBS.iter().enumerate() {
-            if ["create", "append"].contains(verb) {
-                weights[at] += 2;
-            }
-        }
+        let mut more = |verb: &str, by: u32| {
+            let at = VERBS.iter().position(|(known, _)| *known == verb).expect("a verb of the list");
+            weights[at] += by;
+            weights[at]
+        };
+        // Nothing happens without tables that have rows, nothing is taken back that is still there.
+        more("create", 2);
+        more("append", 2);
+        let (undrops, drops_snapshots) = (more("undrop", 0), more("drop_snapshot", 0));
+        more("drop", undrops.min(2));
+        more("snapshot", drops_snapshots.min(2));
         Self { weights, paths: rng.usize(1..=PATHS.len()) }
     }
 
@@ -44,10 +49,14 @@ impl Swarm {
                 None => true,
             });
             let (verb, needs) = VERBS[at.expect("within the sum")];
-            let path = PATHS[rng.usize(..self.paths)].to_owned();
+            let mut path = PATHS[rng.usize(..self.paths)].to_owned();
+            let gone: Vec<&String> = model.trash.iter().map(|(path, _)| path).collect();
+            if verb == "undrop" && !gone.is_empty() {
+                path.clone_from(gone[rng.usize(..gone.len())]);
+            }
             let fits = match (needs, model.tables.contains_key(&path)) {
                 (Needs::Nothing, _) | (Needs::Table, true) | (Needs::Absence, false) => true,
-                _ => rng.u8(..24) == 0,
+                _ => rng.u8(..12) == 0,
             };
             if fits && let Some(op) = self.one(rng, model, verb, path) {
                 return op;
@@ -139,7 +148,10 @@ impl Swarm {
             "drop" => Op::Drop(path),
             "undrop" => Op::Undrop(path),
             "snapshot" => Op::Snapshot(snapshot),
-            "drop_snapshot" => Op::DropSnapshot(snapshot),
+            "drop_snapshot" => {
+                let there = model.snapshots.keys().nth(rng.usize(..model.snapshots.len().max(1))).cloned();
+                Op::DropSnapshot(there.unwrap_or(snapshot))
+            }
             "refused" => Op::Refused(path, Wrong::ALL[rng.usize(..Wrong::ALL.len())]),
             "transaction" => self.together(rng, model),
             "beside" => {
