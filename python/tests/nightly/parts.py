@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+CORE = ROOT / "crates/drumlin"
 #: As the Makefile has them, so that nothing is compiled twice.
 CARGO = ("cargo", "test", "--release", "--workspace", "--features", "drumlin/planted-bugs,drumlin/tracing")
 #: How long a job should take, in seconds; and when it is taken to hang.
@@ -102,8 +103,7 @@ def models(binaries: dict[str, Path], pairs: Path) -> Part:
     """The random models in Rust: the store on simulated disks and buckets, with crashes and failing networks."""
     binary = binaries["drumlin/it"]
     names = sorted(
-        seeded(ROOT / "crates/drumlin/tests/it")
-        & set(tests_of(binary)) - {"seeds::a_failure_names_its_seed_and_how_to_run_it_again"}
+        seeded(CORE / "tests/it") & set(tests_of(binary)) - {"seeds::a_failure_names_its_seed_and_how_to_run_it_again"}
     )
     assert names, "no random test was found"
     seconds_a_seed: dict[str, float] = {}
@@ -117,7 +117,7 @@ def models(binaries: dict[str, Path], pairs: Path) -> Part:
         name = turns.pop()
         rounds = max(1, min(2000, int(JOB_SECONDS / seconds_a_seed.get(name, JOB_SECONDS / 4))))
         environment = {"DRUMLIN_SEED": str(first_seed(rng)), "DRUMLIN_ROUNDS": str(rounds), "DRUMLIN_PAIRS": str(pairs)}
-        return Job(name, [str(binary), "--exact", name, "--nocapture"], environment, binary.parent, rounds)
+        return Job(name, [str(binary), "--exact", name, "--nocapture"], environment, CORE, rounds)
 
     def ended(job: Job, seconds: float) -> None:
         seconds_a_seed[job.name] = seconds / job.runs
