@@ -130,8 +130,7 @@ def evolves(schema: Any) -> bool:
 
 
 def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[str, str]]]:
-    """Columns to add: a schema, a frame of one row with the defaults of those that have one, and the expressions of
-    those that are computed."""
+    """Columns to add: a schema, the defaults of those that have one, and the expressions of those that are computed."""
     if not isinstance(columns, Mapping) or hasattr(columns, "__arrow_c_schema__"):
         return to_schema(columns, "columns"), None, []
     types, defaults, computed = {}, {}, []
@@ -151,21 +150,13 @@ def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[
         elif isinstance(column, Expr):
             raise InvalidArgument(f"column {name!r} is an expression without a type; give both, as a pair")
     schema = to_schema(types, "columns")
-    if not defaults:
-        return schema, None, computed
-    pyarrow = need("pyarrow", "a default", "pyarrow")
-    fields = [schema.field(name) for name in defaults]
-    try:
-        arrays = [
-            pyarrow.array([plain(value)], field.type) for value, field in zip(defaults.values(), fields, strict=True)
-        ]
-    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(f"a default does not fit its type: {error}") from error
-    return schema, pyarrow.table(arrays, names=list(defaults)), computed
+    return schema, {name: plain(value) for name, value in defaults.items()} or None, computed
 
 
 def plain(value: Any) -> Any:
-    """A scalar of pyarrow as a value of Python."""
+    """A scalar of pyarrow, or a moment or a span of numpy, as a value of Python."""
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("datetime64", "timedelta64"):
+        value = need("pyarrow", f"a numpy {type(value).__name__}", "pyarrow").scalar(value)
     return value.as_py() if hasattr(value, "as_py") else value
 
 

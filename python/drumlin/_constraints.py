@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from drumlin._arguments import plain
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
-from drumlin._optional import need
 
 __all__ = ["Constraints"]
 
@@ -40,7 +39,7 @@ def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
-    """A frame of one row with the defaults; `None` without any."""
+    """The defaults, as the core takes them; `None` without any."""
     if defaults is None:
         return None
     if not isinstance(defaults, Mapping):
@@ -50,10 +49,4 @@ def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
             raise TypeError(f"defaults has a column that is no text: {name!r}")
         if value is None:
             raise InvalidArgument(f"column {name!r}: a default is a value; without one, rows that lack it have null")
-    if not defaults:
-        return None
-    pyarrow = need("pyarrow", "a default", "pyarrow")
-    try:
-        return pyarrow.table({name: pyarrow.array([plain(value)]) for name, value in defaults.items()})
-    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(f"a default is of no type that Arrow has: {error}") from error
+    return {name: plain(value) for name, value in defaults.items()} or None

@@ -395,7 +395,7 @@ class Table:
     def add_columns(
         self,
         columns: Any,
-        defaults: Any | None = None,
+        defaults: dict[str, Any] | None = None,
         computed: _Pairs | None = None,
         metadata: str | None = None,
         progress: _Progress | None = None,
@@ -422,7 +422,7 @@ class Table:
     ) -> Reading: ...
     def schema(self, as_of: _When | None = None) -> Schema: ...
     def add_constraints(
-        self, checks: _Pairs, not_null: _List[str], defaults: Any | None, metadata: str | None
+        self, checks: _Pairs, not_null: _List[str], defaults: dict[str, Any] | None, metadata: str | None
     ) -> Version | None: ...
     def drop_constraints(
         self, checks: _List[str], not_null: _List[str], defaults: _List[str], metadata: str | None

@@ -1,6 +1,5 @@
 """Whatever rows come in as, as something with an Arrow stream."""
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -8,6 +7,7 @@ from drumlin._drumlin import Schema, Table
 from drumlin._errors import InvalidArgument, NotFound
 from drumlin._names import check_arrow_names, check_name
 from drumlin._optional import have, loaded, need
+from drumlin._values import exact
 
 __all__ = ["FrameLike", "SchemaLike"]
 
@@ -167,8 +167,7 @@ def _from_python(data: Any) -> Any:
         check_name(name, f"the name {name!r}")
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise TypeError(f"column {name!r} is a list or array of values, not a {type(values).__name__}")
-        if isinstance(values, (list, tuple)):
-            _check_values(name, values)
+        columns[name] = exact(values, name)
     try:
         if have("pyarrow"):
             table = need("pyarrow", "", "").table(columns)
@@ -190,19 +189,6 @@ def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:
             raise TypeError(f"row {at} is a {type(row).__name__}; expected a list of dicts")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
-
-
-#: Values of the second become those of the first beside them, without what the second has more.
-_MIXTURES = ((bytes, str), (dt.date, dt.datetime))
-
-
-def _check_values(name: str, values: list[Any] | tuple[Any, ...]) -> None:
-    kinds = set(map(type, values))
-    for pair in _MIXTURES:
-        if kinds.issuperset(pair):
-            rows = [next(row for row, value in enumerate(values) if type(value) is kind) for kind in pair]
-            told = " and ".join(f"{values[row]!r} in row {row}" for row in sorted(rows))
-            raise InvalidArgument(f"column {name!r} has values of several types: {told}; convert them to one")
 
 
 def to_schema(schema: Any, name: str = "schema") -> Any:

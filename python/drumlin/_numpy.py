@@ -23,6 +23,15 @@ def structured(table: "_pa.Table", path: str) -> "_np.ndarray[Any, Any]":
     return rows  # type: ignore[no-any-return, unused-ignore]
 
 
+def check_times(column: Any, what: str) -> None:
+    """That Python's times, which are in microseconds, hold those of a column."""
+    if column.type.unit != "ns":
+        return
+    numbers = column.cast(need("pyarrow", "", "").int64()).drop_null().to_numpy()
+    if (numbers % 1000).any():
+        raise InvalidArgument(f"{what} of type {column.type} has times finer than Python's: use to_arrow()")
+
+
 def _column(name: str, column: Any, path: str, numpy: Any, pyarrow: Any) -> Any:
     types = pyarrow.types
     if types.is_dictionary(column.type):
@@ -40,6 +49,8 @@ def _column(name: str, column: Any, path: str, numpy: Any, pyarrow: Any) -> Any:
                 "for it: use to_pandas(), or where= to leave them out"
             )
         return column.to_numpy()
+    if types.is_time64(kind):
+        check_times(column, f"'{path}': column {name!r}")
     objects = numpy.empty(len(column), dtype=object)
     for at, value in enumerate(column.to_pylist()):
         # One by one: numpy takes a list of lists for rows.

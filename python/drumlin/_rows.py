@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from drumlin._errors import InvalidArgument
 from drumlin._input import Fit, FrameLike, to_stream
 from drumlin._optional import have, loaded, need
+from drumlin._values import exact
 
 __all__ = ["KeysLike", "RowsLike"]
 
@@ -30,8 +31,8 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
 def typed(values: list[Any], name: str) -> Any:
     """Values for a column that has no type yet, with the type that they have in Arrow."""
     try:
-        return need("pyarrow", f"a column without a type ({name!r})", "pyarrow").array(values)
-    except ImportError:
+        return need("pyarrow", f"a column without a type ({name!r})", "pyarrow").array(exact(values, name))
+    except (ImportError, InvalidArgument):
         raise
     except Exception as error:
         raise InvalidArgument(f"column {name!r} has no Arrow form: {error}") from error
@@ -141,6 +142,10 @@ def _to_array(values: Any) -> Any:
         return values
     if str(values.dtype) == "object":
         return list(values)
+    if _is_numpy(values):
+        values = exact(values, "")
+        if isinstance(values, list):
+            return values
     what = f"a {type(values).__module__.partition('.')[0]} {type(values).__name__}"
     try:
         if have("pyarrow"):

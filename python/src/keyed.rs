@@ -12,6 +12,7 @@ use arrow::ffi::FFI_ArrowArray;
 use drumlin::base::{Cancel, Task, caught};
 use drumlin::segment::join;
 use drumlin::store::{Frame, LookupOptions, TableView, WriteOptions};
+use drumlin::table::forgotten;
 use drumlin::{Error, Result, SchemaMode};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -21,9 +22,10 @@ use crate::call::{detached, long, with_progress};
 use crate::errors::raise;
 use crate::foreign::{Pieces, Rows as Foreign};
 use crate::input::Input;
+use crate::python_value::to_python;
 use crate::result::Batches;
 use crate::schema::capsule;
-use crate::value::{shown, to_array, to_python};
+use crate::value::{shown, to_array};
 
 /// Up to this many rows or keys in memory are processed faster than a thread is started for an interruptible call.
 const FEW: usize = 1024;
@@ -80,6 +82,23 @@ impl<'py> Column<'py> {
     }
 }
 
+/// Defaults by column, each as an array of one row in the type that `schema` has for the column. Columns that it
+/// lacks are reported by the code that takes the values.
+pub fn defaults_of(values: &Bound<'_, PyDict>, schema: &ArrowSchema) -> PyResult<Vec<(String, ArrayRef)>> {
+    let array = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let name: String = name.extract()?;
+        let same = |field: &&FieldRef| field.name().to_lowercase() == name.to_lowercase();
+        let field =
+            schema.field_with_name(&name).ok().or_else(|| schema.fields().iter().find(same).map(|field| &**field));
+        let array = match field.map(Field::data_type) {
+            Some(DataType::Null) | None => Arc::new(NullArray::new(1)) as ArrayRef,
+            Some(wanted) => to_array(&[value], wanted, &format!("the default of column '{name}'"))?,
+        };
+        Ok((name, array))
+    };
+    values.iter().map(array).collect()
+}
+
 /// Columns by name.
 pub type Columns<'py> = Vec<(String, Column<'py>)>;
 
@@ -102,7 +121,8 @@ fn batch_of(columns: Columns<'_>, schema: &ArrowSchema, new: bool) -> PyResult<R
         return refuse(format!("columns differ in length: '{first}' has {rows}, '{name}' has {}", other.len()));
     }
     let array = |(name, column): (String, Column<'_>)| -> PyResult<(FieldRef, ArrayRef)> {
-        let wanted = schema.field_with_name(&name).map(|field| field.data_type().clone());
+        // Nothing is said of values without types, such as that they are of an Enum.
+        let wanted = schema.field_with_name(&name).map(|field| forgotten(field).data_type().clone());
         let untyped = wanted.as_ref().map_or(new, |wanted| *wanted == DataType::Null);
         let column = if untyped { column.typed(&name)? } else { column };
         match wanted {

@@ -24,6 +24,7 @@ mod payload;
 mod plans;
 mod projection;
 mod purge;
+mod python_value;
 mod reports;
 mod result;
 mod row_reports;

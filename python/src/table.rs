@@ -1,6 +1,6 @@
 //! One table, in a store or in a transaction.
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,17 +17,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::{Detached, detached, long, with_progress};
+use crate::errors::raise;
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
-use crate::keyed::{self, Keys, Lookup, Rows};
+use crate::keyed::{self, Keys, Lookup, Rows, defaults_of};
 use crate::open_store::Store;
 use crate::options::{When, compression_of, lookup_options, missing, schema_mode};
+use crate::python_value::to_python;
 use crate::reports::{DropReport, Version};
 use crate::result::{Batches, Prepared, Reading, Stream};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
-use crate::value::to_python;
 
 /// The table at a path.
 #[pyclass(frozen, module = "drumlin._drumlin")]
@@ -264,25 +265,25 @@ impl Table {
         self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.insert(rows, options))
     }
 
-    /// `defaults` is a frame of one row, with the columns that have one.
+    /// `defaults` has the values of the columns that have one.
     #[pyo3(signature = (columns, defaults=None, computed=None, metadata=None, progress=None))]
     fn add_columns(
         &self,
         py: Python<'_>,
         columns: GivenSchema,
-        defaults: Option<Input>,
+        defaults: Option<Bound<'_, PyDict>>,
         computed: Option<Vec<(String, String)>>,
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
         let schema = columns.into_inner();
+        let defaults = defaults.map(|values| defaults_of(&values, &schema)).transpose()?;
+        let defaults: HashMap<String, ArrayRef> = defaults.into_iter().flatten().collect();
         let add = |task| {
-            let rows = defaults.map(rows_of).transpose()?;
             let computed: HashMap<String, Expression> =
                 assignments(computed.unwrap_or_default())?.into_iter().collect();
             let new = schema.fields().iter().map(|field| {
-                let default = rows.as_ref().and_then(|row| row.column_by_name(field.name()));
-                let fill = match (default, computed.get(field.name())) {
+                let fill = match (defaults.get(field.name()), computed.get(field.name())) {
                     (_, Some(expression)) => Fill::Computed(expression.clone()),
                     (Some(value), None) => Fill::Default(value.clone()),
                     (None, None) => Fill::Null,
@@ -368,17 +369,19 @@ impl Table {
         py: Python<'_>,
         checks: Vec<(String, String)>,
         not_null: Vec<String>,
-        defaults: Option<Input>,
+        defaults: Option<Bound<'_, PyDict>>,
         metadata: Option<String>,
     ) -> PyResult<Option<Version>> {
+        let defaults = match defaults {
+            None => Vec::new(),
+            Some(values) => {
+                let schema = detached(py, || self.core.schema(&AsOf::Newest))?;
+                let misfit = |error: PyErr| raise(Error::schema_mismatch(error.value(py).to_string()));
+                defaults_of(&values, &schema).map_err(misfit)?
+            }
+        };
         let work = move || {
             let checks = checks.into_iter().map(|(name, text)| Ok((name, Filter::parse(&text)?)));
-            let row = defaults.map(rows_of).transpose()?;
-            let named = |row: RecordBatch| {
-                let names: Vec<String> = row.schema().fields().iter().map(|field| field.name().clone()).collect();
-                names.into_iter().zip(row.columns().to_vec()).collect()
-            };
-            let defaults = row.map(named).unwrap_or_default();
             let constraints = Constraints { checks: checks.collect::<Result<_>>()?, not_null, defaults };
             let options = UpdateOptions { metadata, ..UpdateOptions::default() };
             self.core.alter(&Alter::AddConstraints(constraints), &options)

@@ -1,31 +1,33 @@
-//! Converts Python values to columns of an Arrow type, and back.
+//! Converts Python values to columns of an Arrow type. A value that the type would round, cut or change is refused.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, Decimal256Array, FixedSizeBinaryArray,
-    FixedSizeListArray, Float32Array, Float64Array, Int32Array, Int64Array, LargeBinaryArray, LargeListArray,
-    LargeStringArray, NullArray, PrimitiveArray, StructArray,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, Decimal128Array, Decimal256Array, FixedSizeBinaryArray,
+    FixedSizeListArray, Float16Array, Float32Array, Float64Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
+    LargeBinaryArray, LargeListArray, LargeStringArray, MapArray, NullArray, PrimitiveArray, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, FieldRef, Fields, Float16Type, Float32Type,
-    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-    i256,
+    DataType, FieldRef, Fields, Float16Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNano,
+    IntervalUnit, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type, i256,
 };
 use drumlin::Error;
 use drumlin::base::clip;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
-use pyo3::{IntoPyObjectExt, intern};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use crate::errors::raise;
 
+#[expect(non_camel_case_types, reason = "as the crate `half` calls it, which is there by arrow")]
+type f16 = <Float16Type as ArrowPrimitiveType>::Native;
+
 /// The ordinal of 1970-01-01 in Python's calendar.
-const EPOCH_ORDINAL: i64 = 719_163;
-const DAY_SECONDS: i64 = 86_400;
+pub const EPOCH_ORDINAL: i64 = 719_163;
+pub const DAY_SECONDS: i64 = 86_400;
 /// A value in a message is cut after this many letters.
 const SHOWN_MAX: usize = 60;
 
@@ -52,9 +54,15 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
         DataType::UInt16 => column.integers::<UInt16Type>()?,
         DataType::UInt32 => column.integers::<UInt32Type>()?,
         DataType::UInt64 => column.integers::<UInt64Type>()?,
-        DataType::Float16 => exactly(&Float32Array::from(column.floats(|n| n as f32)?), data_type)?,
-        DataType::Float32 => Arc::new(Float32Array::from(column.floats(|n| n as f32)?)),
-        DataType::Float64 => Arc::new(Float64Array::from(column.floats(|n| n)?)),
+        DataType::Float16 => Arc::new(Float16Array::from(column.floats(data_type, |n| {
+            let narrow = f16::from_f64(n);
+            holds(n, narrow.to_f64(), |text| Some(f16::from_f64(text.parse().ok()?).to_f64())).then_some(narrow)
+        })?)),
+        DataType::Float32 => Arc::new(Float32Array::from(column.floats(data_type, |n| {
+            let narrow = n as f32;
+            holds(n, narrow.into(), |text| Some(text.parse::<f32>().ok()?.into())).then_some(narrow)
+        })?)),
+        DataType::Float64 => Arc::new(Float64Array::from(column.floats(data_type, Some)?)),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             let texts = column.each("a str", |value| value.extract::<PyBackedStr>().ok())?;
             exactly(&LargeStringArray::from_iter(texts.iter().map(|text| text.as_deref())), data_type)?
@@ -79,8 +87,13 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
             exactly(&Int64Array::from(millis), data_type)?
         }
         DataType::Time32(unit) | DataType::Time64(unit) => {
-            let times =
-                column.each(&format!("a time {}", in_whole(*unit)), |value| in_unit(time_of_day(value)?, *unit))?;
+            let expected = format!("a time without a time zone, {}", in_whole(*unit));
+            let time = |value: &Bound<'_, PyAny>| {
+                // A datetime would lose its day, a time with a zone that.
+                let more = ordinal(value).is_some() || zoned(value);
+                if more { None } else { in_unit(time_of_day(value)?, *unit) }
+            };
+            let times = column.each(&expected, time)?;
             match data_type {
                 DataType::Time32(_) => exactly(&*exactly(&Int64Array::from(times), &DataType::Int32)?, data_type)?,
                 _ => exactly(&Int64Array::from(times), data_type)?,
@@ -112,7 +125,18 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
             Arc::new(array.map_err(arrow_error)?)
         }
         DataType::Dictionary(_, inner) => exactly(&*to_array(values, inner, what)?, data_type)?,
-        DataType::List(field) | DataType::LargeList(field) => exactly(&column.lists(field)?, data_type)?,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field) => exactly(&column.lists(field)?, data_type)?,
+        DataType::Map(entries, sorted) => column.maps(entries, *sorted)?,
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let parts = column.each("a tuple of months, days and nanoseconds", |value| {
+                let (months, days, nanos) = value.extract::<(i32, i32, i64)>().ok()?;
+                Some(IntervalMonthDayNano::new(months, days, nanos))
+            })?;
+            Arc::new(IntervalMonthDayNanoArray::from(parts))
+        }
         DataType::FixedSizeList(field, size) => Arc::new(column.lists_of(field, *size)?),
         DataType::Struct(fields) => Arc::new(column.structs(fields)?),
         other => {
@@ -157,11 +181,17 @@ impl<'py> Column<'_, 'py> {
         Ok(Arc::new(PrimitiveArray::<T>::from_iter(numbers)))
     }
 
-    fn floats<T>(&self, narrow: impl Fn(f64) -> T) -> PyResult<Vec<Option<T>>> {
+    /// Numbers that are a value of `data_type`, which `narrow` makes: an int, or a `Decimal`, that a float rounds is none.
+    fn floats<T>(&self, data_type: &DataType, narrow: impl Fn(f64) -> Option<T>) -> PyResult<Vec<Option<T>>> {
         let float = |value: &Bound<'py, PyAny>| {
-            if value.is_instance_of::<PyBool>() { None } else { value.extract::<f64>().ok().map(&narrow) }
+            if value.is_instance_of::<PyBool>() {
+                return None;
+            }
+            let number = value.extract::<f64>().ok()?;
+            let same = value.is_exact_instance_of::<PyFloat>() || number.is_nan() || value.eq(number).unwrap_or(false);
+            if same { narrow(number) } else { None }
         };
-        self.each("a float", float)
+        self.each(&format!("a float that {data_type} holds"), float)
     }
 
     fn decimals<T>(&self, precision: u8, scale: i8, parse: impl Fn(&str) -> Option<T>) -> PyResult<Vec<Option<T>>> {
@@ -182,6 +212,28 @@ impl<'py> Column<'_, 'py> {
         LargeListArray::try_new(field.clone(), offsets, inner, nulls).map_err(arrow_error)
     }
 
+    fn maps(&self, entries: &FieldRef, sorted: bool) -> PyResult<ArrayRef> {
+        let DataType::Struct(fields) = entries.data_type() else {
+            return Err(raise(Error::invalid(format!("{}: a map without entries", self.what))));
+        };
+        let pairs = |value: &Bound<'py, PyAny>| {
+            let pairs = items(value)?;
+            pairs
+                .iter()
+                .map(|pair| items(pair).and_then(|pair| <[_; 2]>::try_from(pair).ok()))
+                .collect::<Option<Vec<_>>>()
+        };
+        let maps = self.each("a list of pairs", pairs)?;
+        let offsets = OffsetBuffer::<i32>::from_lengths(maps.iter().map(|pairs| pairs.as_ref().map_or(0, Vec::len)));
+        let nulls = nulls(&maps);
+        let (keys, values): (Vec<_>, Vec<_>) =
+            maps.into_iter().flatten().flatten().map(|[key, value]| (key, value)).unzip();
+        let part = |values: &[Bound<'py, PyAny>], at: usize| to_array(values, fields[at].data_type(), self.what);
+        let inner = StructArray::try_new(fields.clone(), vec![part(&keys, 0)?, part(&values, 1)?], None);
+        let map = MapArray::try_new(entries.clone(), offsets, inner.map_err(arrow_error)?, nulls, sorted);
+        Ok(Arc::new(map.map_err(arrow_error)?))
+    }
+
     fn lists_of(&self, field: &FieldRef, size: i32) -> PyResult<FixedSizeListArray> {
         let fits = |list: &Vec<Bound<'py, PyAny>>| i32::try_from(list.len()) == Ok(size);
         let lists = self.each(&format!("a list of {size}"), |value| items(value).filter(fits))?;
@@ -197,6 +249,10 @@ impl<'py> Column<'_, 'py> {
 
     fn structs(&self, fields: &Fields) -> PyResult<StructArray> {
         let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            let why = format!("{}: two fields are called '{}', which a dict cannot hold", self.what, twice.1);
+            return Err(raise(Error::invalid(why)));
+        }
         let parts = |value: &Bound<'py, PyAny>| {
             let dict = value.cast::<PyDict>().ok()?;
             let known = |name: &str| dict.get_item(name).ok();
@@ -228,6 +284,19 @@ fn items<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     value.try_iter().ok()?.collect::<PyResult<_>>().ok()
 }
 
+/// Whether a type of float holds a number: as it is, or its decimal digits, as Python prints them. `nearest` is the nearest value
+/// of the type; `read` reads one from text.
+fn holds(number: f64, nearest: f64, read: impl Fn(&str) -> Option<f64>) -> bool {
+    // As many digits as a `f32` needs at most.
+    const DIGITS_MAX: usize = 9;
+    if number == nearest || number.is_nan() {
+        return true;
+    }
+    let shortest =
+        (0..DIGITS_MAX).map(|digits| format!("{nearest:.digits$e}")).find(|text| read(text) == Some(nearest));
+    nearest.is_finite() && shortest.and_then(|text| text.parse::<f64>().ok()) == Some(number)
+}
+
 /// Whether it is what pandas uses for a missing value.
 fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.get_type().name().is_ok_and(|name| name == "NAType" || name == "NaTType")
@@ -242,7 +311,7 @@ pub fn exactly(array: &dyn Array, data_type: &DataType) -> PyResult<ArrayRef> {
     cast_with_options(array, data_type, &CastOptions { safe: false, ..CastOptions::default() }).map_err(arrow_error)
 }
 
-fn nanoseconds(unit: TimeUnit) -> i128 {
+pub fn nanoseconds(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,
@@ -261,7 +330,7 @@ fn in_whole(unit: TimeUnit) -> &'static str {
 }
 
 /// Nanoseconds as a number of units, if that is exact.
-fn in_unit(nanos: i128, unit: TimeUnit) -> Option<i64> {
+pub fn in_unit(nanos: i128, unit: TimeUnit) -> Option<i64> {
     let each = nanoseconds(unit);
     if nanos % each == 0 { i64::try_from(nanos / each).ok() } else { None }
 }
@@ -275,11 +344,16 @@ fn ordinal(value: &Bound<'_, PyAny>) -> Option<i64> {
     Some(ordinal.extract::<i64>().ok()? - EPOCH_ORDINAL)
 }
 
-/// The days of a date since 1970; also of a datetime, if it is midnight.
+/// Whether a time or a datetime has a time zone.
+fn zoned(value: &Bound<'_, PyAny>) -> bool {
+    value.getattr(intern!(value.py(), "tzinfo")).is_ok_and(|zone| !zone.is_none())
+}
+
+/// The days of a date since 1970; also of a datetime, if it is midnight and has no time zone.
 fn days(value: &Bound<'_, PyAny>) -> Option<i64> {
     let days = ordinal(value)?;
     match time_of_day(value) {
-        Some(time) if time != 0 => None,
+        Some(time) if time != 0 || zoned(value) => None,
         _ => Some(days),
     }
 }
@@ -336,149 +410,4 @@ fn digits(value: &Bound<'_, PyAny>, scale: i8) -> Option<String> {
         digits.truncate(kept);
     }
     Some(if negative { format!("-{digits}") } else { digits })
-}
-
-/// A value of a column.
-pub fn to_python<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
-    if array.is_null(row) {
-        return Ok(py.None().into_bound(py));
-    }
-    macro_rules! primitive {
-        ($type:ty) => {
-            array.as_primitive::<$type>().value(row).into_bound_py_any(py)
-        };
-    }
-    match array.data_type() {
-        DataType::Null => Ok(py.None().into_bound(py)),
-        DataType::Boolean => array.as_boolean().value(row).into_bound_py_any(py),
-        DataType::Int8 => primitive!(Int8Type),
-        DataType::Int16 => primitive!(Int16Type),
-        DataType::Int32 => primitive!(Int32Type),
-        DataType::Int64 => primitive!(Int64Type),
-        DataType::UInt8 => primitive!(UInt8Type),
-        DataType::UInt16 => primitive!(UInt16Type),
-        DataType::UInt32 => primitive!(UInt32Type),
-        DataType::UInt64 => primitive!(UInt64Type),
-        DataType::Float16 => f32::from(array.as_primitive::<Float16Type>().value(row)).into_bound_py_any(py),
-        DataType::Float32 => primitive!(Float32Type),
-        DataType::Float64 => primitive!(Float64Type),
-        DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
-        DataType::LargeUtf8 => array.as_string::<i64>().value(row).into_bound_py_any(py),
-        DataType::Utf8View => array.as_string_view().value(row).into_bound_py_any(py),
-        DataType::Binary => Ok(PyBytes::new(py, array.as_binary::<i32>().value(row)).into_any()),
-        DataType::LargeBinary => Ok(PyBytes::new(py, array.as_binary::<i64>().value(row)).into_any()),
-        DataType::BinaryView => Ok(PyBytes::new(py, array.as_binary_view().value(row)).into_any()),
-        DataType::FixedSizeBinary(_) => Ok(PyBytes::new(py, array.as_fixed_size_binary().value(row)).into_any()),
-        DataType::Date32 => date(py, number(array, row)?),
-        DataType::Date64 => date(py, number(array, row)?.div_euclid(DAY_SECONDS * 1000)),
-        DataType::Time32(unit) | DataType::Time64(unit) => {
-            let micros = micros(i128::from(number(array, row)?) * nanoseconds(*unit))?;
-            let midnight = datetime(py)?.call_method1("datetime", (1970, 1, 1))?;
-            midnight.call_method1("__add__", (timedelta(py, micros)?,))?.call_method0("time")
-        }
-        DataType::Duration(unit) => timedelta(py, micros(i128::from(number(array, row)?) * nanoseconds(*unit))?),
-        DataType::Timestamp(unit, zone) => {
-            let nanos = i128::from(number(array, row)?) * nanoseconds(*unit);
-            timestamp(py, nanos, zone.as_deref())
-        }
-        DataType::Decimal32(..) => decimal(py, &array.as_primitive::<Decimal32Type>().value_as_string(row)),
-        DataType::Decimal64(..) => decimal(py, &array.as_primitive::<Decimal64Type>().value_as_string(row)),
-        DataType::Decimal128(..) => decimal(py, &array.as_primitive::<Decimal128Type>().value_as_string(row)),
-        DataType::Decimal256(..) => decimal(py, &array.as_primitive::<Decimal256Type>().value_as_string(row)),
-        DataType::Dictionary(..) => {
-            let one = array.slice(row, 1);
-            let dictionary = one.as_any_dictionary();
-            to_python(py, dictionary.values(), dictionary.normalized_keys()[0])
-        }
-        DataType::List(_) => list(py, &*array.as_list::<i32>().value(row)),
-        DataType::LargeList(_) => list(py, &*array.as_list::<i64>().value(row)),
-        DataType::ListView(_) => list(py, &*array.as_list_view::<i32>().value(row)),
-        DataType::LargeListView(_) => list(py, &*array.as_list_view::<i64>().value(row)),
-        DataType::FixedSizeList(..) => list(py, &*array.as_fixed_size_list().value(row)),
-        DataType::Struct(fields) => {
-            let dict = PyDict::new(py);
-            for (field, column) in fields.iter().zip(array.as_struct().columns()) {
-                dict.set_item(field.name(), to_python(py, column, row)?)?;
-            }
-            Ok(dict.into_any())
-        }
-        DataType::Map(..) => {
-            let entries = array.as_map().value(row);
-            let entry = |at: usize| -> PyResult<Bound<'py, PyTuple>> {
-                let part = |column: usize| to_python(py, entries.column(column), at);
-                PyTuple::new(py, [part(0)?, part(1)?])
-            };
-            Ok(PyList::new(py, (0..entries.len()).map(entry).collect::<PyResult<Vec<_>>>()?)?.into_any())
-        }
-        other => Err(raise(Error::invalid(format!("a value of type {other} has no Python form; look up columns")))),
-    }
-}
-
-fn list<'py>(py: Python<'py>, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
-    let items = (0..items.len()).map(|at| to_python(py, items, at)).collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(py, items)?.into_any())
-}
-
-/// The number that represents a date or time.
-fn number(array: &dyn Array, row: usize) -> PyResult<i64> {
-    Ok(exactly(&*array.slice(row, 1), &DataType::Int64)?.as_primitive::<Int64Type>().value(0))
-}
-
-fn micros(nanos: i128) -> PyResult<i64> {
-    in_unit(nanos, TimeUnit::Microsecond).ok_or_else(|| {
-        let why = format!("{nanos} nanoseconds have no Python form, which is in microseconds; look up columns");
-        raise(Error::invalid(why))
-    })
-}
-
-fn datetime(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import(intern!(py, "datetime"))
-}
-
-fn date(py: Python<'_>, days: i64) -> PyResult<Bound<'_, PyAny>> {
-    datetime(py)?.getattr(intern!(py, "date"))?.call_method1("fromordinal", (days + EPOCH_ORDINAL,))
-}
-
-fn timedelta(py: Python<'_>, micros: i64) -> PyResult<Bound<'_, PyAny>> {
-    datetime(py)?.getattr(intern!(py, "timedelta"))?.call1((0, 0, micros))
-}
-
-/// A datetime; a pandas Timestamp if it is finer than a datetime can be.
-fn timestamp<'py>(py: Python<'py>, nanos: i128, zone: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-    let zone = zone.map(|zone| time_zone(py, zone)).transpose()?;
-    if nanos % nanoseconds(TimeUnit::Microsecond) != 0
-        && let Ok(pandas) = py.import(intern!(py, "pandas"))
-    {
-        return pandas.getattr(intern!(py, "Timestamp"))?.call1((nanos as i64, zone));
-    }
-    let module = datetime(py)?;
-    let utc = module.getattr("timezone")?.getattr("utc")?;
-    let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, zone.as_ref().map(|_| utc)))?;
-    let moment = epoch.call_method1("__add__", (timedelta(py, micros(nanos)?)?,))?;
-    match zone {
-        Some(zone) => moment.call_method1("astimezone", (zone,)),
-        None => Ok(moment),
-    }
-}
-
-fn time_zone<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let zone = datetime(py)?.getattr("timezone")?;
-    if name == "UTC" {
-        return zone.getattr("utc");
-    }
-    let offset = || {
-        let (sign, rest) = (name.get(..1)?, name.get(1..)?);
-        let (hours, minutes) = rest.split_once(':').or_else(|| Some((rest.get(..2)?, rest.get(2..)?)))?;
-        let sign = if sign == "-" { -1 } else { 1 };
-        let seconds = hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60;
-        name.starts_with(['+', '-']).then_some(sign * seconds)
-    };
-    match offset() {
-        Some(seconds) => zone.call1((timedelta(py, seconds * 1_000_000)?,)),
-        None => py.import("zoneinfo")?.getattr("ZoneInfo")?.call1((name,)),
-    }
-}
-
-fn decimal<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import(intern!(py, "decimal"))?.getattr(intern!(py, "Decimal"))?.call1((text,))
 }

@@ -123,16 +123,23 @@ def decode(column: Any, made: Any) -> Any:
         return decode_objects(column, made)
     if kind == "coerced":
         return column.to_pandas().array
+    if kind in NUMBERS or kind in MOMENTS:
+        # A column that was widened since has values that only its own type holds.
+        kind = str(np.dtype(column.type.to_pandas_dtype()))
     if kind in NUMBERS and column.null_count and not kind.startswith("float"):
         # Null came with rows appended later. As floats, large integers would change.
         return pd.api.types.pandas_dtype(MASKED[kind]).__from_arrow__(column)
     if kind in NUMBERS or kind in MOMENTS:
         return np.array(column.to_pandas().to_numpy(), dtype=kind)
     if kind == "zoned":
-        moments = np.array(_without_zone(column).to_pandas().to_numpy(), dtype=f"datetime64[{made['unit']}]")
+        unit = column.type.unit
+        moments = np.array(_without_zone(column).to_pandas().to_numpy(), dtype=f"datetime64[{unit}]")
         return pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(dtype_from_json(made).tz).array
     if kind == "interval":
         return _decode_intervals(column, made)
+    if kind in MASKED.values() and pa.types.is_primitive(column.type):
+        kind = MASKED[str(np.dtype(column.type.to_pandas_dtype()))]
+        return pd.api.types.pandas_dtype(kind).__from_arrow__(column)
     return dtype_from_json(made).__from_arrow__(column)
 
 
@@ -173,8 +180,13 @@ def _storage(column: Any) -> Any:
     return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
 
 
+def _is_plain_number(kind: Any) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
+
+
 def _decode_arrow(column: Any, made: Any) -> Any:
-    """A column of an ArrowDtype, whose dictionaries a sorted table keeps with wider indices."""
+    """A column of an ArrowDtype, whose dictionaries a sorted table keeps with wider indices. One that was widened since
+    has values that only its own type holds."""
     wanted = arrow_type(made["schema"])
     if column.type != wanted:
         if pa.types.is_dictionary(wanted) and pa.types.is_dictionary(column.type):
@@ -190,7 +202,7 @@ def _decode_arrow(column: Any, made: Any) -> Any:
         elif isinstance(wanted, pa.BaseExtensionType):
             chunks = [pa.ExtensionArray.from_storage(wanted, chunk) for chunk in column.chunks]
             column = pa.chunked_array(chunks, wanted)
-        else:
+        elif not (_is_plain_number(column.type) and _is_plain_number(wanted)):
             column = _without_layout(column).cast(wanted)
     return pd.arrays.ArrowExtensionArray(column)
 

@@ -14,6 +14,7 @@ import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
+from drumlin._numpy import check_times
 from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, index_columns, range_index
 from drumlin._pandas.dtypes import MASKED, MOMENTS, NUMBERS
 
@@ -157,6 +158,10 @@ def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
     if table.num_rows == 0 and _CATEGORIES_KEY in metadata:
         table = _with_categories(table, json.loads(metadata[_CATEGORIES_KEY]))
     table = _without_nested_views(table)
+    if not options:
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_time64(column.type):
+                check_times(column, f"column {name!r}")
     # Handing a small table to threads takes longer than converting it.
     threads = {"use_threads": False} if table.nbytes < _THREADS_FROM_BYTES else {}
     frame = table.to_pandas(**{**threads, **options})
@@ -214,7 +219,7 @@ def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, b
     index = index_columns(metadata)
     for at, name in enumerate(name for name in table.schema.names if name not in index):
         dtype = str(frame.dtypes.iloc[at])
-        if types.get(name) == "object" and dtype != "object":
+        if _rounded(table[name]) or (types.get(name) == "object" and dtype != "object"):
             frame.isetitem(at, pd.Series(table[name].to_pylist(), index=frame.index, dtype=object))
         elif (masked := _masked(table[name], types.get(name), dtype)) is not None:
             frame.isetitem(at, pd.Series(masked, index=frame.index))
@@ -225,6 +230,20 @@ def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, b
         frame.index = pd.Index(table[name].to_pylist(), dtype=types[name], name=frame.index.name)
     elif (masked := _masked(table[name], types.get(name), str(frame.index.dtype))) is not None:
         frame.index = pd.Index(masked, name=frame.index.name)
+
+
+def _rounded(column: Any) -> bool:
+    """Whether pyarrow rounds integers of a column: within lists, it makes all of them floats if one is null."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return any(_rounded(pc.struct_field(column, at)) for at in range(kind.num_fields))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = pc.list_flatten(column)
+        if not (pa.types.is_int64(inner.type) or pa.types.is_uint64(inner.type)):
+            return _rounded(inner)
+        ends = pc.min_max(inner).as_py()
+        return bool(inner.null_count and ends["min"] is not None and (ends["min"] < -(2**53) or ends["max"] > 2**53))
+    return False
 
 
 def _masked(column: pa.ChunkedArray, written: str | None, dtype: str) -> Any:
