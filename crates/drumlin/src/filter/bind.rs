@@ -26,6 +26,9 @@ pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Sou
         Expr::Literal(literal) => match (kind, literal) {
             (Some(Kind::Bool), Literal::Bool(value)) => Source::Truth(Node::Constant(Some(*value))),
             (Some(Kind::Null | Kind::Bool), _) | (None, _) => return mismatch(),
+            (Some(Kind::Float), Literal::Number(number)) if number.is_negative_zero() => {
+                Source::Number(Value::Float(number.nearest()))
+            }
             (Some(kind), literal) => match kind.place(literal) {
                 Ok(placed) => Source::Literal(kind, placed),
                 Err(_) => return mismatch(),

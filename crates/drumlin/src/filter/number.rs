@@ -1,6 +1,6 @@
 //! Exact decimal literals of any size, and their place among the values of a column.
 //!
-//! Invariants: `digits` has no zero at either end, and is empty for zero, which is never negative. In a [`Place`]
+//! Invariants: `digits` has no zero at either end, and is empty for zero, which is negative only as the float `-0.0`. In a [`Place`]
 //! `(floor, exact)`, `floor` is the greatest value of the domain that is not above the literal, and `exact` says
 //! whether it equals the literal; so every comparison with the literal becomes one with `floor`.
 
@@ -70,8 +70,13 @@ impl Number {
     }
 
     pub fn negated(mut self) -> Number {
-        self.negative = !self.negative && !self.digits.is_empty();
+        self.negative = !self.negative && (self.fractional || !self.digits.is_empty());
         self
+    }
+
+    /// Whether it is `-0.0`, which compares as zero, but as a value is another float.
+    pub fn is_negative_zero(&self) -> bool {
+        self.negative && self.digits.is_empty()
     }
 
     /// Floor of `self * 10^scale`, clamped to the range of `i128`.

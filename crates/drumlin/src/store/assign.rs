@@ -54,6 +54,7 @@ impl Store {
             table,
             version,
             kind: VersionKind::Update,
+            schema: table.with_computed(assignments.columns())?,
             updated,
             new_values: &new_values,
             deleted: Vec::new(),

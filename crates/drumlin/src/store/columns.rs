@@ -233,7 +233,9 @@ impl Store {
         let (updated, kind) = (all_rows(table, version), VersionKind::Update);
         let (deleted, inserted, in_place, serial) = (Vec::new(), Vec::new(), true, true);
         let new_values = &new_values as _;
-        let changes = RowChanges { table, version, kind, updated, new_values, deleted, inserted, in_place, serial };
+        let schema = table.with_computed(places.iter().copied())?;
+        let changes =
+            RowChanges { table, version, kind, schema, updated, new_values, deleted, inserted, in_place, serial };
         changes.prepare(self, path, options, ())
     }
 }

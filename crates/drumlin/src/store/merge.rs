@@ -94,8 +94,19 @@ impl Store {
         let version = newest(state, table).version;
         let kind = VersionKind::Merge;
         let new_values = &new_values as _;
-        let changes =
-            RowChanges { table, version, kind, updated, new_values, deleted, inserted, in_place, serial: false };
+        let schema = bound.schema_after(merge).map_err(named)?;
+        let changes = RowChanges {
+            table,
+            version,
+            kind,
+            schema,
+            updated,
+            new_values,
+            deleted,
+            inserted,
+            in_place,
+            serial: false,
+        };
         changes.prepare(self, path, options, report)
     }
 

@@ -20,8 +20,8 @@ use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::table::{
-    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, Table, TableUpdate, VersionKind, changed_rows,
-    check_new_values, encode_group, replace_group,
+    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, Table, TableChange, TableUpdate,
+    VersionKind, changed_rows, check_new_values, encode_group, replace_group,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -39,6 +39,8 @@ pub(super) struct RowChanges<'a> {
     pub new_values: &'a (dyn Fn(&RowGroup, &RoaringBitmap) -> Result<Vec<NewValues>> + Sync),
     /// Rows that go.
     pub deleted: Vec<Matches>,
+    /// The schema from this version on, if less is said of columns than before, since they get these values.
+    pub schema: Option<StoredSchema>,
     /// Rows that come, in the table's schema.
     pub inserted: Vec<RecordBatch>,
     /// Whether rows that get new values must keep their places.
@@ -119,7 +121,7 @@ impl RowChanges<'_> {
 
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
-        let Self { table, version, kind, updated, new_values, deleted, mut inserted, in_place, serial } = self;
+        let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial } = self;
         let inner = &store.inner;
         let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
         let proof = inner.options.proof();
@@ -187,7 +189,11 @@ impl RowChanges<'_> {
             false => Effect::PatchTable { table: table.id, update, patches },
         };
         let counted = (done.rows > 0).then_some(Effect::CountChanged { table: table.id, rows: done.rows });
-        Ok([update].into_iter().chain(counted).collect())
+        let altered = schema.map(|schema| {
+            let change = TableChange { schema: Some(schema), ..TableChange::new(VersionKind::Alter) };
+            Effect::ChangeTable { table: table.id, change }
+        });
+        Ok(altered.into_iter().chain([update]).chain(counted).collect())
     }
 }
 

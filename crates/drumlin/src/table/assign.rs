@@ -76,6 +76,11 @@ impl Assignments {
         Ok(Self { schema: own.0.clone(), columns, inputs })
     }
 
+    /// The columns that are set, by place.
+    pub fn columns(&self) -> impl Iterator<Item = usize> {
+        self.columns.iter().map(|(at, _)| *at)
+    }
+
     /// The new values of the rows `picked` of a row group, column by column.
     fn values(&self, reader: &GroupReader<'_>, picked: &RoaringBitmap) -> Result<Vec<ArrayRef>> {
         let inputs = rows_of(reader, &self.schema, &self.inputs, picked)?;

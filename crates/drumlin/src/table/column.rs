@@ -9,7 +9,6 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use bytes::Bytes;
 
-use super::columns::into_type;
 use crate::base::{Error, Result, from_hex, to_hex};
 use crate::segment::{self, Form};
 
@@ -64,16 +63,15 @@ impl Column {
         if default.is_some() { own.with_default(default) } else { Ok(own) }
     }
 
-    /// The same after its field has got another type than `came`.
-    pub fn widened(self, came: &DataType, field: &Field) -> Result<Self> {
-        let to = |value: Result<ArrayRef>| into_type(value?, field.data_type());
-        let (fill, later) = (self.fill_value(came).map(to), self.later_value(came));
+    /// The same after its field has got another type than `came`; `into` makes values of it, and fails if that would change them.
+    pub fn widened(self, came: &DataType, into: impl Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<Self> {
+        let (fill, later) = (self.fill_value(came).transpose()?, self.later_value(came));
         let widened = match fill {
-            Some(value) => self.with_fill(&value?)?,
+            Some(value) => self.with_fill(&into(&value)?)?,
             None => self,
         };
         match later {
-            Some(Some(value)) => widened.with_default(Some(&to(value)?)),
+            Some(Some(value)) => widened.with_default(Some(&into(&value?)?)),
             _ => Ok(widened),
         }
     }

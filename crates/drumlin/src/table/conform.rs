@@ -5,8 +5,8 @@
 //! of lists and of dictionaries, to wider integers, floats and decimals, and from columns of type null, all of them also within
 //! nested types. Integers are converted to floats and to unsigned integers as wide, times to another unit, and decimals to another scale if every value of
 //! the batch can be represented exactly; otherwise the first that cannot is named. Columns of an Arrow extension type
-//! accept the same type and its plain storage type, but no other extension (extension.rs). Decimals with more digits than
-//! their type allows are refused: no reader could represent them.
+//! accept the same type and its plain storage type, but no other extension (extension.rs). Values that their type does not allow
+//! are refused (impossible.rs): no reader could represent them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::checks::Checks;
 use super::column::repeated;
 use super::columns::into_type;
 use super::extension::check_extension;
-use super::overlong::find_overlong;
+use super::impossible::find_impossible;
 use crate::base::{Error, Result};
 
 /// Converts the batches of one frame to a schema.
@@ -225,11 +225,9 @@ impl Misfit {
 
 fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayRef> {
     let (name, came, wanted) = (field.name(), column.data_type(), field.data_type());
-    if let Some((row, value)) = find_overlong(column, None) {
+    if let Some((row, value, why)) = find_impossible(column, None) {
         let row = first + row as u64;
-        return Err(Error::invalid(format!(
-            "column '{name}': {value} in row {row} has more digits than its type {came} allows"
-        )));
+        return Err(Error::invalid(format!("column '{name}': {value} in row {row} {why} its type {came}")));
     }
     let mismatch = || format!("column '{name}': the table has type {wanted}, the data has {came}");
     let column = convert(column, wanted, None).map_err(|misfit| match misfit {
@@ -265,11 +263,13 @@ fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> 
         (Struct(from), Struct(to)) if from.len() == to.len() => {
             let array = array.as_struct();
             let hidden = NullBuffer::union(hidden, array.nulls());
-            let column = |field: &FieldRef| {
-                let (at, _) = from.find(field.name()).ok_or(Misfit::Type)?;
+            // Older tables may have two fields of one name.
+            let in_order = from.iter().zip(to).all(|(from, to)| from.name() == to.name());
+            let column = |(at, field): (usize, &FieldRef)| {
+                let at = if in_order { at } else { from.find(field.name()).ok_or(Misfit::Type)?.0 };
                 convert(array.column(at), field.data_type(), hidden.as_ref())
             };
-            let columns = to.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+            let columns = to.iter().enumerate().map(column).collect::<Result<Vec<_>, _>>()?;
             Arc::new(StructArray::try_new_with_length(to.clone(), columns, nulls, array.len())?)
         }
         (List(_), List(field)) => convert_list::<i32>(array, field)?,

@@ -8,11 +8,12 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::checks::{Check, ConstraintNames, Constraints};
+use super::claims::{claimed, forgotten, lost};
 use super::column::Column;
 use super::columns::find;
 use super::compression::{compressed_as, compression_of};
 use super::conform::{conform_value, first_misfit, may_be_exact};
-use super::frame_metadata::{Changed, adapted};
+use super::frame_metadata::{Changed, adapted, unordered};
 use super::group_reader::GroupReader;
 use super::wider::{self, widens};
 use super::{Assignment, Rows, StoredSchema, Table, TableCodec, sorted_schema};
@@ -105,6 +106,8 @@ struct Columns<'a> {
     order: Vec<String>,
     /// Names that changed, as metadata of the schema have them.
     changed: Changed,
+    /// Columns of whose values nothing is said any more.
+    forgotten: BTreeSet<String>,
     doubtful: Vec<(String, DataType)>,
     forbidden: Vec<(String, Filter)>,
 }
@@ -114,8 +117,18 @@ impl<'a> Columns<'a> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         let (fields, columns, checks) = (own.0.fields().to_vec(), own.columns(), own.checks().to_vec());
         let order = table.order().to_vec();
-        let changed = Changed::new();
-        Ok(Self { table, own, fields, columns, checks, order, changed, doubtful: Vec::new(), forbidden: Vec::new() })
+        Ok(Self {
+            table,
+            own,
+            fields,
+            columns,
+            checks,
+            order,
+            changed: Changed::new(),
+            forgotten: BTreeSet::new(),
+            doubtful: Vec::new(),
+            forbidden: Vec::new(),
+        })
     }
 
     /// The place of a column that may be changed.
@@ -151,7 +164,10 @@ impl<'a> Columns<'a> {
             if self.fields.iter().any(|there| there.name() == name) {
                 return Err(Error::already_exists(format!("column '{name}' is there already")));
             }
-            let field = self.table.as_kept(field);
+            let field = match fill {
+                Fill::Null => self.table.as_kept(field),
+                _ => self.table.as_kept(&forgotten(field)),
+            };
             let mut column = Column::fresh(name, &ids);
             match fill {
                 Fill::Default(value) if value.logical_null_count() == 0 => {
@@ -309,8 +325,18 @@ impl<'a> Columns<'a> {
         let came = self.fields[at].data_type().clone();
         let field = self.fields[at].as_ref().clone().with_data_type(data_type.clone());
         self.fields[at] = self.table.as_kept(&field);
-        self.columns[at] = self.columns[at].clone().widened(&came, &self.fields[at])?;
+        let field = self.fields[at].clone();
+        let into = |value: &ArrayRef| conform_value(value, &field).map_err(|e| e.context("the default"));
+        self.columns[at] = self.columns[at].clone().widened(&came, into)?;
         Ok(())
+    }
+
+    /// Says no more of the values of columns than their types do.
+    fn forget(&mut self, columns: BTreeSet<usize>) {
+        for at in columns {
+            self.fields[at] = Arc::new(forgotten(&self.fields[at]));
+            self.forgotten.insert(self.fields[at].name().clone());
+        }
     }
 
     /// Brings in the types and columns of a frame.
@@ -346,7 +372,10 @@ impl<'a> Columns<'a> {
 
     /// The schema with these columns; `None` if it is the same.
     fn schema(self) -> Result<Option<StoredSchema>> {
-        let metadata = adapted(self.own.0.metadata(), &self.changed);
+        let mut metadata = adapted(self.own.0.metadata(), &self.changed);
+        if !self.forgotten.is_empty() {
+            metadata = unordered(&metadata, &self.forgotten);
+        }
         let schema = Arc::new(Schema::new_with_metadata(self.fields, metadata));
         let changed = StoredSchema::with_columns(schema, self.columns, self.checks);
         let changed = changed.with_order(&self.order, &self.table.spec);
@@ -431,13 +460,29 @@ impl Table {
         let fits = |field: &FieldRef| {
             own.0.field_with_name(field.name()).is_ok_and(|own| own.data_type() == field.data_type())
         };
+        let lost = lost(&own.0, came);
         // Usually all columns are as they are.
-        if came.fields().iter().all(fits) {
+        if lost.is_empty() && came.fields().iter().all(fits) {
             return Ok(None);
         }
         let mut columns = Columns::of(self)?;
+        columns.forget(lost);
         columns.take_in(came, mode)?;
         columns.schema()
+    }
+
+    /// The schema after `columns`, by place, got values that are computed; `None` if that is the newest version's.
+    pub fn with_computed(&self, columns: impl IntoIterator<Item = usize>) -> Result<Option<StoredSchema>> {
+        let mut changed = Columns::of(self)?;
+        changed.forget(claimed(&changed.own.0, columns));
+        changed.schema()
+    }
+
+    /// The same after columns got values of the columns of a frame with the same names.
+    pub fn with_values_of(&self, came: &Schema) -> Result<Option<StoredSchema>> {
+        let mut changed = Columns::of(self)?;
+        changed.forget(lost(&changed.own.0, came));
+        changed.schema()
     }
 
     /// The ids of all columns that row groups may have.

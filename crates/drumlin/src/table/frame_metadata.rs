@@ -3,7 +3,7 @@
 //!
 //! Both came with a frame, so nothing is expected of them: what is not as they are is left as it is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 const PANDAS: &str = "pandas";
 const DESCRIPTION: &str = "drumlin.pandas";
+const CATEGORIES: &str = "drumlin.pandas.categories";
 
 /// What became of columns by their names: another name, or `None` for those that are gone. All others are as they were.
 pub type Changed = BTreeMap<String, Option<String>>;
@@ -27,6 +28,64 @@ pub fn adapted(metadata: &HashMap<String, String>, changed: &Changed) -> HashMap
     change(PANDAS, &|text| pandas(text, changed));
     change(DESCRIPTION, &|text| description(text, changed));
     adapted
+}
+
+/// What the description of a frame says of a column of ordered categories: the categories in their order, as text, if it has them;
+/// `None` if the column is no such.
+pub fn ordered_categories(metadata: &HashMap<String, String>, column: &str) -> Option<Option<String>> {
+    let Some(text) = metadata.get(DESCRIPTION) else {
+        // Earlier versions had categories apart.
+        let earlier: Value = serde_json::from_str(metadata.get(CATEGORIES)?).ok()?;
+        return earlier.get(column).map(|categories| Some(categories.to_string()));
+    };
+    if !text.contains("\"ordered\"") {
+        return None;
+    }
+    let made: Value = serde_json::from_str(text).ok()?;
+    let levels = made["index"].as_array().into_iter().flatten();
+    let level = levels.filter(|level| level["field"] == column).map(|level| &level["column"]).next();
+    let category = level.unwrap_or(&made["columns"][column]);
+    let categories = || category.get("categories").map(|made| made.get("texts").unwrap_or(made).to_string());
+    (category["ordered"] == true).then(categories)
+}
+
+/// Metadata of a schema in which the categories of these columns have no order.
+pub fn unordered(metadata: &HashMap<String, String>, columns: &BTreeSet<String>) -> HashMap<String, String> {
+    let mut changed = metadata.clone();
+    let without = |category: &mut Value| {
+        if category.get("ordered").is_some() {
+            category["ordered"] = json!(false);
+        }
+    };
+    if let Some(mut made) = metadata.get(PANDAS).and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+        let named = |column: &&mut Value| column["field_name"].as_str().is_some_and(|name| columns.contains(name));
+        let described = made.get_mut("columns").and_then(Value::as_array_mut);
+        described.into_iter().flatten().filter(named).for_each(|column| without(&mut column["metadata"]));
+        changed.insert(PANDAS.to_owned(), made.to_string());
+    }
+    let unordered = |text: &String| -> Option<String> {
+        let mut made: Object = serde_json::from_str(text).ok()?;
+        let mut described: Object = serde_json::from_str(made.get("columns")?.get()).ok()?;
+        for name in columns {
+            let Some(column) = described.get(name) else { continue };
+            let mut column: Value = serde_json::from_str(column.get()).ok()?;
+            without(&mut column);
+            described.set(name, &column)?;
+        }
+        let mut index: Value = serde_json::from_str(made.get("index")?.get()).ok()?;
+        for level in index.as_array_mut().into_iter().flatten() {
+            if level["field"].as_str().is_some_and(|name| columns.contains(name)) {
+                without(&mut level["column"]);
+            }
+        }
+        made.set("columns", &described)?;
+        made.set("index", &index)?;
+        serde_json::to_string(&made).ok()
+    };
+    if let Some(text) = metadata.get(DESCRIPTION).and_then(unordered) {
+        changed.insert(DESCRIPTION.to_owned(), text);
+    }
+    changed
 }
 
 /// What a value names after the change; `None` if that is gone.
@@ -174,6 +233,20 @@ mod tests {
                 [PANDAS, DESCRIPTION, "other"].map(|key| (key.to_owned(), text.to_owned())).into();
             assert_eq!(adapted(&metadata, &changed()), metadata);
         }
+    }
+
+    #[test]
+    fn categories_lose_their_order() {
+        let columns = |ordered: bool| {
+            let pandas = json!({"columns": [{"field_name": "c", "metadata": {"num_categories": 1, "ordered": ordered}},
+                                            {"field_name": "d", "metadata": {"num_categories": 1, "ordered": true}}]});
+            let description = format!(
+                r#"{{"version":1,"columns":{{"c":{{"of":"int8","ordered":{ordered},"type":"category"}},"d":{{"ordered":true}}}},"index":[{{"column":{{"ordered":{ordered}}},"field":"i"}}]}}"#
+            );
+            HashMap::from([(PANDAS.to_owned(), pandas.to_string()), (DESCRIPTION.to_owned(), description)])
+        };
+        let named = BTreeSet::from(["c".to_owned(), "i".to_owned(), "other".to_owned()]);
+        assert_eq!(unordered(&columns(true), &named), columns(false));
     }
 
     #[test]

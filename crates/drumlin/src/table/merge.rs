@@ -131,6 +131,22 @@ impl<'a> BoundMerge<'a> {
         Ok(Self { table, version: newest, schema, source, on: places, keys, range, clauses, matched, inserts })
     }
 
+    /// The schema after it, if less is said of the columns that it gives values than before.
+    pub fn schema_after(&self, merge: &Merge) -> Result<Option<StoredSchema>> {
+        let changes = merge.matched.iter().chain(&merge.not_matched_by_source).map(|(_, what)| what);
+        let updated = changes.clone().all(|what| matches!(what, WhenMatched::UpdateAll | WhenMatched::Delete));
+        let added = merge.not_matched.iter().all(|(_, what)| matches!(what, WhenNotMatched::InsertAll));
+        if updated && added {
+            return self.table.with_values_of(&self.source.schema());
+        }
+        let all = !merge.not_matched.is_empty() || changes.clone().any(|what| matches!(what, WhenMatched::UpdateAll));
+        let set = self.clauses.iter().flat_map(|clause| clause.set.iter().flatten()).map(|(at, _)| *at);
+        match all {
+            true => self.table.with_computed(0..self.schema.0.fields().len()),
+            false => self.table.with_computed(set),
+        }
+    }
+
     /// What happens to the visible rows of a row group; `None` if nothing does, and no row of the frame matches one.
     pub fn outcome(&self, blocks: &BlockReader, group: &RowGroup) -> Result<Option<Outcome>> {
         let visible = self.table.visible(group, self.version);

@@ -30,8 +30,28 @@ use crate::segment::{children, holds};
 
 /// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it), and what is
 /// known beside it: its columns, checks, and the names that the columns of the table's order have in it, if they were renamed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StoredSchema(pub SchemaRef, Option<Arc<[Column]>>, Option<Arc<[Check]>>, Option<Arc<[String]>>);
+
+impl PartialEq for StoredSchema {
+    fn eq(&self, other: &Self) -> bool {
+        // Arrow leaves the order of dictionaries out.
+        self.0 == other.0
+            && ordered(self.0.fields()) == ordered(other.0.fields())
+            && (&self.1, &self.2, &self.3) == (&other.1, &other.2, &other.3)
+    }
+}
+
+impl Eq for StoredSchema {}
+
+/// Whether each field says that the values of its dictionary are in order, at every depth.
+fn ordered(fields: &[FieldRef]) -> Vec<bool> {
+    let below = |field: &FieldRef| {
+        let own = field.dict_is_ordered() == Some(true);
+        [own].into_iter().chain(ordered(children(field.data_type()))).collect::<Vec<_>>()
+    };
+    fields.iter().flat_map(below).collect()
+}
 
 /// The metadata of a stored schema that hold its checks.
 const CHECKS: &str = "drumlin.checks";
@@ -185,6 +205,10 @@ impl StoredSchema {
                 let name = field.name();
                 return Err(Error::invalid(format!("column '{name}' has metadata under '{key}', which is reserved")));
             }
+            if let Some(twice) = twice(field.data_type()) {
+                let name = field.name();
+                return Err(Error::invalid(format!("column '{name}' has two fields called '{twice}'; rename one")));
+            }
             // Arrow loses track of the number of values of size 0.
             let empty = |part: &DataType| matches!(part, DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0));
             if holds(field.data_type(), &empty) {
@@ -263,6 +287,17 @@ impl StoredSchema {
                 a.name() == b.name() && a.data_type() == b.data_type() && a.is_nullable() == b.is_nullable()
             })
     }
+}
+
+/// The name that two fields of a struct have, at any depth: readers take one for the other.
+fn twice(data_type: &DataType) -> Option<&str> {
+    if let DataType::Dictionary(_, values) = data_type {
+        return twice(values);
+    }
+    let fields = children(data_type);
+    let own =
+        fields.iter().enumerate().find(|(at, field)| fields[..*at].iter().any(|other| other.name() == field.name()));
+    own.map(|(_, field)| field.name().as_str()).or_else(|| fields.iter().find_map(|field| twice(field.data_type())))
 }
 
 /// What the metadata of a stored schema hold under a reserved name, which they lose.

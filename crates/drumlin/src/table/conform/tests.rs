@@ -218,3 +218,40 @@ fn lists_of_all_layouts_fit_each_other() {
         assert!(error.message().contains("-3 in row 1"), "{error}");
     }
 }
+
+#[test]
+fn times_outside_a_day_and_dates_with_a_time_are_refused() {
+    use arrow::array::{Date64Array, Time32SecondArray, Time64NanosecondArray};
+    let day = 86_400_000_000_000;
+    let columns: Vec<(ArrayRef, Option<&str>)> = vec![
+        (Arc::new(Time32SecondArray::from(vec![Some(0), None, Some(86_399)])), None),
+        (Arc::new(Time32SecondArray::from(vec![0, 86_400])), Some("86400 in row 1")),
+        (Arc::new(Time64NanosecondArray::from(vec![day - 1, -1])), Some("-1 in row 1")),
+        (Arc::new(Time64NanosecondArray::from(vec![day])), Some("no time of a day")),
+        (Arc::new(Date64Array::from(vec![Some(-86_400_000), None, Some(0)])), None),
+        (Arc::new(Date64Array::from(vec![0, 1])), Some("a date with a time of day")),
+    ];
+    for (column, refused) in columns {
+        let batch = one(column);
+        match (conform(&batch, &batch.schema()), refused) {
+            (Ok(_), None) => {}
+            (Err(e), Some(words)) => assert!(e.message().contains(words) && e.message().contains("'c'"), "{e}"),
+            (got, _) => panic!("{got:?}"),
+        }
+    }
+}
+
+#[test]
+fn two_fields_of_one_name_keep_their_values() {
+    use arrow::array::StructArray;
+    let pair = |data_type: DataType| {
+        let fields = ["a", "a"].map(|name| Field::new(name, data_type.clone(), true));
+        DataType::Struct(fields.to_vec().into())
+    };
+    let DataType::Struct(fields) = pair(DataType::Utf8) else { unreachable!() };
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(StringArray::from(vec!["x"])), Arc::new(StringArray::from(vec!["y"]))];
+    let batch = one(Arc::new(StructArray::new(fields, columns, None)));
+    let fitted = conform(&batch, &to(pair(DataType::LargeUtf8))).unwrap();
+    assert_eq!(array_value_to_string(fitted.column(0), 0).unwrap(), "{a: x, a: y}");
+}
