@@ -1,12 +1,15 @@
 //! Writes rows of an export in a file format.
 
 use std::io::{BufWriter, Write};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::csv::{Writer as CsvWriter, WriterBuilder};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::ipc::writer::FileWriter;
 use clap::ValueEnum;
+use drumlin::segment::changed;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as Codec, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -70,8 +73,9 @@ impl Sink {
                     Compression::Snappy => Codec::SNAPPY,
                     Compression::None => Codec::UNCOMPRESSED,
                 };
-                let properties = WriterProperties::builder().set_compression(codec).build();
-                Sink::Parquet(Box::new(ArrowWriter::try_new(file, schema.clone(), Some(properties))?))
+                let properties = WriterProperties::builder().set_compression(codec).set_coerce_types(true).build();
+                let schema = in_parquet(&RecordBatch::new_empty(schema.clone()))?.schema();
+                Sink::Parquet(Box::new(ArrowWriter::try_new(file, schema, Some(properties))?))
             }
             Format::Csv => {
                 let mut writer = WriterBuilder::new().with_delimiter(delimiter).build(BufWriter::new(file));
@@ -88,7 +92,7 @@ impl Sink {
     pub fn write(&mut self, batch: &RecordBatch) -> Outcome {
         match self {
             Sink::Parquet(writer) => {
-                writer.write(batch)?;
+                writer.write(&in_parquet(batch)?)?;
                 if writer.in_progress_size() > PARQUET_BUFFER_BYTES {
                     writer.flush()?;
                 }
@@ -120,6 +124,27 @@ impl Sink {
         };
         Ok(file.keep()?)
     }
+}
+
+/// Times in units that Parquet has: those in seconds are in milliseconds.
+fn in_parquet(batch: &RecordBatch) -> drumlin::Result<RecordBatch> {
+    let finer = |data_type: DataType| match data_type {
+        DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone),
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        other => other,
+    };
+    let schema = batch.schema();
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| Field::clone(field).with_data_type(changed(field.data_type(), &finer)));
+    let finer = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
+    if finer == *schema {
+        return Ok(batch.clone());
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let columns = batch.columns().iter().zip(finer.fields());
+    let columns = columns.map(|(column, field)| cast_with_options(column, field.data_type(), &strict));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    Ok(RecordBatch::try_new(Arc::new(finer), columns)?)
 }
 
 fn unbuffered(mut writer: BufWriter<NewFile>) -> Result<NewFile, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! An empty value is null, in text columns too: CSV cannot distinguish them.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use drumlin::{Error, Result};
 
+use super::csv_types::Seen;
 use super::form::{Origin, TextForm, check_encoding, misfit, names, not_utf8};
-use super::text::{INVALID, Parser, convert};
+use super::text::{can_hold, convert};
 
 const BATCH_ROWS: usize = 16_384;
 const BUFFER_BYTES: usize = 1 << 18;
@@ -35,14 +36,51 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     check_encoding(buffered.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?)?;
     // The reader refuses rows with too few or too many values; it knows their lines.
     let format = format(form).with_truncated_rows(true);
-    let (schema, _) = format.infer_schema(buffered, form.sampled()).map_err(|e| {
+    let mut head = Vec::new();
+    let named = format.infer_schema(Kept { inner: &mut buffered, kept: &mut head }, Some(1));
+    let (named, _) = named.map_err(|e| {
         let plain = plain(e);
         match plain.message().rsplit_once("at line ") {
             Some((what, line)) if what.contains("UTF-8") => not_utf8(line),
             _ => plain,
         }
     })?;
-    form.settle(&schema)
+    if named.fields().is_empty() {
+        return form.settle(&named);
+    }
+    let texts = named.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
+    let texts = Arc::new(Schema::new(texts.collect::<Vec<_>>()));
+    let reader = ReaderBuilder::new(texts).with_format(format).with_batch_size(BATCH_ROWS);
+    let rows = reader.build_buffered(Cursor::new(head).chain(buffered)).map_err(plain)?;
+    let mut columns: Vec<Seen> = named.fields().iter().map(|_| Seen::default()).collect();
+    let mut left = form.sampled().unwrap_or(usize::MAX);
+    // What is wrong with a row is said when it is read.
+    for batch in rows.map_while(Result::ok) {
+        for (seen, column) in columns.iter_mut().zip(batch.columns()) {
+            seen.note(&column.as_string::<i32>().slice(0, left.min(batch.num_rows())));
+        }
+        left = left.saturating_sub(batch.num_rows());
+        if left == 0 {
+            break;
+        }
+    }
+    let fields = named.fields().iter().zip(&columns);
+    let fields = fields.map(|(field, seen)| Field::new(field.name(), seen.data_type(), true));
+    form.settle(&Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Keeps what is read.
+struct Kept<'a, R> {
+    inner: R,
+    kept: &'a mut Vec<u8>,
+}
+
+impl<R: Read> Read for Kept<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.kept.extend_from_slice(&buffer[..n]);
+        Ok(n)
+    }
 }
 
 /// A column to read.
@@ -62,22 +100,22 @@ pub fn read<R: Read>(form: &TextForm, bytes: R, own: &Schema, target: &Schema, a
         Column { wanted: Field::new(known.name(), known.data_type().clone(), true), origin }
     };
     let columns: Vec<Column> = own.fields().iter().enumerate().map(column).collect();
-    let decoded = columns.iter().map(|Column { wanted, .. }| {
+    for Column { wanted, .. } in &columns {
         let (name, data_type) = (wanted.name(), wanted.data_type());
-        let decoded = Parser::Csv
-            .decoded(data_type)
-            .ok_or_else(|| Error::invalid(format!("column '{name}' has type {data_type}, which CSV cannot hold")))?;
-        Ok(Field::new(name, decoded, true))
-    });
-    let decoded: SchemaRef = Arc::new(Schema::new(decoded.collect::<Result<Vec<_>>>()?));
+        if !can_hold(data_type) {
+            return Err(Error::invalid(format!("column '{name}' has type {data_type}, which CSV cannot hold")));
+        }
+    }
+    let texts = columns.iter().map(|Column { wanted, .. }| Field::new(wanted.name(), DataType::Utf8, true));
+    let texts: SchemaRef = Arc::new(Schema::new(texts.collect::<Vec<_>>()));
     let wanted = Arc::new(Schema::new(columns.iter().map(|column| column.wanted.clone()).collect::<Vec<_>>()));
-    let decoder = ReaderBuilder::new(decoded.clone()).with_format(format(form)).with_batch_size(BATCH_ROWS);
+    let decoder = ReaderBuilder::new(texts.clone()).with_format(format(form)).with_batch_size(BATCH_ROWS);
     Ok(Rows {
         bytes: BufReader::with_capacity(BUFFER_BYTES, bytes),
         decoder: decoder.build_decoder(),
         form: form.clone(),
         columns,
-        decoded,
+        texts,
         wanted,
         raw: Vec::new(),
         line: 1,
@@ -91,7 +129,8 @@ pub struct Rows<R> {
     decoder: Decoder,
     form: TextForm,
     columns: Vec<Column>,
-    decoded: SchemaRef,
+    /// All columns as text.
+    texts: SchemaRef,
     wanted: SchemaRef,
     /// The text of the batch, to find the line of an error.
     raw: Vec<u8>,
@@ -135,7 +174,7 @@ impl<R: Read> Rows<R> {
         let Some(batch) = batch else { return Ok(None) };
         let columns = batch.columns().iter().zip(self.wanted.fields());
         let columns: Result<Vec<ArrayRef>> =
-            columns.map(|(column, field)| convert(column, field.data_type())).collect();
+            columns.map(|(column, field)| convert(column.as_string::<i32>(), field.data_type())).collect();
         match columns {
             Ok(columns) => Ok(Some(RecordBatch::try_new(self.wanted.clone(), columns)?)),
             Err(error) => Err(self.explained(ArrowError::ParseError(error.message().to_owned()))),
@@ -176,14 +215,12 @@ impl<R: Read> Rows<R> {
 
     /// Calls `each` for each row in the text of the batch: its start, its text, and its values as text or the error.
     fn rows(&self, mut each: impl FnMut(usize, &[u8], Result<RecordBatch, ArrowError>) -> Result<()>) -> Result<()> {
-        let as_text = self.decoded.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
-        let as_text = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
         let mut start = 0;
         let mut header = self.form.header && self.line == 1;
         while start < self.raw.len() {
             start += self.raw[start..].iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
             let text = &self.raw[start..];
-            let mut decoder = one_row(&self.form, as_text.clone());
+            let mut decoder = one_row(&self.form, self.texts.clone());
             let taken = match decoder.decode(text) {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -207,31 +244,19 @@ impl<R: Read> Rows<R> {
 
     /// Finds the line, column and value that caused an error of the batch.
     fn explained(&self, error: ArrowError) -> Error {
-        let found = self.rows(|start, text, row| {
+        let found = self.rows(|start, _, row| {
             let line = self.line + lines(&self.raw[..start]);
             let row = row.map_err(|e| self.uneven(line, e))?;
             for (at, column) in self.columns.iter().enumerate() {
-                if let Err(reason) = self.value(text, at) {
-                    let value = row.column(at).as_string::<i32>();
+                let value = row.column(at).as_string::<i32>();
+                if let Err(reason) = convert(value, column.wanted.data_type()) {
                     let value = if value.is_null(0) { "" } else { value.value(0) };
-                    return Err(misfit(line, &column.wanted, value, &reason, column.origin));
+                    return Err(misfit(line, &column.wanted, value, reason.message(), column.origin));
                 }
             }
             Ok(())
         });
         found.err().unwrap_or_else(|| plain(error))
-    }
-
-    /// Reads the value in column `at` of one row; the error is the reason.
-    fn value(&self, row: &[u8], at: usize) -> Result<(), String> {
-        let builder = ReaderBuilder::new(self.decoded.clone()).with_format(format(&self.form).with_header(false));
-        let mut decoder = builder.with_batch_size(1).with_projection(vec![at]).build_decoder();
-        let no_value = |_| INVALID.to_owned();
-        decoder.decode(row).map_err(no_value)?;
-        decoder.decode(b"\n").map_err(no_value)?;
-        let Some(batch) = decoder.flush().map_err(no_value)? else { return Ok(()) };
-        convert(batch.column(0), self.wanted.field(at).data_type()).map_err(|e| e.message().to_owned())?;
-        Ok(())
     }
 
     /// The error of a row with a wrong number of values, or that is not UTF-8.

@@ -144,7 +144,7 @@ fn agreed(a: &DataType, b: &DataType) -> DataType {
         _ if a == b => a.clone(),
         (Int64, Float64) | (Float64, Int64) => Float64,
         (Date32, Timestamp(unit, None)) | (Timestamp(unit, None), Date32) => Timestamp(*unit, None),
-        (Timestamp(a, None), Timestamp(b, None)) => Timestamp(*a.max(b), None),
+        (Timestamp(a, zone), Timestamp(b, same)) if zone == same => Timestamp(*a.max(b), zone.clone()),
         _ => Utf8,
     }
 }

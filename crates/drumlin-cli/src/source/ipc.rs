@@ -11,6 +11,7 @@ use arrow::ipc::reader::{FileReader, StreamReader};
 use drumlin::{Error, Result};
 
 use super::input::{Batches, Input};
+use super::ipc_legacy::{Checked, check_file};
 
 const FILE: &[u8] = b"ARROW1";
 const STREAM: &[u8] = &[0xff; 4];
@@ -49,7 +50,8 @@ pub fn schema(input: &mut Input) -> Result<SchemaRef> {
 pub fn read(mut input: Input) -> Result<Batches> {
     match form(&mut input)? {
         Form::File => {
-            let (file, _) = input.seekable()?;
+            let (mut file, _) = input.seekable()?;
+            check_file(&mut file)?;
             let bytes = input.bytes().unwrap_or(0);
             let reader = FileReader::try_new(BufReader::new(file), None)?;
             let total = reader.num_batches().max(1) as u64;
@@ -58,7 +60,7 @@ pub fn read(mut input: Input) -> Result<Batches> {
         }
         Form::Stream => {
             let (bytes, taken) = input.into_bytes()?;
-            let tail = Tail { inner: BufReader::new(bytes), last: [0; 8] };
+            let tail = Tail { inner: BufReader::new(Checked::new(bytes)), last: [0; 8] };
             let mut reader = StreamReader::try_new(tail, None)?;
             let mut ended = false;
             Ok(Box::new(std::iter::from_fn(move || match reader.next() {

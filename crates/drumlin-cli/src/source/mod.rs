@@ -1,11 +1,17 @@
 //! What is imported: files and streams of rows, first inspected for their schema, then read one after the other.
 
 mod csv;
+mod csv_types;
 mod form;
 mod input;
 mod ipc;
+mod ipc_legacy;
 mod json;
+mod json_columns;
+mod json_types;
+mod number;
 mod parquet;
+mod parquet_intervals;
 mod text;
 
 use std::collections::HashSet;

@@ -4,31 +4,67 @@ use std::fs::File;
 
 use arrow::datatypes::SchemaRef;
 use drumlin::{Error, Result};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::input::{Batches, Input};
+use super::parquet_intervals as intervals;
 
 /// Rows of a batch; a store's row groups are made of several batches.
 const BATCH_ROWS: usize = 32_768;
+/// What Arrow's writers call the schema that they leave in the file.
+const ARROW_SCHEMA: &str = "ARROW:schema";
 
-fn open(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>> {
-    ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| Error::invalid(e.to_string()))
+fn invalid(error: impl std::fmt::Display) -> Error {
+    Error::invalid(error.to_string())
+}
+
+/// A file of Parquet.
+struct Opened {
+    builder: ParquetRecordBatchReaderBuilder<File>,
+    /// The schema of its rows, if it has Parquet's own intervals: Arrow reads them without their months.
+    with_months: Option<SchemaRef>,
+}
+
+fn open(file: File) -> Result<Opened> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(invalid)?;
+    let metadata = builder.metadata().file_metadata().key_value_metadata();
+    let by_arrow = metadata.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA));
+    let with_months = if by_arrow { None } else { intervals::with_months(builder.schema()) };
+    Ok(Opened { builder, with_months })
 }
 
 /// The schema of the file: the Arrow schema, if an Arrow writer stored it.
 pub fn schema(input: &mut Input) -> Result<SchemaRef> {
-    Ok(open(input.seekable()?.0)?.schema().clone())
+    let Opened { builder, with_months } = open(input.seekable()?.0)?;
+    Ok(with_months.unwrap_or_else(|| builder.schema().clone()))
+}
+
+/// Reads the months of intervals, of the columns that have some.
+fn months(file: File, schema: &SchemaRef) -> Result<ParquetRecordBatchReader> {
+    let options = ArrowReaderOptions::new().with_schema(intervals::months_alone(schema));
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(invalid)?;
+    let columns = ProjectionMask::roots(builder.parquet_schema(), intervals::places(schema));
+    builder.with_projection(columns).with_batch_size(BATCH_ROWS).build().map_err(invalid)
 }
 
 /// The rows. Progress is the share of rows read.
 pub fn read(mut input: Input) -> Result<Batches> {
-    let builder = open(input.seekable()?.0)?;
+    let Opened { builder, with_months } = open(input.seekable()?.0)?;
+    let mut joined = match with_months {
+        None => None,
+        Some(schema) => Some((months(input.seekable()?.0, builder.schema())?, schema)),
+    };
     let bytes = input.bytes().unwrap_or(0);
     let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
-    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|e| Error::invalid(e.to_string()))?;
+    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(invalid)?;
     let mut rows = 0;
     Ok(Box::new(reader.map(move |batch| {
-        let batch = batch?;
+        let mut batch = batch?;
+        if let Some((months, schema)) = &mut joined {
+            let months = months.next().ok_or_else(|| invalid("the file changed while it was read"))??;
+            batch = intervals::joined(&batch, &months, schema)?;
+        }
         rows += batch.num_rows() as u64;
         let at = u128::from(bytes) * u128::from(rows.min(total)) / u128::from(total);
         Ok((batch, at as u64))

@@ -1,108 +1,129 @@
-//! Conversion of text to the types of columns. A conversion that would lose something (a fraction of a second, digits of a
-//! decimal, a time of day) is an error; arrow's parsers truncate silently.
+//! Conversion of text to the types of columns. A conversion that would lose something is an error: a fraction of a second, digits,
+//! zeros in front, a time zone, a time of day. What is converted prints as it was, or is the same number or time.
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, BooleanArray, PrimitiveArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use drumlin::{Error, Result};
 
+use super::number::{Reason, float16, float32, float64, integer, number};
 use crate::text_form::printable_type;
 
 /// Why a value does not fit. The caller, which knows the line, puts the value before it and the type after it.
-pub const INVALID: &str = "is not a valid";
-const TOO_FINE: &str = "has more fractional digits than";
-const NOT_A_DAY: &str = "has a time of day, which does not fit";
+pub const INVALID: Reason = "is not a valid";
+/// The same: an integer with zeros, a plus, or a minus before a zero.
+pub const ZEROS: Reason = "has zeros or a sign in front, which would be lost in";
+/// The same: a float would be rounded.
+pub const DIGITS: Reason = "has more digits than";
+/// The same: a float would be infinite.
+pub const LARGE: Reason = "is too large for";
+const TOO_FINE: Reason = "has more fractional digits than";
+const NOT_A_DAY: Reason = "has a time of day, which does not fit";
+const ZONE: Reason = "has a time zone, which would be lost in";
 
-/// The parser that reads a column.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Parser {
-    /// Refuses 1.5 as an integer.
-    Csv,
-    /// Truncates 1.5 to the integer 1, so integers are decoded as text.
-    Json,
+/// Whether text can hold values of a type.
+pub fn can_hold(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        Null | Boolean | Float16 | Float32 | Float64 | Utf8 | LargeUtf8 | Utf8View => true,
+        Timestamp(..) | Date32 | Date64 | Time32(_) | Time64(_) => true,
+        Dictionary(_, values) => matches!(**values, Utf8 | LargeUtf8 | Utf8View),
+        other => other.is_integer() || other.is_decimal(),
+    }
 }
 
-impl Parser {
-    /// The type as which a column is decoded before [`convert`] makes it `data_type`; `None` if the format cannot hold it.
-    pub fn decoded(self, data_type: &DataType) -> Option<DataType> {
-        use DataType::*;
-        let within = |field: &FieldRef| {
-            let data_type = self.decoded(field.data_type())?;
-            Some(FieldRef::new(Field::clone(field).with_data_type(data_type)))
-        };
-        match (self, data_type) {
-            (_, Timestamp(..) | Date32 | Date64 | Time32(_) | Time64(_) | Utf8 | LargeUtf8 | Utf8View) => Some(Utf8),
-            (_, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..)) => Some(Utf8),
-            (_, Dictionary(_, values)) if matches!(**values, Utf8 | LargeUtf8 | Utf8View) => Some(Utf8),
-            (_, Boolean | Null | Float16 | Float32 | Float64) => Some(data_type.clone()),
-            (Parser::Csv, other) => other.is_integer().then(|| other.clone()),
-            (Parser::Json, other) if other.is_integer() => Some(Utf8),
-            (Parser::Json, List(field)) => within(field).map(List),
-            (Parser::Json, LargeList(field)) => within(field).map(LargeList),
-            (Parser::Json, FixedSizeList(field, n)) => within(field).map(|field| FixedSizeList(field, *n)),
-            (Parser::Json, Struct(fields)) => fields.iter().map(within).collect::<Option<_>>().map(Struct),
-            (Parser::Json, Map(entries, sorted)) => within(entries).map(|entries| Map(entries, *sorted)),
-            (Parser::Json, Binary | LargeBinary | BinaryView | FixedSizeBinary(_)) => Some(data_type.clone()),
-            _ => None,
+/// Texts as values of `data_type`. The error message is a reason, such as [`INVALID`].
+pub fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
+    use DataType::*;
+    match data_type {
+        Null => each(texts, |_| Err(INVALID))?,
+        Boolean => {
+            let flag = |text: &str| match text {
+                _ if text.eq_ignore_ascii_case("true") => Ok(true),
+                _ if text.eq_ignore_ascii_case("false") => Ok(false),
+                _ => Err(INVALID),
+            };
+            let flags = texts.iter().map(|text| text.map(flag).transpose());
+            return Ok(Arc::new(flags.collect::<Result<BooleanArray, _>>().map_err(Error::invalid)?));
         }
+        Int8 => return numbers::<Int8Type>(texts, integer),
+        Int16 => return numbers::<Int16Type>(texts, integer),
+        Int32 => return numbers::<Int32Type>(texts, integer),
+        Int64 => return numbers::<Int64Type>(texts, integer),
+        UInt8 => return numbers::<UInt8Type>(texts, integer),
+        UInt16 => return numbers::<UInt16Type>(texts, integer),
+        UInt32 => return numbers::<UInt32Type>(texts, integer),
+        UInt64 => return numbers::<UInt64Type>(texts, integer),
+        Float16 => return numbers::<Float16Type>(texts, float16),
+        Float32 => return numbers::<Float32Type>(texts, float32),
+        Float64 => return numbers::<Float64Type>(texts, float64),
+        Timestamp(unit, zone) => each(texts, |text| match zone {
+            None if is_zoned(text) => Err(ZONE),
+            _ => fits(fraction(text) <= digits(*unit), TOO_FINE),
+        })?,
+        // Arrow takes a 60th second for the first of the next minute.
+        Time32(unit) | Time64(unit) => each(texts, |text| match text.contains(":60") {
+            true => Err(INVALID),
+            false => fits(fraction(text) <= digits(*unit), TOO_FINE),
+        })?,
+        Date32 | Date64 => each(texts, |text| fits(is_day(text), NOT_A_DAY))?,
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
+            let most = usize::try_from(*scale).unwrap_or(0);
+            each(texts, |text| fits(number(text)?.places() <= most, TOO_FINE))?;
+        }
+        _ => {}
     }
-}
-
-/// Converts a column from [`Parser::decoded`] to `data_type`. The error message is a reason, such as [`INVALID`].
-pub fn convert(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
-    if column.data_type() == data_type {
-        return Ok(column.clone());
-    }
-    check(column, data_type)?;
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     // A time without an offset is UTC, whatever the zone of the column.
     let in_utc = printable_type(data_type);
-    let parsed = cast_with_options(column, in_utc.as_ref().unwrap_or(data_type), &strict);
+    let parsed = cast_with_options(texts, in_utc.as_ref().unwrap_or(data_type), &strict);
     let parsed = parsed.map_err(|_| Error::invalid(INVALID))?;
     if in_utc.is_some() { Ok(cast(&parsed, data_type)?) } else { Ok(parsed) }
 }
 
-/// Fails if the conversion would lose something.
-fn check(column: &ArrayRef, data_type: &DataType) -> Result<()> {
-    use DataType::*;
-    match data_type {
-        Timestamp(unit, _) | Time32(unit) | Time64(unit) => {
-            let most = match unit {
-                TimeUnit::Second => 0,
-                TimeUnit::Millisecond => 3,
-                TimeUnit::Microsecond => 6,
-                TimeUnit::Nanosecond => 9,
-            };
-            each(column, |text| fraction(text) <= most, TOO_FINE)
-        }
-        Date32 => each(column, is_day, NOT_A_DAY),
-        Date64 => each(column, |text| fraction(text) <= 3, TOO_FINE),
-        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
-            let most = usize::try_from(*scale).unwrap_or(0);
-            each(column, |text| fraction(text) <= most, TOO_FINE)
-        }
-        List(field) => check(column.as_list::<i32>().values(), field.data_type()),
-        LargeList(field) => check(column.as_list::<i64>().values(), field.data_type()),
-        FixedSizeList(field, _) => check(column.as_fixed_size_list().values(), field.data_type()),
-        Struct(fields) => {
-            let columns = column.as_struct().columns().iter().zip(fields);
-            columns.into_iter().try_for_each(|(column, field)| check(column, field.data_type()))
-        }
-        Map(entries, _) => match entries.data_type() {
-            Struct(fields) => {
-                let map = column.as_map();
-                check(map.keys(), fields[0].data_type())?;
-                check(map.values(), fields[1].data_type())
-            }
-            _ => Ok(()),
-        },
-        _ => Ok(()),
-    }
+/// Texts of hexadecimal digits as bytes in `data_type`.
+pub fn convert_bytes(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes = |text: &str| {
+        let plain = text.len() % 2 == 0 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if plain { text.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>() } else { None }
+    };
+    let all = texts.iter().map(|text| text.map(|text| bytes(text).ok_or_else(|| Error::invalid(INVALID))).transpose());
+    let all = all.collect::<Result<Vec<_>>>()?;
+    let array = BinaryArray::from_iter(all);
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(&array, data_type, &strict).map_err(|_| Error::invalid(INVALID))
 }
 
-fn each(column: &ArrayRef, fits: impl Fn(&str) -> bool, reason: &str) -> Result<()> {
-    let Some(texts) = column.as_any().downcast_ref::<StringArray>() else { return Ok(()) };
-    if texts.iter().flatten().all(fits) { Ok(()) } else { Err(Error::invalid(reason)) }
+fn numbers<T: ArrowPrimitiveType>(
+    texts: &StringArray,
+    read: impl Fn(&str) -> Result<T::Native, Reason>,
+) -> Result<ArrayRef> {
+    let numbers = texts.iter().map(|text| text.map(&read).transpose());
+    Ok(Arc::new(numbers.collect::<Result<PrimitiveArray<T>, _>>().map_err(Error::invalid)?))
+}
+
+fn each(texts: &StringArray, check: impl Fn(&str) -> Result<(), Reason>) -> Result<()> {
+    texts.iter().flatten().try_for_each(check).map_err(Error::invalid)
+}
+
+fn fits(fits: bool, reason: Reason) -> Result<(), Reason> {
+    if fits { Ok(()) } else { Err(reason) }
+}
+
+/// The digits of a fraction of a second.
+fn digits(unit: TimeUnit) -> usize {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
 }
 
 /// The number of fractional digits, without trailing zeros.
@@ -118,39 +139,71 @@ fn is_day(text: &str) -> bool {
     text.get(10..).is_none_or(midnight)
 }
 
+/// Whether something follows the time of day, such as an offset or the name of a zone.
+fn is_zoned(text: &str) -> bool {
+    let time = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
+    text.get(10..).is_some_and(|rest| rest.trim_start_matches(['T', 't', ' ']).chars().any(|c| !time(c)))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]
     fn lossy_conversions_are_refused() {
         use DataType::*;
+        let berlin = || Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into()));
         for (text, data_type, reason) in [
             ("2024-01-01T00:00:00.5", Timestamp(TimeUnit::Second, None), Some(TOO_FINE)),
             ("2024-01-01T00:00:00.500", Timestamp(TimeUnit::Millisecond, None), None),
-            ("2024-01-01T00:00:00.5000", Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into())), None),
+            ("2024-01-01T00:00:00.5000", berlin(), None),
+            ("2024-01-01T00:00:00+02:00", berlin(), None),
+            ("2024-01-01T00:00:00+02:00", Timestamp(TimeUnit::Second, None), Some(ZONE)),
+            ("2024-01-01 00:00:00Z", Timestamp(TimeUnit::Second, None), Some(ZONE)),
+            ("2024-01-01 00:00:00 Europe/Berlin", Timestamp(TimeUnit::Second, None), Some(ZONE)),
             ("2024-01-01T00:00:00.1234567890", Timestamp(TimeUnit::Nanosecond, None), None),
             ("2024-01-01T00:00:00.1234567891", Timestamp(TimeUnit::Nanosecond, None), Some(TOO_FINE)),
+            ("9999-01-01T00:00:00", Timestamp(TimeUnit::Nanosecond, None), Some(INVALID)),
             ("2024-01-01", Date32, None),
             ("2024-01-01T00:00:00Z", Date32, None),
             ("2024-01-01 00:01:00", Date32, Some(NOT_A_DAY)),
+            ("2024-01-01T05:00:00", Date64, Some(NOT_A_DAY)),
+            ("2024-01-01", Date64, None),
             ("2024-02-30", Date32, Some(INVALID)),
             ("1.25", Decimal128(5, 2), None),
             ("1.250", Decimal128(5, 2), None),
             ("1.255", Decimal128(5, 2), Some(TOO_FINE)),
+            ("01.25", Decimal128(5, 2), Some(ZEROS)),
             ("12345.00", Decimal128(5, 2), Some(INVALID)),
             ("1.5", Int64, Some(INVALID)),
+            ("007", Int64, Some(ZEROS)),
             ("true", Int64, Some(INVALID)),
             ("9223372036854775808", Int64, Some(INVALID)),
             ("18446744073709551615", UInt64, None),
+            ("123456789.123456789", Float64, Some(DIGITS)),
+            ("1e400", Float64, Some(LARGE)),
+            ("x", Null, Some(INVALID)),
+            ("True", Boolean, None),
+            ("1", Boolean, Some(INVALID)),
             ("10:00:00.5", Time32(TimeUnit::Second), Some(TOO_FINE)),
+            ("23:59:59", Time32(TimeUnit::Second), None),
+            ("24:00:00", Time32(TimeUnit::Second), Some(INVALID)),
+            ("25:00:00", Time64(TimeUnit::Nanosecond), Some(INVALID)),
+            ("23:59:60", Time64(TimeUnit::Nanosecond), Some(INVALID)),
+            ("10:00:00Z", Time64(TimeUnit::Nanosecond), Some(INVALID)),
+            ("10:00:00+02:00", Time64(TimeUnit::Nanosecond), Some(INVALID)),
         ] {
-            let column: ArrayRef = Arc::new(StringArray::from(vec![None, Some(text)]));
-            let converted = convert(&column, &data_type).map_err(|e| e.message().to_owned());
+            let converted =
+                convert(&StringArray::from(vec![None, Some(text)]), &data_type).map_err(|e| e.message().to_owned());
             assert_eq!(converted.as_ref().err().map(String::as_str), reason, "{text} as {data_type}");
             assert!(converted.is_err() || converted.unwrap().data_type() == &data_type);
         }
+    }
+
+    #[test]
+    fn bytes_are_pairs_of_hexadecimal_digits() {
+        let bytes = |text: &str| convert_bytes(&StringArray::from(vec![text]), &DataType::Binary).is_ok();
+        assert!(bytes("00ff") && bytes(""));
+        assert!(!bytes("0") && !bytes("0g") && !bytes("é"));
     }
 }

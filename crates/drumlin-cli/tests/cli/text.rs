@@ -1,5 +1,11 @@
 //! Values of CSV and JSON lines: the types they get, and those that do not fit.
 
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, IntervalDayTimeArray, IntervalYearMonthArray, RecordBatch, StructArray};
+use arrow::datatypes::{Field, IntervalDayTime};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use serde_json::Value;
 
 use crate::desk::{Desk, odd_values};
@@ -83,7 +89,6 @@ fn a_json_line_that_does_not_fit_is_named() {
             &["line 1", "'d'", "'1.255'", "more fractional digits", "--type"],
         ),
         ("{\"d\":\"2024-01-01T00:00:00.5\"}\n", &["--type", "d=Timestamp(s)"], &["line 1", "more fractional digits"]),
-        ("{\"n\":[18446744073709551615]}\n", &[], &["line 1", "'n'", "rounded", "List(UInt64)"]),
         ("{\"n\":18446744073709551615}\n{\"n\":-1}", &[], &["line 2", "'-1'", "UInt64", "--type"]),
         ("[{\"n\":1}]\n", &[], &["line 1", "array", "jq"]),
         ("[\n{\"n\":1}\n]\n", &[], &["line 1", "array", "jq"]),
@@ -105,9 +110,11 @@ fn a_json_line_that_does_not_fit_is_named() {
     desk.file("late.jsonl", "{\"n\":1}\n{\"n\":1.5, \"m\": 2}\n");
     desk.ok(&["import", "s", "late.jsonl", "--sample", "0"]);
     assert_eq!(desk.ok(&["cat", "s", "late", "-f", "csv"]), "n,m\n1.0,\n1.5,2\n");
-    desk.file("large.jsonl", "{\"n\":18446744073709551615}\n");
-    desk.ok(&["import", "s", "large.jsonl"]);
-    assert_eq!(desk.ok(&["cat", "s", "large", "-f", "csv"]), "n\n18446744073709551615\n");
+    for large in ["{\"n\":18446744073709551615}\n", "{\"n\":[18446744073709551615]}\n"] {
+        desk.file("large.jsonl", large);
+        desk.ok(&["import", "s", "large.jsonl"]);
+        assert_eq!(desk.ok(&["cat", "s", "large", "-f", "json"]), large);
+    }
 }
 
 #[test]
@@ -158,4 +165,82 @@ fn a_csv_line_that_does_not_fit_is_named() {
         assert!(desk.ok(&["import", "s", "end.csv"]).ends_with(", 2 rows\n"), "{text:?}");
         assert_eq!(desk.ok(&["cat", "s", "end", "-f", "csv"]), "n,t\n1,x\n2,y\n");
     }
+}
+
+#[test]
+fn csv_values_print_as_they_were_or_are_text() {
+    let desk = Desk::new();
+    let text = "\
+id,zip,long,mixed,utc,oslo,price,day
+1,01234,123456789.123456789,2020-01-01T00:00:00+02:00,2020-01-01T00:00:00Z,2020-01-01T00:00:00+02:00,1.5,2024-02-30
+2,90210,1.5,2020-01-01T00:00:00,2020-01-01T00:00:00Z,2020-06-01T00:00:00+02:00,2.25,2024-01-01
+";
+    desk.file("z.csv", text);
+    desk.ok(&["import", "s", "z.csv"]);
+    let schema = desk.json(&["schema", "s", "z", "--json"]);
+    let types: Vec<&str> =
+        schema["columns"].as_array().unwrap().iter().map(|column| column["type"].as_str().unwrap()).collect();
+    let (utc, oslo) = ("Timestamp(s, \"UTC\")", "Timestamp(s, \"+02:00\")");
+    assert_eq!(types, ["Int64", "Utf8", "Utf8", "Utf8", utc, oslo, "Float64", "Utf8"]);
+    assert_eq!(desk.ok(&["cat", "s", "z", "-f", "csv"]), text);
+    // Onto a table they stop the import.
+    desk.file("t.csv", "n,f,t\n1,1.5,2020-01-01T00:00:00\n");
+    desk.ok(&["import", "s", "t.csv"]);
+    for (row, words) in [
+        ("007,1.5,2020-01-01T00:00:00", &["line 2, column 'n'", "'007'", "zeros"][..]),
+        ("+7,1.5,2020-01-01T00:00:00", &["line 2, column 'n'", "'+7'"]),
+        ("1,123456789.123456789,2020-01-01T00:00:00", &["line 2, column 'f'", "more digits"]),
+        ("1,1e400,2020-01-01T00:00:00", &["line 2, column 'f'", "too large"]),
+        ("1,1.5,2020-01-01T00:00:00+02:00", &["line 2, column 't'", "time zone"]),
+        ("1,1.5,2020-01-01T24:00:00", &["line 2, column 't'"]),
+    ] {
+        desk.file("more.csv", &format!("n,f,t\n{row}\n"));
+        desk.fails(1, &["import", "s", "more.csv", "--table", "t", "--append"], words);
+    }
+}
+
+#[test]
+fn json_nulls_are_taken_and_texts_are_no_numbers() {
+    let desk = Desk::new();
+    let lines = "\
+{\"a\":[[1],null],\"b\":[{\"c\":[null,1]},null],\"d\":null}
+{\"a\":null,\"b\":[],\"d\":{\"e\":[[[1.5],null]]}}
+";
+    desk.file("n.jsonl", lines);
+    desk.ok(&["import", "s", "n.jsonl"]);
+    assert_eq!(desk.ok(&["cat", "s", "n", "-f", "json"]), lines);
+    desk.file("t.jsonl", "{\"n\":1,\"f\":1.5,\"b\":true}\n");
+    desk.ok(&["import", "s", "t.jsonl"]);
+    for (line, words) in [
+        ("{\"n\":\"007\"}", &["line 1, column 'n'", "'007'", "is text"][..]),
+        ("{\"f\":\"nan\"}", &["line 1, column 'f'", "'nan'", "is text"]),
+        ("{\"b\":\"true\"}", &["line 1, column 'b'", "'true'", "is text"]),
+        ("{\"f\":123456789.123456789}", &["line 1, column 'f'", "more digits"]),
+        ("{\"f\":1e400}", &["line 1, column 'f'", "too large"]),
+        ("{\"n\":1,\"n\":2}", &["line 1", "'n' is there twice"]),
+    ] {
+        desk.file("more.jsonl", &format!("{line}\n"));
+        desk.fails(1, &["import", "s", "more.jsonl", "--table", "t", "--append"], words);
+    }
+}
+
+#[test]
+fn intervals_of_parquet_keep_their_months() {
+    let desk = Desk::new();
+    let months: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![Some(14), None]));
+    let field = Arc::new(Field::new("in", months.data_type().clone(), true));
+    let nested: ArrayRef = Arc::new(StructArray::from(vec![(field, months.clone())]));
+    let days: ArrayRef = Arc::new(IntervalDayTimeArray::from(vec![Some(IntervalDayTime::new(3, 4)), None]));
+    let batch = RecordBatch::try_from_iter([("months", months), ("nested", nested), ("days", days)]).unwrap();
+    // As others write them: without Arrow's schema.
+    let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
+    let file = std::fs::File::create(desk.path("iv.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new_with_options(file, batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    desk.ok(&["import", "s", "iv.parquet"]);
+    let printed = desk.ok(&["cat", "s", "iv", "-f", "json"]);
+    let first = "{\"months\":\"14 mons\",\"nested\":{\"in\":\"14 mons\"},\"days\":\"3 days 0.004000000 secs\"}";
+    assert_eq!(printed.lines().next().unwrap(), first);
+    assert_eq!(printed.lines().nth(1).unwrap(), "{\"months\":null,\"nested\":{\"in\":null},\"days\":null}");
 }
