@@ -26,8 +26,8 @@ use crate::source::{self, ColumnType, Destination, Format, Source, TextForm, par
 /// members that a line of JSON lacks.
 ///
 /// A file can be a FIFO, or - for standard input, and can be compressed with gzip or zstd, which is detected from its first
-/// bytes. Types of CSV and JSON columns are inferred from the first 10000 rows (--sample); a later value that does not fit is an
-/// error, and nothing is imported. Parquet and Arrow files that are compressed or come from a pipe are first copied to a temporary
+/// bytes. Types of CSV and JSON columns are inferred from the first 10000 rows (--sample): one in which each value prints as it was, or
+/// is the same number or time, else text. A later value that does not fit is an error, and nothing is imported. Parquet and Arrow files that are compressed or come from a pipe are first copied to a temporary
 /// file, as is text from a pipe with --sample 0; TMPDIR sets its folder.
 #[derive(Args)]
 #[command(after_help = "\

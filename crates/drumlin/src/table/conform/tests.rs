@@ -249,8 +249,7 @@ fn two_fields_of_one_name_keep_their_values() {
         DataType::Struct(fields.to_vec().into())
     };
     let DataType::Struct(fields) = pair(DataType::Utf8) else { unreachable!() };
-    let columns: Vec<ArrayRef> =
-        vec![Arc::new(StringArray::from(vec!["x"])), Arc::new(StringArray::from(vec!["y"]))];
+    let columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from(vec!["x"])), Arc::new(StringArray::from(vec!["y"]))];
     let batch = one(Arc::new(StructArray::new(fields, columns, None)));
     let fitted = conform(&batch, &to(pair(DataType::LargeUtf8))).unwrap();
     assert_eq!(array_value_to_string(fitted.column(0), 0).unwrap(), "{a: x, a: y}");
