@@ -383,6 +383,7 @@ impl Stage {
                 ticket.job
             )));
         };
+        target.schema.check_claims(frame.schema()).map_err(|e| e.context(format!("'{path}'")))?;
         let (clock, until, hold) = (self.env.clock.clone(), ticket.until, ticket.hold);
         let permit = move || if clock.now() <= until { Ok(()) } else { Err(ended(hold)) };
         permit()?;

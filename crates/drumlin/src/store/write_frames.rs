@@ -368,7 +368,6 @@ impl Encoder<'_> {
         task: &Task,
     ) -> Result<Vec<NewGroup>> {
         let footprint = Footprint::default();
-        schema.check_claims(frame.schema()).map_err(|e| e.context(format!("'{path}'")))?;
         let frame = TableFrame { at: 0, path, frame, schema, evolves: false, fill: false, sort, footprint };
         let mut tables = self.encode(vec![frame], writer, task, &mut OnItemError::Refuse)?;
         Ok(tables.pop().map_or_else(Vec::new, |table| table.groups))
