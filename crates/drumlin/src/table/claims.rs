@@ -32,9 +32,11 @@ impl Claim {
         let field = schema.field(at);
         let (mut said, mut unknown) = (Vec::new(), false);
         note(field, &mut said, &mut unknown);
-        // Those of earlier versions are there for unordered ones, too.
-        let ordered = unknown || !schema.metadata().contains_key("drumlin.pandas.categories");
-        if let Some(categories) = ordered_categories(schema.metadata(), field.name()).filter(|_| ordered) {
+        // Categories are a dictionary that says so, unless dictionaries of such values have no place in a store.
+        let apart = !children(field.data_type()).is_empty() || field.extension_type_name().is_some();
+        if (unknown || apart)
+            && let Some(categories) = ordered_categories(schema.metadata(), field.name())
+        {
             unknown = categories.is_none();
             said.extend(categories);
         }
