@@ -26,7 +26,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::answers::{broke_off, ends_before, error, put_error, redact, secrets, shortened};
-use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode};
+use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
@@ -277,9 +277,10 @@ async fn delete_again(client: &Client, paths: &[Path]) -> Vec<object_store::Resu
     ask_again(delete, |answers| answers.iter().any(|answer| answer.as_ref().is_err_and(broke_off))).await
 }
 
-/// Where the object `name` is.
+/// Where the object or the folder `name` is; without a name, the folder of all. A part without characters would become one of the
+/// address: servers list nothing below it, or the first page of a list again and again.
 fn below(prefix: &Path, name: &str) -> Path {
-    name.split('/').fold(prefix.clone(), |path, part| path.join(part))
+    name.split('/').filter(|part| !part.is_empty()).fold(prefix.clone(), |path, part| path.join(part))
 }
 
 fn tag(e_tag: Option<String>, version: Option<String>) -> Tag {
@@ -407,7 +408,7 @@ impl Storage for BucketStorage {
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let listed = self.listing(folder)?;
         let object = |object: object_store::ObjectMeta| {
-            Some(ObjectMeta { name: format!("{folder}/{}", object.location.filename()?), bytes: object.size })
+            Some(ObjectMeta { name: within(folder, object.location.filename()?), bytes: object.size })
         };
         Ok(listed.objects.into_iter().filter_map(object).collect())
     }

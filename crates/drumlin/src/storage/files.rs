@@ -16,7 +16,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
-use super::{ObjectMeta, Storage, Tag, WriteMode, names};
+use super::{ObjectMeta, Storage, Tag, WriteMode, names, within};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
@@ -232,8 +232,7 @@ impl Storage for FileStorage {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };
-        let above = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let object = |e: super::DiskEntry| ObjectMeta { name: format!("{above}{}", e.name), bytes: e.bytes };
+        let object = |e: super::DiskEntry| ObjectMeta { name: within(folder, &e.name), bytes: e.bytes };
         Ok(entries.into_iter().filter(|e| !e.folder).map(object).collect())
     }
 

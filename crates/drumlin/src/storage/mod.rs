@@ -106,7 +106,7 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Deletes objects; returns one result per name, in order. Deleting a missing object succeeds.
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>>;
 
-    /// The objects directly under a folder (`"blocks/7"`), in no order. Correctness never depends on it.
+    /// The objects directly under a folder (`"blocks/7"`; `""` is the top), in no order. Correctness never depends on it.
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>>;
 
     /// The folders directly under a folder.
@@ -127,6 +127,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
         let _ = folder;
         Ok(())
     }
+}
+
+/// The name of what is called `name` in a folder; `""` is the top.
+fn within(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// [`Storage::put_if_match`], repeated, with pauses of `retry` microseconds in total, while it is refused because there are

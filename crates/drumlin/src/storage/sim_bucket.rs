@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode};
+use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
 use crate::base::{Error, Result, Timestamp};
 
 /// The kind of a request.
@@ -339,14 +339,14 @@ impl Storage for SimBucket {
 
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let fault = self.request(BucketOp::List, folder)?;
-        let prefix = format!("{folder}/");
+        let prefix = within(folder, "");
         let below = self.objects().into_iter().filter(|(name, _)| name.starts_with(&prefix));
         let direct = below.filter(|(name, _)| !name[prefix.len()..].contains('/'));
         let mut listed: Vec<ObjectMeta> = direct.map(|(name, bytes)| ObjectMeta { name, bytes }).collect();
         if let Some(BucketFault::Partly(_)) = fault {
             // Old and incomplete, as lists may be.
             listed.truncate(listed.len() / 2);
-            listed.push(ObjectMeta { name: format!("{folder}/gone"), bytes: 1 });
+            listed.push(ObjectMeta { name: within(folder, "gone"), bytes: 1 });
             listed.reverse();
         }
         Ok(listed)
@@ -354,7 +354,7 @@ impl Storage for SimBucket {
 
     fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
         self.request(BucketOp::List, folder)?;
-        let prefix = format!("{folder}/");
+        let prefix = within(folder, "");
         let names = self.objects().into_iter().filter_map(|(name, _)| Some(name.strip_prefix(&prefix)?.to_owned()));
         let mut folders: Vec<String> = names.filter_map(|rest| Some(rest.split_once('/')?.0.to_owned())).collect();
         folders.dedup();

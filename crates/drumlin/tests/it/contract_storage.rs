@@ -230,6 +230,8 @@ fn buckets_on_servers_keep_it() {
         println!("{}", bucket.name);
         let client = || -> BucketStorage { bucket.client("contract") };
         keeps_the_contract(&Several::of([client(), client()]));
+        // A store may be all of a bucket.
+        lists(&bucket.client(""));
     }
 }
 

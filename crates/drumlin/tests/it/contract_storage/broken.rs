@@ -24,6 +24,7 @@ pub enum Rule {
     LivesIn1970,
     ListsAllBelow,
     ListsNamesakes,
+    ListsNothingAtTheTop,
     RefusesToDeleteNothing,
     DeletesNamesakes,
     ListsAThousand,
@@ -39,7 +40,7 @@ pub enum Rule {
 }
 
 /// Each rule, and the check that has to notice.
-pub const RULES: [(Rule, &str); 26] = [
+pub const RULES: [(Rule, &str); 27] = [
     (Rule::DropsTheLastPart, "what is put comes back"),
     (Rule::SaysUnavailable, "what is missing is not found"),
     (Rule::NamesNothing, "what is missing is not found"),
@@ -53,6 +54,7 @@ pub const RULES: [(Rule, &str); 26] = [
     (Rule::LivesIn1970, "the time of writing is plausible"),
     (Rule::ListsAllBelow, "a list names what is directly in a folder"),
     (Rule::ListsNamesakes, "a list names what is directly in a folder"),
+    (Rule::ListsNothingAtTheTop, "a list names what is directly in a folder"),
     (Rule::RefusesToDeleteNothing, "what is deleted is gone, and nothing else"),
     (Rule::DeletesNamesakes, "what is deleted is gone, and nothing else"),
     (Rule::ListsAThousand, "more objects than one request takes"),
@@ -225,6 +227,9 @@ impl Storage for Broken {
         Ok(match self.1 {
             Rule::ListsAllBelow => all().filter(|object| object.name.starts_with(&below)).collect(),
             Rule::ListsNamesakes => all().filter(|object| object.name.starts_with(folder)).collect(),
+            Rule::ListsNothingAtTheTop => {
+                self.0.list(folder)?.into_iter().filter(|object| object.name.starts_with(&below)).collect()
+            }
             Rule::ListsAThousand => self.0.list(folder)?.into_iter().take(1000).collect(),
             _ => self.0.list(folder)?,
         })

@@ -234,6 +234,17 @@ pub fn lists(storage: &dyn Storage) {
     assert_eq!(folders(storage, "lis"), [].into());
     storage.put("list/a", &[Bytes::from_static(b"longer than it was")], WriteMode::Replace).unwrap();
     assert_eq!(listed(storage, "list")["list/a"], 18);
+    // The top is a folder without a name.
+    put(storage, "list-top", "top");
+    let top = listed(storage, "");
+    assert_eq!(top.get("list-top"), Some(&3), "{top:?}");
+    for (name, bytes) in &top {
+        assert!(!name.contains('/'), "{name} is not at the top");
+        assert_eq!(storage.get(name).unwrap().len() as u64, *bytes, "{name}");
+    }
+    let below = folders(storage, "");
+    assert!(["list", "list2"].iter().all(|name| below.contains(*name)) && !below.contains(""), "{below:?}");
+    assert!(!below.contains("list-top"), "{below:?}");
 }
 
 fn delete(storage: &dyn Storage, names: &[&str]) {
