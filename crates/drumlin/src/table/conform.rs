@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
-    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, RecordBatch,
+    RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::kernels::cmp::distinct;
@@ -288,11 +288,10 @@ fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> 
             let values = values.map_err(|e| e.above(|at| at / width.max(1)))?;
             Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, values, nulls, list.len())?)
         }
-        (ListView(_), ListView(field)) => convert_list_view::<i32>(array, field)?,
-        (LargeListView(_), LargeListView(field)) => convert_list_view::<i64>(array, field)?,
-        _ if let Some(same) = other_layout(came, wanted) => {
+        _ if let Some((plain, converted)) = as_plain_lists(came, wanted) => {
             let exact = CastOptions { safe: false, ..CastOptions::default() };
-            convert(&cast_with_options(array, &same, &exact)?, wanted, hidden)?
+            let lists = cast_with_options(array, &plain, &exact)?;
+            cast_with_options(&convert(&lists, &converted, hidden)?, wanted, &exact)?
         }
         _ if keeps_values(came, wanted) => {
             let exact = CastOptions { safe: false, ..CastOptions::default() };
@@ -303,22 +302,20 @@ fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> 
     })
 }
 
-/// Lists of type `from` in the layout of lists of type `to`; `None` if they are no lists, or have that layout.
-fn other_layout(from: &DataType, to: &DataType) -> Option<DataType> {
+/// For lists of type `from` that are to be lists of type `to`, both with elements that lie one after the other, so that those which no
+/// row has do not count: of the one elements, and of the other. `None` if they are no lists.
+fn as_plain_lists(from: &DataType, to: &DataType) -> Option<(DataType, DataType)> {
     use DataType::*;
     let (List(element) | LargeList(element) | ListView(element) | LargeListView(element) | FixedSizeList(element, _)) =
         from
     else {
         return None;
     };
-    let same = match to {
-        List(_) => List(element.clone()),
-        LargeList(_) => LargeList(element.clone()),
-        ListView(_) => ListView(element.clone()),
-        LargeListView(_) => LargeListView(element.clone()),
-        _ => return None,
-    };
-    (same != *from).then_some(same)
+    let (List(wanted) | LargeList(wanted) | ListView(wanted) | LargeListView(wanted)) = to else { return None };
+    Some(match from {
+        LargeList(_) | LargeListView(_) => (LargeList(element.clone()), LargeList(wanted.clone())),
+        _ => (List(element.clone()), List(wanted.clone())),
+    })
 }
 
 /// The values used by lists with these offsets, and the offsets among them.
@@ -341,18 +338,6 @@ fn convert_list<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Resul
     let (offsets, values) = used(list.offsets(), list.values());
     let values = convert(&values, field.data_type(), None).map_err(|e| e.above(|at| row_of(&offsets, at)))?;
     Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, list.nulls().cloned())?))
-}
-
-fn convert_list_view<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, Misfit> {
-    let list = array.as_list_view::<O>();
-    let has = |row: &usize, at: usize| {
-        let from = list.offsets()[*row].as_usize();
-        (from..from + list.sizes()[*row].as_usize()).contains(&at)
-    };
-    let row = |at: usize| (0..list.len()).find(|row| has(row, at)).unwrap_or(0);
-    let values = convert(list.values(), field.data_type(), None).map_err(|e| e.above(row))?;
-    let (offsets, sizes, nulls) = (list.offsets().clone(), list.sizes().clone(), list.nulls().cloned());
-    Ok(Arc::new(GenericListViewArray::<O>::try_new(field.clone(), offsets, sizes, values, nulls)?))
 }
 
 /// Whether some values of type `from` are values of type `to`.
